@@ -1,0 +1,1 @@
+"""The archive: WARC files, written and read."""

@@ -1,0 +1,596 @@
+"""Group commit: how visits become part of the record, and why nothing can be lost between two of them.
+
+The theory, in four sentences. A run is a sequence of visits numbered by `seq`. Marking a URL done, storing its
+page and adding the URLs it gave is one transaction, so a URL is always pending, done or refused and never in
+between. Whatever a visit finds gets its place (seq, index) here and keeps it, and all decisions that depend on
+others (is this text new? is this URL known? may its seed keep another page?) are made here, one visit after the
+other; the record therefore depends on the order of commits only, never on who fetched what when. Bodies go to
+the archive and are synced before the transaction ends, so every committed page has its bytes.
+
+Rows are added and settled with the seq at which that happened. A row that changes in place leaves its old
+values in `undo`, so a position in the sequence is all that a checkpoint needs to be.
+
+When anything here fails, the session ends and memory is rebuilt from the store: there is no half-done state
+to repair.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from inchworm import fault
+from inchworm.model import (
+    Counters,
+    Entry,
+    Found,
+    Kind,
+    Outcome,
+    Place,
+    Reason,
+    Refusal,
+    RunInfo,
+    Seed,
+    Source,
+    State,
+    Stored,
+    Turn,
+    Visit,
+)
+from inchworm.ports import Archive, Changes, Known, NewEntry, Original, Row, Standing, Store, VisitRow
+from inchworm.rules import content, control
+from inchworm.rules import url as urls
+from inchworm.rules.limits import exhausted
+from inchworm.rules.scope import Judge, Patterns, Scope, Verdict, widen
+from inchworm.settings import Settings
+
+SITEMAP_DEPTH = 5
+_CACHE_SIZE = 200_000
+_DEPENDS_ON_PATH = (Reason.MAX_DEPTH, Reason.HOPS, Reason.NOFOLLOW)
+"""Refusals that another page's link may overrule."""
+
+_COUNTED = {
+    Outcome.PAGE: "pages",
+    Outcome.DUPLICATE: "duplicates",
+    Outcome.RESOURCE: "resources",
+    Outcome.REDIRECT: "redirects",
+    Outcome.FAILED: "failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a commit came to, for those who plan the next fetches."""
+
+    seq: int
+    counters: Counters
+    seeds: tuple[Seed, ...]
+    requests: int
+    size: int
+    disturbed: str
+    lanes: frozenset[int]
+    robots: tuple[tuple[str, str, bytes | None], ...]
+    outcomes: tuple[tuple[Turn, Outcome | Reason], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Whose commits these are."""
+
+    number: int
+    token: int
+    requests: int = 0
+    size: int = 0
+
+
+class Ledger:
+    """Commits the turns of one session, in the order it is given them."""
+
+    def __init__(self, store: Store, archive: Archive, run: RunInfo, session: Session, settings: Settings) -> None:
+        self._store = store
+        self._archive = archive
+        self._run_id = run.run_id
+        self._session = session
+        self._settings = settings
+        self._seq = run.seq
+        self._numbers = asdict(run.counters)
+        self._requests = session.requests
+        self._size = session.size
+        self._disturbed = run.disturbed
+        self._seeds = {seed.number: seed for seed in run.seeds}
+        self._patterns = Patterns(settings.include, settings.exclude)
+        self._judge = self._make_judge()
+        self._path_matters = bool(settings.max_depth or settings.external_hops)
+        self._reader = content.fingerprint(settings.resources)
+        self._next_url, self._next_host, self._next_file = store.next_ids()
+        self._hosts = dict(store.hosts())
+        self._files: dict[str, int] = {}
+        self._cache: dict[str, Known] = {}
+        self._origins: set[str] = set()
+        self._touched: set[int] = set()
+        self._verdicts: list[tuple[str, str, bytes | None]] = []
+        self._again_index = _AGAIN
+        self._changes = self._new_changes()
+
+    # One commit
+
+    def commit(self, turns: Sequence[Turn]) -> Committed:
+        """All of these turns, durably, or none of them."""
+        self._begin()
+        with self._store.committing(self._session.token):
+            owners, originals = self._look_up([turn for turn in turns if isinstance(turn, Visit)])
+            outcomes: list[tuple[Turn, Outcome | Reason]] = []
+            for turn in turns:
+                if isinstance(turn, Refusal):
+                    self._refuse(turn)
+                    outcomes.append((turn, turn.reason))
+                else:
+                    outcomes.append((turn, self._record(turn, owners, originals)))
+            fault.point("before_archive")
+            self._archive.sync()
+            fault.point("before_commit")
+            self._write()
+        fault.point("after_commit")
+        return self._committed(tuple(outcomes))
+
+    def seed(self, seeds: Sequence[Found]) -> Changes:
+        """The first entries of a new run, to be written in the transaction that makes the run."""
+        self._changes = self._new_changes()
+        self._cache |= self._store.known(self._run_id, [seed.url for seed in seeds])
+        for number, seed in enumerate(seeds):
+            place = (0, number)
+            parent = Entry(0, seed.url, seed.request_url, Kind.PAGE, Source.INITIAL, number, 0, 0, 0, place)
+            known = self._cache.get(seed.url)
+            if known is None or not known.in_run:
+                self._enter(seed, parent, known, Verdict(number, 0, 0, None))
+        return self._with_totals()
+
+    def reopen(self, kind: str | None = None, url: str | None = None, inbox_id: int = 0) -> Committed:
+        """Failed rows become pending again, at the end of their lanes."""
+        self._begin()
+        self._changes.inbox_id = inbox_id
+        rows = self._store.failed(self._run_id, kind, url)
+        with self._store.committing(self._session.token):
+            for row in rows:
+                place_seq, place_idx = self._next_place()
+                standing = row.standing._replace(place_seq=place_seq, place_idx=place_idx)
+                self._move(row, standing._replace(state=State.PENDING, done=None, attempts=0, not_before_ms=0))
+                self._add(failed=-1, pending=1)
+                self._lane(standing.lane, 1)
+            self._write()
+        return self._committed(())
+
+    def clear(self) -> Committed:
+        """Every pending row is refused: the queue is empty, the pages stay."""
+        self._begin()
+        with self._store.committing(self._session.token):
+            for lane in self._store.lanes(self._run_id):
+                last: Entry | None = None
+                while entries := self._store.pending(self._run_id, lane, last, 1000):
+                    last = entries[-1]
+                    for entry in entries:
+                        self._refuse(Refusal(entry, Reason.CLEARED))
+                    self._write()
+        return self._committed(())
+
+    def beat(self) -> None:
+        """Show that the owner lives, when there is nothing to commit."""
+        self._store.beat(self._session.token)
+
+    # Looking up once per batch
+
+    def _look_up(self, visits: list[Visit]) -> tuple[set[bytes], dict[bytes, Original]]:
+        if len(self._cache) > _CACHE_SIZE:
+            self._cache.clear()
+        wanted = {found.url for visit in visits for found in visit.reading.links}
+        wanted |= {visit.redirect.url for visit in visits if visit.redirect}
+        if self._path_matters:
+            wanted |= {visit.entry.url for visit in visits}
+        missing = [url for url in wanted if url not in self._cache]
+        if missing:
+            self._cache |= self._store.known(self._run_id, missing)
+        owners = self._store.owners_of(self._run_id, {v.text_hash for v in visits if v.text_hash})
+        originals = self._store.originals({v.record.digest for v in visits if v.record and v.record.payload})
+        return owners, originals
+
+    # One visit
+
+    def _record(self, visit: Visit, owners: set[bytes], originals: dict[bytes, Original]) -> Outcome:
+        self._seq += 1
+        self._again_index = _AGAIN
+        entry = self._fresh(visit.entry)
+        outcome = self._outcome(visit, owners)
+        self._count_visit(visit, entry, outcome)
+        redirect = self._follow_redirect(visit, entry) if outcome is Outcome.REDIRECT else None
+        links = [self._discover(found, entry, index) for index, found in enumerate(visit.reading.links)]
+        if outcome is Outcome.RETRY:
+            self._again(entry, visit)
+        elif visit.redirect is None or visit.redirect.url != entry.url:
+            self._settle(entry, State.DONE, None)
+            self._add(**{_COUNTED[outcome]: 1} if outcome in _COUNTED else {})
+            if entry.kind is Kind.ROBOTS:
+                self._learn_robots(urls.origin_of(entry.request_url), visit)
+        self._changes.visits.append(self._row(visit, outcome, links, redirect, originals))
+        return outcome
+
+    def _fresh(self, entry: Entry) -> Entry:
+        """The entry with the depth it has by now: a shorter way may have been found since it was dispatched."""
+        known = self._cache.get(entry.url) if self._path_matters else None
+        return replace(entry, depth=known.depth, hops=known.hops) if known else entry
+
+    def _learn_robots(self, origin: str, visit: Visit) -> None:
+        verdict, rules = _verdict(visit)
+        self._changes.robots.append((origin, self._seq, verdict, rules))
+        self._verdicts.append((origin, verdict, rules))
+
+    def _outcome(self, visit: Visit, owners: set[bytes]) -> Outcome:
+        if visit.outcome is not Outcome.PAGE or not visit.text_hash:
+            return visit.outcome
+        if visit.text_hash in owners:
+            return Outcome.DUPLICATE
+        owners.add(visit.text_hash)
+        return Outcome.PAGE
+
+    def _count_visit(self, visit: Visit, entry: Entry, outcome: Outcome) -> None:
+        if entry.kind in control.KINDS:
+            return
+        seed = self._seeds[entry.seed]
+        kept = 1 if outcome is Outcome.PAGE else 0
+        if visit.requested:
+            self._requests += 1
+            self._size += visit.size
+            self._add(requests=1, size=visit.size)
+            seed = replace(seed, requests=seed.requests + 1)
+        self._seeds[entry.seed] = replace(seed, kept=seed.kept + kept)
+
+    def _again(self, entry: Entry, visit: Visit) -> None:
+        """A passing failure: a new place at the end of the lane. A robots.txt stays ahead of its host's pages."""
+        place = entry.place if entry.kind is Kind.ROBOTS else (self._seq, 0)
+        self._replace(entry, place, attempts=entry.attempts + 1, not_before_ms=visit.retry_at_ms)
+        if not self._disturbed:
+            self._disturbed = f"disturbed at {self._seq} by {visit.failure}"
+
+    def _follow_redirect(self, visit: Visit, entry: Entry) -> int:
+        target = visit.redirect
+        assert target is not None
+        tried = (*entry.tried, entry.request_url)
+        if target.url == entry.url:
+            self._replace(
+                entry,
+                (self._seq, 0),
+                request_url=target.request_url,
+                chain=entry.chain + 1,
+                tried=json.dumps(tried),
+            )
+            return entry.url_id
+        if self._is_seed(entry):
+            self._move_seed(entry, target)
+        return self._discover(target, entry, 0, tried)
+
+    def _is_seed(self, entry: Entry) -> bool:
+        if entry.source is Source.INITIAL:
+            return True
+        first = urls.canonicalize(entry.tried[0]) if entry.tried else None
+        return entry.source is Source.REDIRECT and first == self._seeds[entry.seed].url
+
+    def _move_seed(self, entry: Entry, target: Found) -> None:
+        """A seed that redirects takes its scope along; what was outside before is judged again."""
+        before = self._seeds[entry.seed]
+        after = widen(before, target.url)
+        if (after.host, after.path) == (before.host, before.path):
+            return
+        undo = json.dumps({"host": before.host, "path": before.path})
+        self._changes.undo.append((self._seq, "seed", before.number, undo))
+        self._seeds[entry.seed] = after
+        self._judge = self._make_judge()
+        self._write()
+        for row in self._store.refused(self._run_id, Reason.OUT_OF_SCOPE):
+            found = Found(row.url, row.standing.request_url or row.url, row.kind, row.source)
+            depth = row.standing.depth - 1 if row.source is Source.SPIDER else row.standing.depth
+            self._judge_again(row, self._judge.judge(found, replace(entry, depth=depth)))
+
+    # One URL
+
+    def _discover(self, found: Found, parent: Entry, index: int, tried: tuple[str, ...] = ()) -> int:
+        known = self._cache.get(found.url)
+        if known is None or not known.in_run:
+            verdict = self._judge.judge(found, parent)
+            return self._enter(found, replace(parent, place=(self._seq, index)), known, verdict, tried)
+        refused_by_path = known.state is State.REFUSED and known.reason in _DEPENDS_ON_PATH
+        if refused_by_path or self._path_matters:
+            self._look_again(known, found, parent)
+        return known.url_id
+
+    def _enter(
+        self, found: Found, parent: Entry, known: Known | None, verdict: Verdict, tried: tuple[str, ...] = ()
+    ) -> int:
+        """A URL that this run meets for the first time. `parent.place` is the place it gets."""
+        url_id = known.url_id if known else self._new_url(found.url)
+        reason = verdict.reason or self._exhausted(verdict.seed, found.kind)
+        if found.kind is Kind.SITEMAP and parent.kind is Kind.SITEMAP and parent.chain >= SITEMAP_DEPTH:
+            reason = Reason.MAX_DEPTH
+        state = State.REFUSED if reason else State.PENDING
+        self._cache[found.url] = Known(url_id, True, state, reason, verdict.depth, verdict.hops)
+        if state is State.PENDING and found.kind is not Kind.ROBOTS:
+            self._open_origin(found.request_url, verdict, parent)
+        request_url = found.request_url if found.request_url != found.url else None
+        chain = parent.chain + 1 if tried or found.kind is Kind.SITEMAP else 0
+        standing = Standing(
+            state, reason, verdict.seed, verdict.depth, verdict.hops,
+            self._lane_of(found.request_url) if state is State.PENDING else 0,
+            *parent.place, request_url, 0, 0, chain, json.dumps(tried) if tried else None,
+            self._seq if reason else None,
+        )  # fmt: skip
+        found_on = parent.url_id or None
+        self._changes.entries.append(
+            NewEntry(url_id, found.kind, found.source, self._seq, found_on, found.lastmod or None, standing)
+        )
+        if state is State.PENDING:
+            self._lane(standing.lane, 1)
+        if found.kind not in control.KINDS:
+            self._add(known=1, **{state.value: 1})
+        return url_id
+
+    def _open_origin(self, url: str, verdict: Verdict, parent: Entry) -> None:
+        """The first URL of an origin brings its robots.txt along, placed ahead of everything there."""
+        origin = urls.origin_of(url)
+        if origin in self._origins:
+            return
+        self._origins.add(origin)
+        file = self._control_file(origin)
+        if file is None:
+            return
+        known = self._store.known(self._run_id, [file.url]).get(file.url)
+        if known is None or not known.in_run:
+            ahead = (parent.place[0], -1 - parent.place[1])
+            place = ahead if file.kind is Kind.ROBOTS else self._next_place()
+            self._enter(file, replace(parent, place=place), known, replace(verdict, depth=0))
+
+    def _control_file(self, origin: str) -> Found | None:
+        if self._settings.robots:
+            return control.robots_file(origin)
+        is_seed_host = urls.host_of(origin + "/") in {seed.host for seed in self._seeds.values()}
+        return control.sitemap_file(f"{origin}/sitemap.xml") if self._settings.sitemap and is_seed_host else None
+
+    def _exhausted(self, number: int, kind: Kind) -> Reason | None:
+        return exhausted(self._seeds[number], self._settings.page_limit) if kind is Kind.PAGE else None
+
+    # A second look at a known URL
+
+    def _look_again(self, known: Known, found: Found, parent: Entry) -> None:
+        verdict = self._judge.judge(found, parent)
+        if known.state is State.REFUSED:
+            better = known.reason in _DEPENDS_ON_PATH and verdict.reason is None
+        else:
+            better = verdict.reason is None and (verdict.depth < known.depth or verdict.hops < known.hops)
+        if not better:
+            return
+        self._write()
+        for row in self._store.rows(self._run_id, [known.url_id]):
+            self._judge_again(row, verdict)
+
+    def _judge_again(self, row: Row, verdict: Verdict) -> None:
+        """Take a better verdict, and pass a shorter way on to the links of a page that is done already."""
+        todo = deque([(row, verdict)])
+        while todo:
+            row, verdict = todo.popleft()
+            if not self._improve(row, verdict) or row.standing.state is not State.DONE:
+                continue
+            self._write()
+            for link in self._store.rows(self._run_id, self._store.links_of(self._run_id, row.url_id)):
+                source = Source.RESOURCE if link.kind is Kind.RESOURCE else Source.SPIDER
+                found = Found(link.url, link.url, link.kind, source)
+                todo.append((link, self._judge.judge(found, _as_parent(row, verdict))))
+
+    def _improve(self, row: Row, verdict: Verdict) -> bool:
+        old = row.standing
+        if verdict.reason or row.kind in control.KINDS:
+            return False
+        if old.state is State.REFUSED:
+            if old.reason not in (*_DEPENDS_ON_PATH, Reason.OUT_OF_SCOPE) or self._exhausted(verdict.seed, row.kind):
+                return False
+            lane = self._lane_of(old.request_url or row.url)
+            new = old._replace(state=State.PENDING, reason=None, done=None, lane=lane, seed=verdict.seed)
+            place = self._next_place()
+            new = new._replace(place_seq=place[0], place_idx=place[1])
+            self._add(refused=-1, pending=1)
+            self._lane(lane, 1)
+            self._open_origin(old.request_url or row.url, verdict, _as_parent(row, verdict, place))
+        elif verdict.depth < old.depth or verdict.hops < old.hops:
+            new = old
+        else:
+            return False
+        new = new._replace(depth=min(old.depth, verdict.depth), hops=min(old.hops, verdict.hops))
+        self._move(row, new)
+        return True
+
+    # Rows
+
+    def _refuse(self, refusal: Refusal) -> None:
+        self._settle(refusal.entry, State.REFUSED, refusal.reason)
+        if refusal.entry.kind not in control.KINDS:
+            self._add(refused=1)
+
+    def _settle(self, entry: Entry, state: State, reason: Reason | None) -> None:
+        self._changes.settled.append((state, reason, self._seq, entry.url_id))
+        self._lane(entry.lane, -1)
+        if entry.kind not in control.KINDS:
+            self._add(pending=-1)
+
+    def _replace(self, entry: Entry, place: Place, **values: Any) -> None:
+        """Change a pending row in place; its lane keeps its number of rows."""
+        row = _as_row(entry)
+        self._move(row, row.standing._replace(place_seq=place[0], place_idx=place[1], **values))
+
+    def _move(self, row: Row, standing: Standing) -> None:
+        self._changes.undo.append((self._seq, "frontier", row.url_id, json.dumps(row.standing._asdict())))
+        self._changes.moved.append((row.url_id, standing))
+        self._cache[row.url] = Known(row.url_id, True, standing.state, standing.reason, standing.depth, standing.hops)
+
+    def _row(
+        self,
+        visit: Visit,
+        outcome: Outcome,
+        links: list[int],
+        redirect: int | None,
+        originals: dict[bytes, Original],
+    ) -> VisitRow:
+        entry, reading = visit.entry, visit.reading
+        stored = visit.stored or self._archived(visit, originals)
+        return VisitRow(
+            seq=self._seq,
+            url_id=entry.url_id,
+            request_url=entry.request_url if entry.request_url != entry.url else None,
+            kind=entry.kind,
+            at_ms=visit.at_ms,
+            outcome=outcome.value,
+            requested=int(visit.requested),
+            failure=visit.failure or None,
+            message=visit.message or None,
+            status=visit.status,
+            millis=visit.millis,
+            size=visit.size,
+            content_type=visit.content_type or None,
+            etag=visit.etag or None,
+            last_modified=visit.last_modified or None,
+            payload=stored.payload,
+            text_hash=visit.text_hash or None,
+            title=reading.title or None,
+            language=reading.language or None,
+            canonical=reading.canonical or None,
+            meta=stored.meta,
+            links=tuple(links),
+            redirect=redirect,
+            reader=self._reader,
+            file_id=stored.file_id,
+            offset=stored.offset,
+            length=stored.length,
+            revisit=stored.revisit,
+        )
+
+    def _archived(self, visit: Visit, originals: dict[bytes, Original]) -> Stored:
+        """Put the answer into the archive; a payload that is there already becomes a revisit."""
+        record, meta = (
+            visit.record,
+            json.dumps(visit.reading.meta, ensure_ascii=False) if visit.reading.meta else None,
+        )
+        if record is None:
+            return Stored(None, None, None, None, 0, meta)
+        original = originals.get(record.digest) if record.payload else None
+        spot = self._archive.append(record, visit.at_ms, original)
+        if original is None and record.payload:
+            originals[record.digest] = Original(record.url, visit.at_ms)
+        if spot.file not in self._files:
+            self._files[spot.file] = self._next_file
+            self._next_file += 1
+        file_id = self._files[spot.file]
+        self._changes.files[spot.file] = (file_id, spot.offset + spot.length)
+        return Stored(record.digest, file_id, spot.offset, spot.length, int(original is not None), meta)
+
+    def _new_url(self, url: str) -> int:
+        url_id = self._next_url
+        self._next_url += 1
+        self._changes.urls.append((url_id, urls.hash64(url), url))
+        return url_id
+
+    def _lane_of(self, url: str) -> int:
+        if self._settings.strict_order:
+            return 0
+        host = urls.host_of(url)
+        host_id = self._hosts.get(host)
+        if host_id is None:
+            host_id = self._hosts[host] = self._next_host
+            self._next_host += 1
+            self._changes.hosts.append((host_id, host))
+        return host_id
+
+    # Totals
+
+    def _add(self, **changes: int) -> None:
+        for name, change in changes.items():
+            self._numbers[name] += change
+
+    def _next_place(self) -> Place:
+        """A place behind everything that the present visit's links have got."""
+        self._again_index += 1
+        return self._seq, self._again_index
+
+    def _lane(self, lane: int, change: int) -> None:
+        self._touched.add(lane)
+        self._changes.lanes[lane] = self._changes.lanes.get(lane, 0) + change
+
+    def _make_judge(self) -> Judge:
+        scope = Scope(self._settings.scope, tuple(self._seeds.values()), self._settings.loose_paths)
+        return Judge(scope, self._patterns, self._settings.max_depth, self._settings.external_hops)
+
+    def _begin(self) -> None:
+        self._changes = self._new_changes()
+        self._touched.clear()
+        self._verdicts.clear()
+
+    def _new_changes(self) -> Changes:
+        return Changes(self._run_id, self._session.number)
+
+    def _with_totals(self) -> Changes:
+        changes = self._changes
+        changes.seq = self._seq
+        changes.counters = Counters(**self._numbers)
+        changes.seeds = tuple(self._seeds.values())
+        changes.requests, changes.size, changes.disturbed = self._requests, self._size, self._disturbed
+        return changes
+
+    def _write(self) -> None:
+        """Put what there is into the open transaction, so that reads see it."""
+        self._store.write(self._with_totals())
+        self._changes.clear_rows()
+
+    def _committed(self, outcomes: tuple[tuple[Turn, Outcome | Reason], ...]) -> Committed:
+        return Committed(
+            self._seq,
+            Counters(**self._numbers),
+            tuple(self._seeds.values()),
+            self._requests,
+            self._size,
+            self._disturbed,
+            frozenset(self._touched),
+            tuple(self._verdicts),
+            outcomes,
+        )
+
+
+_AGAIN = 1 << 20
+"""Index of what is put in its place by a decision rather than by a link: behind every link of that visit."""
+
+
+def _verdict(visit: Visit) -> tuple[str, bytes | None]:
+    if visit.robots is None:
+        return "disallow", None
+    return ("rules", visit.robots) if visit.robots else ("allow", None)
+
+
+def _as_row(entry: Entry) -> Row:
+    standing = Standing(
+        State.PENDING, None, entry.seed, entry.depth, entry.hops, entry.lane, *entry.place,
+        entry.request_url if entry.request_url != entry.url else None,
+        entry.attempts, entry.not_before_ms, entry.chain, json.dumps(entry.tried) if entry.tried else None, None,
+    )  # fmt: skip
+    return Row(entry.url_id, entry.url, entry.kind, entry.source, standing)
+
+
+def _as_parent(row: Row, verdict: Verdict, place: Place = (0, 0)) -> Entry:
+    address = row.standing.request_url or row.url
+    return Entry(
+        row.url_id,
+        row.url,
+        address,
+        row.kind,
+        row.source,
+        verdict.seed,
+        verdict.depth,
+        verdict.hops,
+        0,
+        place,
+    )

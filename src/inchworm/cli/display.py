@@ -1,0 +1,319 @@
+"""What people see: live progress on a terminal, lines in a log, tables, errors with the next step.
+
+Progress and logs go to standard error; what was asked for goes to standard output. `rich` is loaded only when
+there is a terminal to draw on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import click
+
+from inchworm.errors import InchwormError
+from inchworm.model import CrawlInfo, RunInfo
+from inchworm.rules import failures
+from inchworm.rules.url import shorten
+from inchworm.session import Progress
+
+LOG_SECONDS = 5.0
+
+REASONS: Mapping[str, str] = {
+    "out_of_scope": "it lies outside the crawl's scope",
+    "not_included": "no --include pattern matches it",
+    "excluded": "an --exclude pattern matches it",
+    "max_depth": "it lies deeper than --max-depth",
+    "hops": "it lies further outside the scope than --external-hops",
+    "nofollow": "the pages that link to it say 'nofollow'",
+    "robots": "the site's robots.txt forbids it",
+    "robots_unavailable": "the site's robots.txt could not be read, which means: keep out",
+    "page_limit": "its seed has all the pages that --page-limit allows",
+    "mostly_duplicates": "its seed used ten requests per page of its limit and found mostly duplicates",
+    "url_too_long": "the URL is too long",
+    "cleared": "the queue was cleared",
+}
+
+ENDINGS: Mapping[str, str] = {
+    "finished": "Complete: nothing is left to crawl.",
+    "page_limit": "Complete: every seed has the pages its limit allows.",
+    "budget": "Stopped at the budget. The same command goes on from here.",
+    "time": "Stopped at the time limit. The same command goes on from here.",
+    "bytes": "Stopped at the byte limit. The same command goes on from here.",
+    "waiting": "Paused: all that is left must wait. Run the same command again later.",
+    "paused": "Paused. The same command goes on from here.",
+    "cancelled": "Cancelled. The pages stay; a new crawl starts over.",
+}
+
+
+class Shown(Protocol):
+    """A place where a session can be watched."""
+
+    def started(self, crawl: CrawlInfo, run: RunInfo, session: int) -> None: ...
+
+    def progress(self, progress: Progress) -> None: ...
+
+    def finished(self, summary: Any) -> None: ...
+
+
+@contextlib.contextmanager
+def live() -> Iterator[Shown]:
+    """The right display for where standard error goes."""
+    if sys.stderr.isatty():
+        from inchworm.cli.terminal import Terminal
+
+        with Terminal() as terminal:
+            yield terminal
+    else:
+        yield Log()
+
+
+class Log:
+    """Progress as lines, for files and pipes: few, whole, and readable."""
+
+    def __init__(self) -> None:
+        self._said = time.monotonic()
+
+    def started(self, crawl: CrawlInfo, run: RunInfo, session: int) -> None:
+        _say(opening(crawl, run, session))
+
+    def progress(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now - self._said >= LOG_SECONDS:
+            self._said = now
+            _say(line(progress))
+
+    def finished(self, summary: Any) -> None:
+        for text in closing(summary):
+            _say(text)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def opening(crawl: CrawlInfo, run: RunInfo, session: int) -> str:
+    """What is about to happen, in one sentence."""
+    if session > 1:
+        return (
+            f"Resuming {crawl.name}: run {run.number}, session {session};"
+            f" {run.counters.pages:,} pages so far, {run.counters.pending:,} URLs pending."
+        )
+    if run.number:
+        return f"The last run of {crawl.name} is complete. Starting run {run.number}: every page is fetched again."
+    return f"Crawling {crawl.name} for the first time."
+
+
+def line(progress: Progress) -> str:
+    """Progress in one line."""
+    counters = progress.counters
+    rate = progress.requests / progress.seconds if progress.seconds else 0.0
+    failed = f", {counters.failed:,} failed" if counters.failed else ""
+    return (
+        f"{clock(progress.seconds)}  {counters.pages:,} pages, {counters.pending:,} pending{failed},"
+        f" {rate:,.1f}/s, {size(progress.size)}"
+    )
+
+
+def closing(summary: Any) -> list[str]:
+    """How a session ended and how its run stands."""
+    used = f"{summary.fetched:,} requests, {size(summary.bytes)} in {clock(summary.seconds)}"
+    rest = [
+        f"{count:,} {word}"
+        for count, word in (
+            (summary.duplicates, "duplicates"),
+            (summary.failed, "failed"),
+            (summary.refused, "refused"),
+            (summary.pending, "pending"),
+        )
+        if count
+    ]
+    texts = [
+        ENDINGS.get(summary.ended_by, f"Ended by {summary.ended_by}."),
+        f"  this session  {used}",
+        f"  this run      {', '.join([f'{summary.pages:,} pages', *rest])}; order: {summary.order}",
+    ]
+    if len(summary.seeds) > 1:
+        texts += [f"  {pages:>6,} pages  {shorten(url, 60)}" for url, pages in summary.seeds]
+    if summary.failed:
+        texts.append(f"  What failed:  inchworm failed {quoted(summary.name)}")
+    return texts
+
+
+def quoted(name: str) -> str:
+    return f"'{name}'" if " " in name else name
+
+
+def clock(seconds: float) -> str:
+    """12.3s, 4m05s, 2h03m."""
+    if seconds < 60:
+        return f"{seconds:.1f}s"
+    if seconds < 3600:
+        return f"{int(seconds // 60)}m{int(seconds % 60):02}s"
+    return f"{int(seconds // 3600)}h{int(seconds % 3600 // 60):02}m"
+
+
+def size(count: int) -> str:
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def error(problem: InchwormError) -> None:
+    _say(f"inchworm: {problem.message}")
+    if problem.hint:
+        _say(f"          {problem.hint}")
+
+
+def status(found: Mapping[str, Any]) -> None:
+    owner = found["owner"]
+    who = f", process {owner['pid']} on {owner['machine']}" if owner else ""
+    rows = [
+        ("crawl", f"{found['name']}  ({found['crawl_id']})"),
+        ("run", f"{found['run']} ({found['mode']}): {found['run_state']}{who}"),
+        (
+            "pages",
+            f"{found['pages']:,} unique, {found['duplicates']:,} duplicates, {found['failed']:,} failed",
+        ),
+        ("URLs", f"{found['known']:,} known, {found['pending']:,} pending, {found['refused']:,} refused"),
+        ("fetched", f"{found['requests']:,} requests, {size(found['size'])}"),
+    ]
+    if found["order"]:
+        rows.append(("order", found["order"]))
+    _rows(rows)
+    for one in found["sessions"][-10:]:
+        ended = one["ended_by"] or one["state"]
+        click.echo(f"  session {one['session']:<4} {one['started_at'][:19]}  {one['requests']:>8,} requests  {ended}")
+
+
+def crawls(found: Sequence[Mapping[str, Any]]) -> None:
+    if not found:
+        click.echo("No crawls yet. Start one: inchworm crawl https://example.org/docs")
+        return
+    click.echo(f"{'NAME':<40} {'RUN':>4} {'STATE':<12} {'PAGES':>9} {'PENDING':>9}")
+    for one in found:
+        if "pages" not in one:
+            click.echo(f"{shorten(one['name'], 40):<40} {one['note']}")
+            continue
+        click.echo(
+            f"{shorten(one['name'], 40):<40} {one['run']:>4} {one['run_state']:<12}"
+            f" {one['pages']:>9,} {one['pending']:>9,}"
+        )
+
+
+def queue(found: Mapping[str, Any]) -> None:
+    if "cleared" in found:
+        click.echo(f"{found['cleared']:,} pending URLs refused; the run is {found['run_state']}.")
+    _rows(
+        [
+            ("run", f"{found['current_run']}: {found['run_state']}"),
+            ("visited", f"{found['visited']:,}"),
+            ("pending", f"{found['pending']:,}"),
+            ("refused", f"{found['refused']:,}"),
+            ("total", f"{found['total']:,}"),
+            ("can resume", "yes" if found["can_resume"] else "no"),
+        ]
+    )
+    for one in found["counts"]:
+        reason = f"  {one['reason']}" if one["reason"] else ""
+        click.echo(f"  {one['source']:<9} {one['state']:<8} {one['count']:>9,}{reason}")
+
+
+def entry(found: Mapping[str, Any]) -> None:
+    rows = [
+        ("url", found["url"]),
+        ("state", explain(found)),
+        (
+            "source",
+            f"{found['source']}, depth {found['depth']}" + (f", {found['hops']} hops out" if found["hops"] else ""),
+        ),
+        ("found on", found["found_on"] or "(a seed)"),
+        ("place", f"({found['place_seq']}, {found['place_idx']}) in its lane; seed {found['seed_url']}"),
+    ]
+    if found["request_url"]:
+        rows.insert(1, ("requested as", found["request_url"]))
+    _rows(rows)
+    for visit in found["visits"]:
+        click.echo("")
+        _rows([(name, text) for name, text in _visit_rows(visit) if text])
+
+
+def _visit_rows(visit: Mapping[str, Any]) -> list[tuple[str, str]]:
+    where = f"{visit['file']} at {visit['offset']}, {visit['length']} bytes" if visit["file"] else ""
+    return [
+        ("visit", f"{visit['seq']}, session {visit['session']}: {visit['outcome']}"),
+        ("status", str(visit["status"] or "")),
+        ("failure", f"{visit['failure']}: {visit['message']}" if visit["failure"] else ""),
+        ("leads to", visit["redirect"] or ""),
+        ("title", visit["title"] or ""),
+        ("type", visit["content_type"] or ""),
+        ("size", f"{visit['size']:,} bytes in {visit['millis']} ms"),
+        ("links", f"{visit['links']:,}"),
+        ("text hash", visit["text_hash"] or ""),
+        ("body hash", visit["payload"] or ""),
+        ("alternates", "\n".join(visit["alternate_urls"]) if len(visit["alternate_urls"]) > 1 else ""),
+        ("body", where + (" (a revisit of an earlier record)" if visit["revisit"] else "")),
+    ]
+
+
+def explain(found: Mapping[str, Any]) -> str:
+    """Why a URL was or was not crawled, in a sentence."""
+    if found["state"] == "refused":
+        reason = found["reason"]
+        return f"refused ({reason}): {REASONS.get(reason, reason)}."
+    if found["state"] == "pending":
+        return (
+            "pending: it waits for its turn."
+            if not found["attempts"]
+            else (f"pending: {found['attempts']} failed tries, it waits to be tried again.")
+        )
+    last = found["visits"][-1] if found["visits"] else None
+    if last is None:
+        return "done."
+    if last["outcome"] == "failed":
+        kind = failures.KINDS.get(last["failure"])
+        return f"done, and failed ({last['failure']}): {last['message']}." + (f" {kind.advice}" if kind else "")
+    if last["outcome"] == "redirect":
+        return f"done: it redirects to {last['redirect']}."
+    if last["outcome"] == "duplicate":
+        return f"done: it was fetched, and its text is that of {last['alternate_urls'][0]}."
+    return f"done: it was fetched as {last['outcome']} number {last['seq']} of the record."
+
+
+def failed(found: Sequence[Mapping[str, Any]]) -> None:
+    if not found:
+        click.echo("Nothing failed.")
+        return
+    for visit in found:
+        click.echo(f"{visit['failure']:<18} {visit['request_url']}")
+        click.echo(f"{'':<18} {shorten(visit['message'] or '', 110)}")
+    kinds = sorted({visit["failure"] for visit in found})
+    click.echo(f"\n{len(found):,} failed.")
+    for kind in kinds:
+        if kind in failures.KINDS:
+            click.echo(f"  {kind}: {failures.KINDS[kind].sentence} {failures.KINDS[kind].advice}")
+    click.echo("Re-open with: inchworm retry CRAWL [--kind KIND]")
+
+
+def settings_table(found: Mapping[str, Any]) -> None:
+    _rows([(name, str(value)) for name, value in found.items()])
+
+
+def findings(found: Sequence[Any]) -> None:
+    for finding in found:
+        click.echo(f"{'ok ' if finding.ok else 'BAD'}  {finding.subject}: {finding.text}")
+        if finding.hint:
+            click.echo(f"     {finding.hint}")
+
+
+def _rows(rows: Sequence[tuple[str, str]]) -> None:
+    width = max(len(name) for name, _ in rows)
+    for name, text in rows:
+        for number, piece in enumerate(str(text).split("\n")):
+            click.echo(f"{name if not number else '':<{width}}  {piece}")

@@ -1,0 +1,69 @@
+"""`inchworm doctor`: what is installed, and whether every crawl is as it should be."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from inchworm import __version__, settings
+from inchworm.app import App
+from inchworm.errors import InchwormError
+from inchworm.model import CrawlInfo
+
+_LIBRARIES = ("pycurl", "turbohtml", "ada-url", "isal", "click", "rich")
+_WAL_FIX = (3, 51, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    ok: bool
+    subject: str
+    text: str
+    hint: str = ""
+
+
+def examine(app: App) -> list[Finding]:
+    """Look at everything; one line for each thing looked at."""
+    findings = [*_versions(), *_settings(app)]
+    for crawl in app.home.crawls():
+        try:
+            findings += _crawl(app, crawl)
+        except InchwormError as error:
+            findings.append(Finding(False, crawl.name, error.message, error.hint))
+    return findings
+
+
+def _versions() -> Iterator[Finding]:
+    libraries = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _LIBRARIES)
+    yield Finding(True, "inchworm", f"{__version__} on Python {platform.python_version()}, {platform.system()}")
+    yield Finding(True, "libraries", libraries)
+    old = sqlite3.sqlite_version_info < _WAL_FIX
+    note = "; older than 3.51.3, which is fine here: one process writes and checkpoints" if old else ""
+    yield Finding(True, "SQLite", sqlite3.sqlite_version + note)
+
+
+def _settings(app: App) -> Iterator[Finding]:
+    path = app.folder / "config.toml"
+    try:
+        settings.from_file(path)
+    except InchwormError as error:
+        yield Finding(False, "settings", error.message, error.hint)
+    else:
+        yield Finding(True, "settings", str(path) if path.exists() else f"defaults (no {path})")
+
+
+def _crawl(app: App, crawl: CrawlInfo) -> Iterator[Finding]:
+    with app.reading(crawl) as store:
+        checked = app.check(crawl, store)
+    if not checked:
+        yield Finding(True, crawl.name, "store and archive are sound; the counters equal a recount")
+    for problem in checked:
+        yield Finding(False, crawl.name, problem, f"Keep a copy of {_folder(app, crawl)} and report this.")
+
+
+def _folder(app: App, crawl: CrawlInfo) -> Path:
+    return app.crawl_folder(crawl)

@@ -1,0 +1,1 @@
+"""The fetching edge: from the web (`http`) or from an archive (`replay`), behind `ports.Fetcher`."""

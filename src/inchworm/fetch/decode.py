@@ -1,0 +1,268 @@
+"""From the bytes of an HTTP answer to its meaning: the head, the content codings, and whether it is whole.
+
+Sizes are checked inside the decoders, a step at a time, because a few kilobytes can decode to gigabytes. Both
+fetchers judge an answer here, so a page replayed from an archive comes out as it did from the web.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import brotli
+from isal import isal_zlib
+
+from inchworm.model import Failure, Reply, Response
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_STEP = 256 * 1024
+_SALVAGE_STEP = 256
+_MAX_CODINGS = 3
+_GZIP_MAGIC = b"\x1f\x8b"
+# RFC 9659: what a zstd body may ask for on the web is 8 MB, whatever its frame header says.
+_ZSTD_WINDOW: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 23}
+
+_STATUS_LINE = re.compile(rb"HTTP/\d(?:\.\d)? ([1-5]\d\d)[ \r\n]")
+_FOLD = re.compile(rb"\r?\n[ \t]+")
+_LINE_END = re.compile(rb"\r?\n")
+_TRANSFER_ENCODING = re.compile(rb"(?i)(\n)(transfer-encoding[ \t]*:)")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_NO_BODY = frozenset({204, 205, 304})
+_REDIRECT_BODY_BYTES = 64 * 1024
+_CUT_SHORT = {"too_large": "length", "timeout": "time"}
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A decoded body, or what could be had of it. `problem` is a kind of failure, or empty."""
+
+    body: bytes
+    problem: str = ""
+
+
+_NOTHING = Decoded(b"")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Status line and headers: as bytes with CRLF, and as a mapping with names in lower case."""
+
+    status: int
+    raw: bytes
+    headers: dict[str, str]
+
+
+class _CutError(Exception):
+    """The coded stream ends or breaks half way."""
+
+
+class _BrokenError(Exception):
+    """This never was a stream of that coding."""
+
+
+# isal's own stub takes this class for an instance.
+_INFLATE_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]
+_ERRORS = (_BrokenError, _INFLATE_ERROR, brotli.error, zstd.ZstdError)
+
+
+def decode(payload: bytes, codings: str, limit: int) -> Decoded:
+    """Undo the content codings (the value of Content-Encoding), up to `limit` bytes; 0 means no limit."""
+    names = [name for part in codings.lower().split(",") if (name := part.strip()) not in ("", "identity")]
+    if not names or not payload:
+        return _within(payload, limit)
+    if len(names) > _MAX_CODINGS or any(name not in _DECODERS for name in names):
+        return Decoded(b"", "decode_error")
+    decoded = _collect(payload, names, limit, _STEP)
+    if decoded.problem == "decode_error":
+        # A decoder that meets an error keeps what it had in hand. Small steps get that out of it.
+        return _collect(payload, names, limit, _SALVAGE_STEP)
+    return decoded
+
+
+def _within(payload: bytes, limit: int) -> Decoded:
+    if limit and len(payload) > limit:
+        return Decoded(payload[:limit], "too_large")
+    return Decoded(payload)
+
+
+def _collect(payload: bytes, names: list[str], limit: int, step: int) -> Decoded:
+    pieces: Iterable[bytes] = (payload[at : at + step] for at in range(0, len(payload), step))
+    for name in reversed(names):
+        pieces = _DECODERS[name](pieces)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        for part in pieces:
+            parts.append(part)
+            size += len(part)
+            if limit and size > limit:
+                return Decoded(b"".join(parts)[:limit], "too_large")
+    except _CutError:
+        return Decoded(b"".join(parts), "truncated")
+    except _ERRORS:
+        return Decoded(b"", "decode_error")
+    return Decoded(b"".join(parts))
+
+
+def _inflate(stream: isal_zlib.Decompress, piece: bytes) -> Iterator[bytes]:
+    """All that one piece gives, a step at a time."""
+    while not stream.eof:
+        part = stream.decompress(piece, _STEP)
+        if part:
+            yield part
+        piece = stream.unconsumed_tail
+        if not piece and len(part) < _STEP:
+            return
+
+
+def _gzip(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    member = isal_zlib.decompressobj(wbits=31)
+    begun = False
+    for piece in pieces:
+        rest = piece
+        while rest:
+            if member.eof:
+                if not _GZIP_MAGIC.startswith(rest[:2]):
+                    return  # padding or junk behind the last member, which browsers ignore too
+                member = isal_zlib.decompressobj(wbits=31)
+            try:
+                for part in _inflate(member, rest):
+                    begun = True
+                    yield part
+            except _INFLATE_ERROR as error:
+                raise (_CutError if begun else _BrokenError) from error
+            rest = member.unused_data
+    if not member.eof:
+        raise _CutError
+
+
+def _deflate(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    stream: isal_zlib.Decompress | None = None
+    for piece in pieces:
+        if stream is None:
+            # The standard means zlib, some servers send raw deflate; no raw stream begins with a zlib header.
+            stream = isal_zlib.decompressobj(wbits=15 if piece[0] & 0x0F == 8 else -15)
+        yield from _inflate(stream, piece)
+    if stream is None or not stream.eof:
+        raise _CutError
+
+
+def _brotli(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    stream = brotli.Decompressor()
+    for piece in pieces:
+        part = stream.process(piece, output_buffer_limit=_STEP)
+        while part or not (stream.is_finished() or stream.can_accept_more_data()):
+            yield part
+            part = stream.process(b"", output_buffer_limit=_STEP)
+    if not stream.is_finished():
+        raise _CutError
+
+
+def _zstd(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    frame = zstd.ZstdDecompressor(options=_ZSTD_WINDOW)
+    for piece in pieces:
+        rest = piece
+        while rest:
+            if frame.eof:
+                frame = zstd.ZstdDecompressor(options=_ZSTD_WINDOW)
+            yield frame.decompress(rest, _STEP)
+            while not frame.eof and not frame.needs_input:
+                yield frame.decompress(b"", _STEP)
+            rest = frame.unused_data
+    if not frame.eof:
+        raise _CutError
+
+
+_DECODERS: dict[str, Callable[[Iterable[bytes]], Iterator[bytes]]] = {
+    "gzip": _gzip,
+    "x-gzip": _gzip,
+    "deflate": _deflate,
+    "br": _brotli,
+    "zstd": _zstd,
+}
+
+
+def read_head(raw: bytes) -> Head | None:
+    """Read a status line and the headers below it; None when this is not the head of an HTTP answer.
+
+    The payload that goes with a head has no transfer coding any more: curl takes it off, and so does the
+    replay. Left in place, Transfer-Encoding would make readers of the archive look for chunks that are gone.
+    """
+    status = _STATUS_LINE.match(raw)
+    if status is None:
+        return None
+    if b"\n " in raw or b"\n\t" in raw:
+        raw = _FOLD.sub(b" ", raw)
+    if raw.count(b"\n") != raw.count(b"\r\n"):
+        raw = _LINE_END.sub(b"\r\n", raw)
+    raw = raw.rstrip(b"\r\n") + b"\r\n\r\n"
+    headers: dict[str, str] = {}
+    for line in _text(raw).split("\r\n")[1:-2]:
+        name, colon, value = _one_line(line).partition(":")
+        if colon:
+            key, value = name.strip().lower(), value.strip()
+            headers[key] = f"{headers[key]}, {value}" if key in headers else value
+    if "transfer-encoding" in headers:
+        raw = _TRANSFER_ENCODING.sub(rb"\1X-Archive-Orig-\2", raw)
+    return Head(int(status[1]), raw, headers)
+
+
+def _text(raw: bytes) -> str:
+    """UTF-8 where it is, as browsers take it in Location."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def _one_line(line: str) -> str:
+    """Without control characters: values end up in logs and are sent back as validators."""
+    return line if line.isprintable() else _CONTROL.sub(" ", line)
+
+
+def body_limit(status: int, limit: int) -> int:
+    """How much of a body to take; 0 means all. Nobody reads a redirect's, so little of it is enough."""
+    if 300 <= status < 400:
+        return min(limit or _REDIRECT_BODY_BYTES, _REDIRECT_BODY_BYTES)
+    return limit
+
+
+def answer(head: Head, payload: bytes, limit: int, seconds: float, trouble: Failure | None = None) -> Reply:
+    """Judge an answer whose transfer ended, in `trouble` or well.
+
+    A success must be whole. A redirect or an error says all it has to say in its head, so that is an answer
+    whatever becomes of its body, and `truncated` tells of the loss.
+    """
+    status = head.status
+    if status in _NO_BODY:
+        return Response(status, head.raw, head.headers, b"", b"", seconds)
+    if status == 206 and trouble is None:
+        trouble = Failure("truncated", "a part was sent where the whole was asked for", seconds)
+    most = body_limit(status, limit)
+    if most and len(payload) > most:
+        payload = payload[:most]
+        trouble = trouble or Failure("too_large", f"the body is larger than {most} bytes", seconds)
+    if trouble is not None and status < 300:
+        return trouble
+    decoded = _NOTHING if 300 <= status < 400 else decode(payload, head.headers.get("content-encoding", ""), limit)
+    if decoded.problem and status < 300:
+        return Failure(decoded.problem, _WHY[decoded.problem], seconds)
+    return Response(status, head.raw, head.headers, payload, decoded.body, seconds, _cut_short(trouble))
+
+
+def _cut_short(trouble: Failure | None) -> str:
+    """The word WARC-Truncated has for it."""
+    return _CUT_SHORT.get(trouble.kind, "disconnect") if trouble else ""
+
+
+_WHY = {
+    "too_large": "the decoded body is over the limit",
+    "truncated": "the compressed body ends half way or is damaged",
+    "decode_error": "the body is not coded the way Content-Encoding says",
+}

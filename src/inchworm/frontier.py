@@ -1,0 +1,114 @@
+"""The window in memory over the durable frontier.
+
+Lanes retire in order: a lane's entries may be fetched ahead and answered in any order, but they leave the
+window only from the front. What waits (for its host, a backoff, a limit) keeps its place and holds back what
+is behind it, so the order of the record is the order of the places, whatever the network does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from inchworm.model import Entry, Turn
+from inchworm.ports import Store
+
+LOOK_AHEAD = 4096
+HELD_BYTES = 64_000_000
+_CHUNK = 512
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """An entry in the window, from loading to retiring."""
+
+    entry: Entry
+    granted: bool = False
+    turn: Turn | None = None
+
+
+@dataclass(slots=True)
+class Lane:
+    """One host's entries, or everybody's in strict order."""
+
+    number: int
+    slots: deque[Slot] = field(default_factory=deque)
+    todo: deque[Slot] = field(default_factory=deque)
+    last: Entry | None = None
+    has_more: bool = True
+    leaving: int = 0
+
+
+class Window:
+    """The lanes of a run that have something to do."""
+
+    def __init__(self, store: Store, run_id: int) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._lanes: dict[int, Lane] = {}
+        self._ready: deque[Lane] = deque()
+        self._leaving: set[int] = set()
+        self.refresh()
+
+    def refresh(self) -> bool:
+        """Read every lane from its start again, leaving alone what is in the window. Is there anything?"""
+        for number in self._store.lanes(self._run_id):
+            lane = self._lane(number)
+            lane.last, lane.has_more = None, True
+        return self.is_waiting()
+
+    def committed(self, entries: Iterable[Entry], lanes: frozenset[int]) -> None:
+        """These entries left the window for good, and these lanes may have new rows."""
+        for entry in entries:
+            self._leaving.discard(entry.url_id)
+            self._lanes[entry.lane].leaving -= 1
+        for number in lanes:
+            self._lane(number).has_more = True
+
+    def lanes(self) -> Iterator[Lane]:
+        """Lanes in turn, each time starting with the next one."""
+        for _ in range(len(self._ready)):
+            self._ready.rotate(-1)
+            yield self._ready[-1]
+
+    def fill(self, lane: Lane) -> None:
+        """Load the next rows of a lane, as far as the look-ahead reaches."""
+        while lane.has_more and len(lane.todo) < _CHUNK // 2 and len(lane.slots) < LOOK_AHEAD:
+            rows = self._store.pending(self._run_id, lane.number, lane.last, _CHUNK)
+            lane.has_more = len(rows) == _CHUNK
+            loaded = {slot.entry.url_id for slot in lane.slots}
+            for entry in rows:
+                if entry.url_id in self._leaving:
+                    # Its commit is under way and may put it elsewhere: what follows is read after that.
+                    lane.has_more = True
+                    return
+                lane.last = entry
+                if entry.url_id not in loaded:
+                    slot = Slot(entry)
+                    lane.slots.append(slot)
+                    lane.todo.append(slot)
+
+    def retire(self) -> Iterator[Turn]:
+        """What may be committed now: the finished entries at the front of each lane."""
+        for lane in list(self._ready):
+            while lane.slots and lane.slots[0].turn is not None:
+                slot = lane.slots.popleft()
+                self._leaving.add(slot.entry.url_id)
+                lane.leaving += 1
+                assert slot.turn is not None
+                yield slot.turn
+            if not lane.slots and not lane.has_more and not lane.leaving:
+                self._ready.remove(lane)
+                del self._lanes[lane.number]
+
+    def is_waiting(self) -> bool:
+        """Whether any lane has something left."""
+        return any(lane.slots or lane.has_more or lane.leaving for lane in self._ready)
+
+    def _lane(self, number: int) -> Lane:
+        lane = self._lanes.get(number)
+        if lane is None:
+            lane = self._lanes[number] = Lane(number)
+            self._ready.append(lane)
+        return lane

@@ -1,0 +1,329 @@
+"""The glossary in code: the nouns that travel between modules, all of them frozen values.
+
+A *crawl* has *runs*, a run has *sessions*. A run's *frontier* is one row per URL (`Entry`). Requesting an
+entry gives a `Reply`; reading it gives a `Reading`; both together are a `Visit`, which is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Where a URL stands in its run."""
+
+    PENDING = "pending"
+    DONE = "done"
+    REFUSED = "refused"
+
+
+class Kind(StrEnum):
+    """What a URL is fetched as. Robots and sitemap files are rows too, outside every limit."""
+
+    PAGE = "page"
+    RESOURCE = "resource"
+    ROBOTS = "robots"
+    SITEMAP = "sitemap"
+
+
+class Source(StrEnum):
+    """How a URL became known."""
+
+    INITIAL = "initial"
+    SPIDER = "spider"
+    SITEMAP = "sitemap"
+    REDIRECT = "redirect"
+    RESOURCE = "resource"
+    FEED = "feed"
+    MANUAL = "manual"
+
+
+class Outcome(StrEnum):
+    """What a visit came to."""
+
+    PAGE = "page"
+    DUPLICATE = "duplicate"
+    RESOURCE = "resource"
+    REDIRECT = "redirect"
+    FAILED = "failed"
+    RETRY = "retry"
+    CONTROL = "control"
+
+
+class Reason(StrEnum):
+    """Why a URL was refused. Every refusal has one."""
+
+    OUT_OF_SCOPE = "out_of_scope"
+    NOT_INCLUDED = "not_included"
+    EXCLUDED = "excluded"
+    MAX_DEPTH = "max_depth"
+    HOPS = "hops"
+    NOFOLLOW = "nofollow"
+    ROBOTS = "robots"
+    ROBOTS_UNAVAILABLE = "robots_unavailable"
+    PAGE_LIMIT = "page_limit"
+    MOSTLY_DUPLICATES = "mostly_duplicates"
+    URL_TOO_LONG = "url_too_long"
+    CLEARED = "cleared"
+
+
+class RunState(StrEnum):
+    IN_PROGRESS = "in_progress"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+
+
+class SessionState(StrEnum):
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class EndedBy(StrEnum):
+    FINISHED = "finished"
+    BUDGET = "budget"
+    TIME = "time"
+    BYTES = "bytes"
+    PAGE_LIMIT = "page_limit"
+    WAITING = "waiting"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+    ERROR = "error"
+    CRASHED = "crashed"
+
+
+Place = tuple[int, int]
+"""Where an entry stands in its lane: (seq of the visit that put it there, index among its links)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One pending row of the frontier, as it is dispatched."""
+
+    url_id: int
+    url: str
+    request_url: str
+    kind: Kind
+    source: Source
+    seed: int
+    depth: int
+    hops: int
+    lane: int
+    place: Place
+    attempts: int = 0
+    not_before_ms: int = 0
+    chain: int = 0
+    tried: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A URL met on a page, before anybody judged it: canonical form, request form, what it is."""
+
+    url: str
+    request_url: str
+    kind: Kind = Kind.PAGE
+    source: Source = Source.SPIDER
+    nofollow: bool = False
+    lastmod: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a fetcher is asked for."""
+
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    max_body_bytes: int = 0
+    timeout_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A complete HTTP answer. `head` is the status line and headers as received, CRLF-separated and closed
+    by an empty line; `payload` the body as transferred (content coding kept), `body` the decoded one."""
+
+    status: int
+    head: bytes
+    headers: Mapping[str, str]
+    payload: bytes
+    body: bytes
+    seconds: float
+    truncated: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A request that brought no usable answer, and why (a kind from `rules.failures`)."""
+
+    kind: str
+    message: str
+    seconds: float = 0.0
+
+
+Reply = Response | Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one parse of a page gives."""
+
+    links: tuple[Found, ...] = ()
+    title: str = ""
+    text: str = ""
+    language: str = ""
+    canonical: str = ""
+    nofollow: bool = False
+    noindex: bool = False
+    meta: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What goes to the archive for a visit."""
+
+    url: str
+    head: bytes
+    payload: bytes
+    digest: bytes
+    truncated: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a record lies in the archive."""
+
+    file: str
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What an earlier run has of a page that is reused without a request."""
+
+    payload: bytes | None
+    file_id: int | None
+    offset: int | None
+    length: int | None
+    revisit: int
+    meta: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request and what came of it, ready to be committed in its turn."""
+
+    entry: Entry
+    at_ms: int
+    outcome: Outcome
+    failure: str = ""
+    message: str = ""
+    status: int = 0
+    millis: int = 0
+    size: int = 0
+    content_type: str = ""
+    etag: str = ""
+    last_modified: str = ""
+    text_hash: bytes = b""
+    reading: Reading = Reading()
+    redirect: Found | None = None
+    record: Record | None = None
+    robots: bytes | None = None
+    retry_at_ms: int = 0
+    requested: bool = True
+    stored: Stored | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An entry that was refused in its turn, without a request."""
+
+    entry: Entry
+    reason: Reason
+
+
+Turn = Visit | Refusal
+"""What an entry came to, waiting to be committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """A run's numbers, kept and never counted; a recount must give the same."""
+
+    known: int = 0
+    pending: int = 0
+    pages: int = 0
+    duplicates: int = 0
+    unchanged: int = 0
+    resources: int = 0
+    redirects: int = 0
+    failed: int = 0
+    refused: int = 0
+    requests: int = 0
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A seed of a run: where its scope lies now, and what it has used of its limits."""
+
+    number: int
+    url: str
+    host: str
+    path: str
+    kept: int = 0
+    requests: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    run_id: int
+    number: int
+    mode: str
+    parent: int | None
+    state: RunState
+    seq: int
+    settings: Mapping[str, object]
+    counters: Counters
+    seeds: tuple[Seed, ...]
+    disturbed: str
+    created_ms: int
+    ended_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    run_id: int
+    number: int
+    token: int
+    state: SessionState
+    ended_by: EndedBy | None
+    started_ms: int
+    ended_ms: int | None
+    requests: int
+    size: int
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlInfo:
+    crawl_id: str
+    name: str
+    seeds: tuple[str, ...]
+    settings: Mapping[str, object]
+    created_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class WarcRecord:
+    """One record of a WARC file, uncompressed, header names in lower case. `offset` and `length` say where it
+    lies in its file."""
+
+    offset: int
+    length: int
+    headers: Mapping[str, str]
+    content: bytes

@@ -1,0 +1,245 @@
+"""The boundaries of the engine, as Protocols. `app` picks what stands behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from inchworm.model import (
+    Counters,
+    Entry,
+    Found,
+    Kind,
+    Reason,
+    Record,
+    Reply,
+    Request,
+    Seed,
+    Source,
+    Spot,
+    State,
+)
+
+
+class Fetcher(Protocol):
+    """Answers one request. Never raises for what the network does; a failure is a value.
+
+    Redirects are not followed: a 3xx is a `Response` like any other.
+    """
+
+    async def fetch(self, request: Request) -> Reply: ...
+
+    async def close(self) -> None: ...
+
+
+class Clock(Protocol):
+    """The time. `now_ms` may jump; `monotonic` never goes back."""
+
+    def now_ms(self) -> int: ...
+
+    def monotonic(self) -> float: ...
+
+
+class Archive(Protocol):
+    """Where fetched bytes go. What was synced before a commit survives; the rest may be cut away."""
+
+    def append(self, record: Record, at_ms: int, original: Original | None) -> Spot: ...
+
+    def sync(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Original(NamedTuple):
+    """An earlier record with the same payload, for a revisit."""
+
+    url: str
+    at_ms: int
+
+
+class Known(NamedTuple):
+    """What a run knows of a URL. `in_run` is false for a URL that only other runs have met."""
+
+    url_id: int
+    in_run: bool
+    state: State
+    reason: Reason | None
+    depth: int
+    hops: int
+
+
+class Standing(NamedTuple):
+    """The part of a frontier row that may change in place."""
+
+    state: State
+    reason: Reason | None
+    seed: int
+    depth: int
+    hops: int
+    lane: int
+    place_seq: int
+    place_idx: int
+    request_url: str | None
+    attempts: int
+    not_before_ms: int
+    chain: int
+    tried: str | None
+    done: int | None
+
+
+class NewEntry(NamedTuple):
+    """A frontier row to be added."""
+
+    url_id: int
+    kind: Kind
+    source: Source
+    found: int
+    found_on: int | None
+    lastmod: str | None
+    standing: Standing
+
+
+class Row(NamedTuple):
+    """A frontier row as it is looked at again."""
+
+    url_id: int
+    url: str
+    kind: Kind
+    source: Source
+    standing: Standing
+
+
+class VisitRow(NamedTuple):
+    """A visit as the store keeps it; the columns of its table, in order."""
+
+    seq: int
+    url_id: int
+    request_url: str | None
+    kind: Kind
+    at_ms: int
+    outcome: str
+    requested: int
+    failure: str | None
+    message: str | None
+    status: int
+    millis: int
+    size: int
+    content_type: str | None
+    etag: str | None
+    last_modified: str | None
+    payload: bytes | None
+    text_hash: bytes | None
+    title: str | None
+    language: str | None
+    canonical: str | None
+    meta: str | None
+    links: tuple[int, ...]
+    redirect: int | None
+    reader: str | None
+    file_id: int | None
+    offset: int | None
+    length: int | None
+    revisit: int
+
+
+@dataclass(slots=True)
+class Changes:
+    """What one commit writes: all of it or nothing."""
+
+    run_id: int
+    session: int
+    seq: int = 0
+    counters: Counters = field(default_factory=Counters)
+    seeds: tuple[Seed, ...] = ()
+    disturbed: str = ""
+    requests: int = 0
+    size: int = 0
+    inbox_id: int = 0
+    urls: list[tuple[int, int, str]] = field(default_factory=list)
+    hosts: list[tuple[int, str]] = field(default_factory=list)
+    entries: list[NewEntry] = field(default_factory=list)
+    settled: list[tuple[State, Reason | None, int, int]] = field(default_factory=list)
+    moved: list[tuple[int, Standing]] = field(default_factory=list)
+    undo: list[tuple[int, str, int, str]] = field(default_factory=list)
+    visits: list[VisitRow] = field(default_factory=list)
+    lanes: dict[int, int] = field(default_factory=dict)
+    robots: list[tuple[str, int, str, bytes | None]] = field(default_factory=list)
+    files: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def clear_rows(self) -> None:
+        """Forget the rows, which were written; the totals stay."""
+        for rows in (self.urls, self.hosts, self.entries, self.settled, self.moved, self.undo, self.visits):
+            rows.clear()
+        self.robots.clear()
+        self.lanes.clear()
+        self.files.clear()
+
+
+class Store(Protocol):
+    """The part of a crawl's store that a session works with. Each method says what it guarantees."""
+
+    def lanes(self, run_id: int) -> list[int]:
+        """Lanes that have pending rows, in the order in which their hosts were met."""
+        ...
+
+    def pending(self, run_id: int, lane: int, after: Entry | None, limit: int) -> list[Entry]:
+        """The next pending rows of a lane, in the order of their places, after an entry or from the start."""
+        ...
+
+    def known(self, run_id: int, urls: Iterable[str]) -> dict[str, Known]:
+        """What is known of these URLs. Absent: met by no run. Equal hashes never mix URLs up."""
+        ...
+
+    def rows(self, run_id: int, url_ids: Sequence[int]) -> list[Row]:
+        """These rows of the run; ids that the run does not know are left out."""
+        ...
+
+    def links_of(self, run_id: int, url_id: int) -> list[int]:
+        """The url_ids on the page that a done row ended with."""
+        ...
+
+    def refused(self, run_id: int, reason: Reason) -> list[Row]:
+        """Rows refused for this reason, in the order they were found."""
+        ...
+
+    def failed(self, run_id: int, kind: str | None = None, url: str | None = None) -> list[Row]:
+        """Rows whose last visit failed (of this kind, this URL), in the order of record."""
+        ...
+
+    def owners_of(self, run_id: int, hashes: Iterable[bytes]) -> set[bytes]:
+        """Which of these contents the run has kept already."""
+        ...
+
+    def originals(self, payloads: Iterable[bytes]) -> dict[bytes, Original]:
+        """For each payload that the archive has already: the record to refer to."""
+        ...
+
+    def earlier_page(self, url_id: int, run_id: int, since_ms: int) -> tuple[VisitRow, list[Found]] | None:
+        """The newest good page that another run stored for a URL since then, with its links."""
+        ...
+
+    def robots(self, run_id: int) -> list[tuple[str, str, bytes | None]]:
+        """Origin, verdict and rules of every robots.txt committed in this run."""
+        ...
+
+    def next_ids(self) -> tuple[int, int, int]:
+        """The next free url_id, host_id and file_id."""
+        ...
+
+    def hosts(self) -> Mapping[str, int]:
+        """Every host met, by name."""
+        ...
+
+    def committing(self, token: int) -> AbstractContextManager[None]:
+        """One durable transaction around several `write`s: all of it or nothing. `Lost` with an old token."""
+        ...
+
+    def write(self, changes: Changes) -> None:
+        """Put rows into the open transaction; reads of the same store see them at once."""
+        ...
+
+    def beat(self, token: int) -> None:
+        """Show that the owner lives. `Lost` when the token is an old one."""
+        ...

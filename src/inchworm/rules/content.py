@@ -1,0 +1,25 @@
+"""When two pages are the same content, and which reader said so."""
+
+from __future__ import annotations
+
+import hashlib
+
+import turbohtml
+
+READER = "1"
+"""Raised whenever the links or the text that we read out of the same bytes change."""
+
+MIN_TEXT = 64
+
+
+def text_hash(title: str, text: str, body: bytes) -> bytes:
+    """SHA-256 of title and main text, however they are spaced; of the body where there is next to no text."""
+    collapsed = " ".join(text.split())
+    if len(collapsed) < MIN_TEXT:
+        return hashlib.sha256(body).digest()
+    return hashlib.sha256(f"{title}\n{collapsed}".encode("utf-8", "surrogatepass")).digest()
+
+
+def fingerprint(resources: bool) -> str:
+    """Names what reads pages and how. Readings of different fingerprints cannot be compared."""
+    return f"{READER} turbohtml={turbohtml.__version__} resources={int(resources)}"

@@ -1,0 +1,24 @@
+"""When a seed has had enough, and when it may send for one more page."""
+
+from __future__ import annotations
+
+from inchworm.model import Reason, Seed
+
+REQUEST_FACTOR = 10
+"""A seed may use this many requests per page of its limit; after that it is mostly duplicates."""
+
+
+def exhausted(seed: Seed, page_limit: int) -> Reason | None:
+    """Why a seed may not have another page, whatever happens."""
+    if page_limit and seed.kept >= page_limit:
+        return Reason.PAGE_LIMIT
+    if page_limit and seed.requests >= REQUEST_FACTOR * page_limit:
+        return Reason.MOSTLY_DUPLICATES
+    return None
+
+
+def may_reserve(seed: Seed, reserved: int, page_limit: int) -> bool:
+    """Whether one more page could be kept even if every page under way is kept too."""
+    if not page_limit:
+        return True
+    return seed.kept + reserved < page_limit and seed.requests + reserved < REQUEST_FACTOR * page_limit

@@ -1,0 +1,95 @@
+"""Opening and closing a pass over a crawl: which run a start means, its seeds, what its end is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inchworm.errors import Frozen, WrongUse
+from inchworm.model import Counters, EndedBy, Found, Kind, RunInfo, RunState, Seed, SessionState, Source
+from inchworm.rules import url as urls
+from inchworm.rules.scope import scope_of_seed
+from inchworm.settings import flag_of
+
+
+def seeds_of(typed: Sequence[str]) -> tuple[Found, ...]:
+    """The seeds as entries; a host without a scheme means https first."""
+    found = []
+    for text in typed:
+        forms = urls.seed(text)
+        canonical = urls.canonicalize(forms[0]) if forms else None
+        if forms is None or canonical is None:
+            raise WrongUse(
+                f"{text!r} is not a web address.",
+                "Give a URL such as https://example.org/docs, or a host name.",
+            )
+        found.append(_initial(canonical, urls.request_form(forms[0])))
+    return tuple(found)
+
+
+def _initial(canonical: str, request_url: str) -> Found:
+    return Found(canonical, request_url, Kind.PAGE, Source.INITIAL)
+
+
+def bare_seeds(typed: Sequence[str]) -> frozenset[str]:
+    """Request URLs of the seeds that were typed without a scheme."""
+    forms = (urls.seed(text) for text in typed)
+    return frozenset(urls.request_form(form[0]) for form in forms if form and len(form) > 1)
+
+
+def seeds_key(seeds: Sequence[Found]) -> str:
+    """One text for one set of seeds, whatever their order."""
+    return "\n".join(sorted({seed.url for seed in seeds}))
+
+
+def default_name(seeds: Sequence[Found]) -> str:
+    """Host and path of the first seed."""
+    first = seeds[0].url.partition("://")[2].rstrip("/")
+    return first if len(seeds) == 1 else f"{first} and {len(seeds) - 1} more"
+
+
+def is_open(run: RunInfo | None) -> bool:
+    return run is not None and run.state in (RunState.IN_PROGRESS, RunState.PAUSED)
+
+
+def next_run(last: RunInfo | None, runs: Sequence[RunInfo], settings: Mapping[str, Any], now_ms: int) -> RunInfo:
+    """The run after the last one. Its parent is the last completed run; without one it is a baseline."""
+    number = last.number + 1 if last else 0
+    completed = [run.number for run in runs if run.state is RunState.COMPLETED]
+    parent = completed[-1] if completed else None
+    mode = "full" if completed else "baseline"
+    run_id = max((run.run_id for run in runs), default=0) + 1
+    return RunInfo(run_id, number, mode, parent, RunState.IN_PROGRESS, 0, settings, Counters(), (), "", now_ms, None)
+
+
+def seed_rows(seeds: Sequence[Found]) -> tuple[Seed, ...]:
+    return tuple(Seed(number, seed.url, *scope_of_seed(seed.url)) for number, seed in enumerate(seeds))
+
+
+def refuse_changes(frozen: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """A run setting cannot change half way."""
+    for name, value in wanted.items():
+        plain = list(value) if isinstance(value, tuple) else value
+        if name in frozen and frozen[name] != plain:
+            raise Frozen(
+                f"{name} is {frozen[name]!r} in the run that is open and cannot become {plain!r} half way.",
+                f"Leave {flag_of(name)} out to go on, or add --fresh to start over with it.",
+            )
+
+
+def states_after(by: EndedBy) -> tuple[RunState, SessionState]:
+    """How a run and its session stand when a session ended so."""
+    if by in (EndedBy.FINISHED, EndedBy.PAGE_LIMIT):
+        return RunState.COMPLETED, SessionState.COMPLETED
+    if by is EndedBy.CANCELLED:
+        return RunState.CANCELLED, SessionState.FAILED
+    if by in (EndedBy.ERROR, EndedBy.CRASHED):
+        return RunState.PAUSED, SessionState.FAILED
+    return RunState.PAUSED, SessionState.COMPLETED
+
+
+def word_for(run: RunInfo) -> str:
+    """What people are told a whole run came to."""
+    if run.state is not RunState.COMPLETED:
+        return "interrupted"
+    return "completed_with_errors" if run.counters.failed else "completed"

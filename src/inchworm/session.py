@@ -1,0 +1,456 @@
+"""One sitting of a run: dispatch, visit, commit in order, until a limit, a pause or the end.
+
+One event loop fetches and reads; one writer thread commits. The loop never waits for the disk and the writer
+never waits for the network. Everything that may be granted (a worker, a budget unit, a page of a seed's limit)
+is granted in the order of the lanes, so limits are exact and the same URLs are visited at any number of workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from inchworm.checkpoint import Committed, Ledger
+from inchworm.errors import InchwormError
+from inchworm.frontier import HELD_BYTES, Lane, Slot, Window
+from inchworm.host import Hosts
+from inchworm.model import (
+    Counters,
+    EndedBy,
+    Entry,
+    Kind,
+    Outcome,
+    Reading,
+    Refusal,
+    RunInfo,
+    Stored,
+    Turn,
+    Visit,
+)
+from inchworm.ports import Store
+from inchworm.rules import control
+from inchworm.rules.limits import exhausted, may_reserve
+from inchworm.settings import Settings
+from inchworm.visit import Tools, visit
+
+BATCH_PAGES = 64
+BATCH_SECONDS = 0.5
+POLL_SECONDS = 0.25
+BEAT_SECONDS = 1.0
+
+
+class Orders(Protocol):
+    """What others want of a running session."""
+
+    def poll(self) -> EndedBy | Callable[[], Committed] | None:
+        """PAUSED or CANCELLED when the session shall end; something to be done between two commits; or nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a session stands, for people who watch."""
+
+    counters: Counters
+    requests: int
+    size: int
+    seconds: float
+    in_flight: tuple[str, ...]
+    order: str
+    seeds: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a session ended."""
+
+    by: EndedBy
+    message: str = ""
+    error: InchwormError | None = None
+
+
+@dataclass(slots=True)
+class Watch:
+    """Callbacks: plain functions, called on the loop."""
+
+    progress: Callable[[Progress], None] = lambda _: None
+    visited: Callable[[Visit], None] | None = None
+    errors: list[str] = field(default_factory=list)
+
+
+class Session:
+    """Works a run until it ends or something stops it. Everything it knows can be rebuilt from the store."""
+
+    def __init__(self, run: RunInfo, store: Store, ledger: Ledger, tools: Tools, orders: Orders, watch: Watch) -> None:
+        self._run = run
+        self._settings: Settings = tools.settings
+        self._store = store
+        self._ledger = ledger
+        self._tools = tools
+        self._orders = orders
+        self._watch = watch
+        self._clock = tools.clock
+        self._window = Window(store, run.run_id)
+        self.hosts = Hosts(tools.settings, store.robots(run.run_id))
+        self._seeds = {seed.number: seed for seed in run.seeds}
+        self._counters = run.counters
+        self._disturbed = run.disturbed
+        self._lanes_used: set[int] = set()
+        self._reserved: Counter[int] = Counter()
+        self._granted = 0
+        self._due = 0
+        self._requests = 0
+        self._size = 0
+        self._held = 0
+        self._in_flight: dict[asyncio.Task[None], Slot] = {}
+        self._batch: list[Turn] = []
+        self._batch_since = 0.0
+        self._commit: asyncio.Future[Committed] | None = None
+        self._wake = asyncio.Event()
+        self._wake_at = 0.0
+        self._ending: Ended | None = None
+        self._ending_since = 0.0
+        self._started = self._clock.monotonic()
+        self._limit_hit: EndedBy | None = None
+
+    # Stopping from outside
+
+    def stop(self, by: EndedBy) -> None:
+        """End soon: nothing new is sent, what is under way may finish within the grace time."""
+        if self._ending is None:
+            self._ending = Ended(by)
+            self._ending_since = self._clock.monotonic()
+        else:
+            self._abort()
+        self._wake.set()
+
+    # The loop
+
+    async def work(self) -> Ended:
+        with ThreadPoolExecutor(1, "inchworm-writer") as writer:
+            polling = asyncio.create_task(self._poll(writer))
+            try:
+                return await self._loop(writer)
+            except InchwormError as error:
+                return Ended(EndedBy.ERROR, error.message, error)
+            finally:
+                polling.cancel()
+                self._abort()
+                await asyncio.gather(*self._in_flight, polling, return_exceptions=True)
+                if self._commit is not None:
+                    await asyncio.gather(self._commit, return_exceptions=True)
+
+    async def _loop(self, writer: ThreadPoolExecutor) -> Ended:
+        while True:
+            self._wake.clear()
+            self._wake_at = float("inf")
+            self._take_commit()
+            self._dispatch()
+            self._retire(writer)
+            ended = self._is_over()
+            if ended:
+                return ended
+            await self._sleep()
+
+    async def _sleep(self) -> None:
+        now = self._clock.monotonic()
+        timeout = max(0.0, min(self._wake_at - now, POLL_SECONDS))
+        try:
+            async with asyncio.timeout(timeout):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    async def _poll(self, writer: ThreadPoolExecutor) -> None:
+        """Heartbeat, orders and progress, off the hot path."""
+        beaten = self._clock.monotonic()
+        try:
+            while True:
+                await asyncio.sleep(POLL_SECONDS)
+                now = self._clock.monotonic()
+                if now - beaten > min(BEAT_SECONDS, self._settings.stale / 4):
+                    beaten = now
+                    await asyncio.get_running_loop().run_in_executor(writer, self._ledger.beat)
+                if self._ending is None:
+                    await self._obey(self._orders.poll(), writer)
+                self._watch.progress(self.progress())
+        except InchwormError as error:
+            self._ending = Ended(EndedBy.ERROR, error.message, error)
+            self._abort()
+            self._wake.set()
+
+    async def _obey(self, order: EndedBy | Callable[[], Committed] | None, writer: ThreadPoolExecutor) -> None:
+        if isinstance(order, EndedBy):
+            self.stop(order)
+        elif order is not None:
+            self._learn(await asyncio.get_running_loop().run_in_executor(writer, order))
+            self._wake.set()
+
+    def progress(self) -> Progress:
+        return Progress(
+            self._counters,
+            self._requests,
+            self._size,
+            self._clock.monotonic() - self._started,
+            tuple(slot.entry.request_url for slot in self._in_flight.values()),
+            self.order(),
+            tuple((seed.url, seed.kept) for seed in self._seeds.values()),
+        )
+
+    def order(self) -> str:
+        """How far the record's order can be relied on."""
+        if self._disturbed:
+            return self._disturbed
+        return "per host" if len(self._lanes_used) > 1 else "exact"
+
+    # Dispatching
+
+    def _dispatch(self) -> None:
+        self._limit_hit = None
+        if self._ending is not None or self._limit_reached():
+            return
+        for lane in self._window.lanes():
+            self._window.fill(lane)
+            self._dispatch_lane(lane)
+            if len(self._in_flight) >= self._settings.workers:
+                return
+
+    def _limit_reached(self) -> bool:
+        settings, used = self._settings, self._clock.monotonic() - self._started
+        if settings.max_time and used >= settings.max_time:
+            self._limit_hit = EndedBy.TIME
+        elif settings.max_bytes and self._size + self._held >= settings.max_bytes:
+            self._limit_hit = EndedBy.BYTES
+        elif settings.max_time:
+            self._wake_by(self._started + settings.max_time)
+        return self._limit_hit is not None
+
+    def _dispatch_lane(self, lane: Lane) -> None:
+        """Send what may be sent, in order; step over what must wait, stop where order demands it."""
+        skipped: list[Slot] = []
+        now = self._clock.monotonic()
+        while lane.todo and len(self._in_flight) < self._settings.workers and self._has_room(lane):
+            slot = lane.todo.popleft()
+            if self._is_answered(slot):
+                continue
+            if not self._grant(slot):
+                skipped.append(slot)
+                break
+            wait_until = self._turn(slot.entry, now)
+            if wait_until <= now:
+                self._send(slot, now)
+                continue
+            skipped.append(slot)
+            self._wake_by(wait_until)
+            if not (self._settings.strict_order or self._is_backing_off(slot.entry)):
+                break
+        lane.todo.extendleft(reversed(skipped))
+
+    def _hosts_known(self, entry: Entry) -> bool:
+        return entry.kind is Kind.ROBOTS or self.hosts.is_known(entry.request_url)
+
+    def _has_room(self, lane: Lane) -> bool:
+        """Answers that wait for their turn lie in memory; the front of a lane may always go."""
+        return self._held < HELD_BYTES or lane.slots[0] is lane.todo[0]
+
+    def _is_answered(self, slot: Slot) -> bool:
+        """Whether the entry needs no request: refused, or reused from an earlier run."""
+        entry = slot.entry
+        if entry.kind is Kind.ROBOTS or slot.granted:
+            return False
+        reason = exhausted(self._seeds[entry.seed], self._settings.page_limit) if entry.kind is Kind.PAGE else None
+        if reason is None and self.hosts.is_known(entry.request_url):
+            reason = self.hosts.refusal(entry.request_url)
+        if reason is not None:
+            slot.turn = Refusal(entry, reason)
+        elif self._may_reuse(entry):
+            slot.turn = self._reuse(entry)
+        if isinstance(slot.turn, Visit) and entry.kind is Kind.PAGE:
+            self._reserved[entry.seed] += 1
+            slot.granted = True
+        return slot.turn is not None
+
+    def _may_reuse(self, entry: Entry) -> bool:
+        return (
+            self._run.number > 0
+            and self._settings.max_age > 0
+            and not self._settings.skip_cache
+            and entry.kind not in control.KINDS
+            and may_reserve(self._seeds[entry.seed], self._reserved[entry.seed], self._settings.page_limit)
+        )
+
+    def _reuse(self, entry: Entry) -> Visit | None:
+        now_ms = self._clock.now_ms()
+        since_ms = now_ms - round(self._settings.max_age * 1000)
+        stored = self._store.earlier_page(entry.url_id, self._run.run_id, since_ms)
+        if stored is None:
+            return None
+        row, links = stored
+        reading = Reading(tuple(links), row.title or "", "", row.language or "", row.canonical or "")
+        outcome = Outcome.RESOURCE if entry.kind is Kind.RESOURCE else Outcome.PAGE
+        return Visit(
+            entry,
+            row.at_ms,
+            outcome,
+            status=row.status,
+            size=row.size,
+            content_type=row.content_type or "",
+            etag=row.etag or "",
+            last_modified=row.last_modified or "",
+            text_hash=row.text_hash or b"",
+            reading=reading,
+            requested=False,
+            stored=Stored(row.payload, row.file_id, row.offset, row.length, row.revisit, row.meta),
+        )
+
+    def _grant(self, slot: Slot) -> bool:
+        """Reserve what the entry may use up. Granted in order, and given back when the outcome does not use it."""
+        entry = slot.entry
+        if slot.granted:
+            return True
+        if not self._hosts_known(entry):
+            return False
+        if entry.kind in control.KINDS:
+            self._due += 1
+            slot.granted = True
+            return True
+        if self._settings.budget and self._granted >= self._settings.budget:
+            self._limit_hit = EndedBy.BUDGET
+            return False
+        if entry.kind is Kind.PAGE:
+            if not may_reserve(self._seeds[entry.seed], self._reserved[entry.seed], self._settings.page_limit):
+                return False
+            self._reserved[entry.seed] += 1
+        self._granted += 1
+        self._due += 1
+        slot.granted = True
+        return True
+
+    def _turn(self, entry: Entry, now: float) -> float:
+        """The monotonic time from which the entry may be sent."""
+        backing_off = (entry.not_before_ms - self._clock.now_ms()) / 1000 if entry.not_before_ms else 0.0
+        return max(self.hosts.turn(entry.request_url), now + backing_off if backing_off > 0 else 0.0)
+
+    def _is_backing_off(self, entry: Entry) -> bool:
+        return entry.not_before_ms > self._clock.now_ms()
+
+    def _send(self, slot: Slot, now: float) -> None:
+        self.hosts.started(slot.entry.request_url, now)
+        self._due -= 1
+        if slot.entry.kind not in control.KINDS:
+            self._lanes_used.add(slot.entry.lane)
+        task = asyncio.create_task(self._work(slot))
+        self._in_flight[task] = slot
+        task.add_done_callback(self._sent)
+
+    async def _work(self, slot: Slot) -> None:
+        slot.turn = await visit(slot.entry, self._tools)
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        slot = self._in_flight.pop(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._ending = Ended(EndedBy.ERROR, f"{slot.entry.request_url}: {error!r}", _as_ours(error))
+        self._held += _weight(slot.turn)
+        self._wake.set()
+
+    # Retiring
+
+    def _retire(self, writer: ThreadPoolExecutor) -> None:
+        if not self._batch:
+            self._batch_since = self._clock.monotonic()
+        self._batch.extend(self._window.retire())
+        if self._commit is not None or not self._batch or self._has_failed():
+            return
+        due = self._batch_since + BATCH_SECONDS
+        idle = len(self._in_flight) < self._settings.workers
+        if idle or len(self._batch) >= BATCH_PAGES or self._clock.monotonic() >= due:
+            loop = asyncio.get_running_loop()
+            self._commit = loop.run_in_executor(writer, self._ledger.commit, self._batch)
+            self._commit.add_done_callback(lambda _: self._wake.set())
+            self._batch = []
+        else:
+            self._wake_by(due)
+
+    def _has_failed(self) -> bool:
+        return self._ending is not None and self._ending.by is EndedBy.ERROR
+
+    def _take_commit(self) -> None:
+        """Learn from a finished commit: verdicts, kept pages, new rows."""
+        if self._commit is None or not self._commit.done():
+            return
+        committed = self._commit.result()
+        self._commit = None
+        self._learn(committed)
+
+    def _learn(self, committed: Committed) -> None:
+        self._seeds = {seed.number: seed for seed in committed.seeds}
+        self._counters, self._disturbed = committed.counters, committed.disturbed
+        self._requests, self._size = committed.requests, committed.size
+        self.hosts.learn(committed.robots)
+        for turn, _ in committed.outcomes:
+            self._release(turn)
+        self._window.committed([turn.entry for turn, _ in committed.outcomes], committed.lanes)
+
+    def _release(self, turn: Turn) -> None:
+        entry = turn.entry
+        self._held -= _weight(turn)
+        if isinstance(turn, Visit):
+            if entry.kind is Kind.PAGE:
+                self._reserved[entry.seed] -= 1
+            if self._watch.visited is not None:
+                self._watch.visited(turn)
+
+    # Ending
+
+    def _is_over(self) -> Ended | None:
+        if self._has_failed():
+            return self._ending
+        if self._commit is not None or self._batch:
+            return None
+        if self._in_flight:
+            self._enforce_grace()
+            return None
+        if self._ending is not None:
+            return self._ending
+        if not self._window.is_waiting() and not self._window.refresh():
+            return Ended(EndedBy.FINISHED)
+        if self._limit_hit is not None and not (self._limit_hit is EndedBy.BUDGET and self._due):
+            return Ended(self._limit_hit)
+        if self._wake_at != float("inf") and self._wake_at - self._clock.monotonic() > self._settings.max_wait:
+            return Ended(EndedBy.WAITING, "all that is left must wait longer than max_wait")
+        return None
+
+    def _enforce_grace(self) -> None:
+        if self._ending is None:
+            return
+        deadline = self._ending_since + self._settings.grace
+        if self._clock.monotonic() >= deadline:
+            self._abort()
+        else:
+            self._wake_by(deadline)
+
+    def _abort(self) -> None:
+        for task in self._in_flight:
+            task.cancel()
+
+    def _wake_by(self, moment: float) -> None:
+        self._wake_at = min(self._wake_at, moment)
+
+
+def _weight(turn: Turn | None) -> int:
+    """The bytes that an answer holds while it waits for its turn."""
+    return len(turn.record.payload) if isinstance(turn, Visit) and turn.record else 0
+
+
+def _as_ours(error: BaseException) -> InchwormError:
+    if isinstance(error, InchwormError):
+        return error
+    ours = InchwormError(
+        f"An unexpected error ended the session: {error!r}.", "This is a bug in inchworm; please report it."
+    )
+    ours.__cause__ = error
+    return ours

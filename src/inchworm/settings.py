@@ -1,0 +1,179 @@
+"""Every setting as one row: default, unit, help, and whether it belongs to the run or to the session.
+
+A *run* setting is frozen when its run starts, because changing it half way would make the record
+meaningless. A *session* setting is free on every resume. Flags, environment, file and reference page are
+all made from these rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inchworm.errors import WrongUse
+
+RUN = "run"
+SESSION = "session"
+
+USER_AGENT = "inchworm/0.1 (+https://github.com/inchworm/inchworm)"
+
+
+def _row(default: Any, belongs: str, unit: str, text: str, **extra: Any) -> Any:
+    """A setting. `extra`: `flag` when it is not --its-name, `least` and `most`, `choices`."""
+    return dataclasses.field(default=default, metadata={"belongs": belongs, "unit": unit, "help": text, **extra})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The values one session works with."""
+
+    scope: str = _row(
+        "path", RUN, "", "how far the crawl may go from its seeds", choices=("path", "host", "domain", "any")
+    )
+    loose_paths: bool = _row(False, RUN, "", "let /docs also take /docs-old, not only /docs/…")
+    include: tuple[str, ...] = _row((), RUN, "pattern", "crawl only URLs that match (glob, or re:regex)")
+    exclude: tuple[str, ...] = _row((), RUN, "pattern", "never crawl URLs that match (glob, or re:regex)")
+    external_hops: int = _row(0, RUN, "hops", "follow links out of scope this far (0: not at all)", least=0, most=5)
+    max_depth: int = _row(0, RUN, "links", "follow links this deep from a seed (0: no limit)", least=0)
+    page_limit: int = _row(0, RUN, "pages", "keep at most this many unique pages per seed (0: no limit)", least=0)
+    resources: bool = _row(False, RUN, "", "also fetch scripts, styles, images and fonts")
+    sitemap: bool = _row(True, RUN, "", "read sitemaps", flag="--no-sitemap")
+    robots: bool = _row(True, RUN, "", "obey robots.txt and meta robots", flag="--ignore-robots")
+    strict_order: bool = _row(False, RUN, "", "one exact order over all hosts, at the pace of the slowest")
+    user_agent: str = _row(USER_AGENT, RUN, "text", "what to call ourselves")
+    max_redirects: int = _row(10, RUN, "hops", "give up after this many redirects in a row", least=0, most=50)
+    replay: tuple[str, ...] = _row((), RUN, "warc", "crawl from these WARC files instead of the network")
+
+    workers: int = _row(5, SESSION, "fetches", "how many pages to fetch at once", least=1, most=1000)
+    budget: int = _row(0, SESSION, "requests", "stop this session after so many requests (0: no limit)", least=0)
+    max_bytes: int = _row(0, SESSION, "bytes", "stop this session after so many bytes (0: no limit)", least=0)
+    max_time: float = _row(0.0, SESSION, "seconds", "stop this session after so long (0: no limit)", least=0)
+    delay: float = _row(0.5, SESSION, "seconds", "least time between two requests to one host", least=0)
+    max_delay: float = _row(60.0, SESSION, "seconds", "never wait longer for a robots.txt Crawl-delay", least=0)
+    max_retries: int = _row(2, SESSION, "tries", "try again this often after a passing failure", least=0, most=100)
+    timeout: float = _row(30.0, SESSION, "seconds", "total time for one request", least=0.1)
+    connect_timeout: float = _row(10.0, SESSION, "seconds", "time to connect", least=0.1)
+    first_byte_timeout: float = _row(20.0, SESSION, "seconds", "time until the answer begins", least=0.1)
+    max_body: int = _row(20_000_000, SESSION, "bytes", "largest body, after decompression (0: no limit)", least=0)
+    max_age: float = _row(0.0, SESSION, "duration", "reuse pages of this crawl younger than this", least=0)
+    skip_cache: bool = _row(False, SESSION, "", "reuse nothing and send no validators")
+    allow_private: bool = _row(False, SESSION, "", "allow private, loopback and link-local addresses")
+    max_wait: float = _row(300.0, SESSION, "seconds", "pause the run when all that is left must wait longer", least=0)
+    grace: float = _row(10.0, SESSION, "seconds", "time for requests in flight to finish on a pause", least=0)
+    stale: float = _row(60.0, SESSION, "seconds", "take a run over when its owner stood still for so long", least=0.5)
+
+
+FIELDS: Mapping[str, dataclasses.Field[Any]] = {f.name: f for f in dataclasses.fields(Settings)}
+_TYPES: Mapping[str, Any] = typing.get_type_hints(Settings)
+
+ALIASES: Mapping[str, str] = {
+    "CRAWLER_RESPECT_ROBOTS_TXT": "robots",
+    "FETCHER_MAX_REDIRECTS": "max_redirects",
+}
+"""Environment names of other crawlers that mean the same."""
+
+
+def flag_of(name: str) -> str:
+    return str(FIELDS[name].metadata.get("flag", "--" + name.replace("_", "-")))
+
+
+def belongs_to_run(name: str) -> bool:
+    return bool(FIELDS[name].metadata["belongs"] == RUN)
+
+
+def make(given: Mapping[str, Any]) -> Settings:
+    """Settings with these values, every one checked."""
+    return Settings(**{name: check(name, value) for name, value in given.items()})
+
+
+def check(name: str, value: Any) -> Any:
+    """The value in its right type, or an error that says what would be right."""
+    if name not in FIELDS:
+        raise WrongUse(f"There is no setting called {name!r}.", "`inchworm crawl --help` lists them.")
+    wanted = _TYPES[name]
+    try:
+        result = _convert(value, wanted)
+    except (TypeError, ValueError):
+        raise WrongUse(f"{name} cannot be {value!r}.", f"It takes {_describe(name)}.") from None
+    meta = FIELDS[name].metadata
+    below = "least" in meta and result < meta["least"]
+    above = "most" in meta and result > meta["most"]
+    unlisted = "choices" in meta and result not in meta["choices"]
+    if below or above or unlisted or result != result:
+        raise WrongUse(f"{name} cannot be {value!r}.", f"It takes {_describe(name)}.")
+    return result
+
+
+def _convert(value: Any, wanted: Any) -> Any:
+    if isinstance(wanted, types.GenericAlias):
+        return (value,) if isinstance(value, str) else tuple(str(v) for v in value)
+    if wanted is bool:
+        return value if isinstance(value, bool) else _boolean(str(value))
+    if wanted is float:
+        return duration(value) if isinstance(value, str) else float(value)
+    if wanted is int and isinstance(value, float) and value != int(value):
+        raise ValueError(value)
+    return wanted(value)
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() in ("1", "true", "yes", "on"):
+        return True
+    if text.lower() in ("0", "false", "no", "off", ""):
+        return False
+    raise ValueError(text)
+
+
+_UNITS = {"": 1, "ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def duration(text: str) -> float:
+    """Seconds of '90', '1.5h', '1h30m', '7d'."""
+    pieces = re.findall(r"\s*(\d+(?:\.\d+)?)\s*(ms|min|[smhdw]?)", text)
+    if not pieces or "".join(n + u for n, u in pieces) != re.sub(r"\s+", "", text):
+        raise ValueError(text)
+    return float(sum(float(number) * _UNITS[unit] for number, unit in pieces))
+
+
+def _describe(name: str) -> str:
+    meta = FIELDS[name].metadata
+    if "choices" in meta:
+        return "one of " + ", ".join(meta["choices"])
+    kind = {int: "a whole number", float: "a number or a duration such as 90, 1.5h or 7d", bool: "yes or no"}
+    limits = [f"at least {meta['least']}"] if "least" in meta else []
+    limits += [f"at most {meta['most']}"] if "most" in meta else []
+    return " ".join([kind.get(_TYPES[name], "text"), *([", ".join(limits)] if limits else [])])
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """What INCHWORM_… variables and their aliases say."""
+    names = {f"INCHWORM_{name.upper()}": name for name in FIELDS} | dict(ALIASES)
+    return {name: check(name, environment[key]) for key, name in names.items() if key in environment}
+
+
+def from_file(path: Path) -> dict[str, Any]:
+    """What a TOML file of `name = value` lines says; nothing when there is no file."""
+    try:
+        values = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise WrongUse(f"{path} is not valid TOML: {error}.", "Mend or remove it.") from None
+    return {name: check(name, value) for name, value in values.items()}
+
+
+def to_json(settings: Settings, belongs: str | None = None) -> dict[str, Any]:
+    """Settings as plain values, all or only those of the run or of the session."""
+    values = dataclasses.asdict(settings)
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if belongs in (None, FIELDS[name].metadata["belongs"])
+    }

@@ -1,0 +1,1 @@
+"""What goes out: exports of a run's record."""

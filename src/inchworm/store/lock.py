@@ -1,0 +1,147 @@
+"""Who works on a crawl: an operating-system lock that dies with its process, and a mark of what is being read.
+
+A free lock is taken at once. A held one is left alone until its owner's heartbeat has stood still for the stale
+time; then the lock file is replaced, so that an owner that was only asleep finds itself locked out, and its
+token too old to commit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import mmap
+import os
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "glusterfs", "afs"}
+
+
+def boot_ms() -> int:
+    """Milliseconds since the machine started, sleep included: the same for all its processes, and never set back."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A process and its last sign of life."""
+
+    pid: int | None
+    machine: str | None
+    boot: str | None
+    beat_ms: int
+
+    @classmethod
+    def of_this_process(cls) -> Life:
+        return cls(os.getpid(), socket.gethostname(), _boot_id(), boot_ms())
+
+    def stood_still(self, seconds: float) -> bool:
+        """Whether nothing was heard of it for so long."""
+        return self.boot != _boot_id() or boot_ms() - self.beat_ms > seconds * 1000
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+class OwnerLock:
+    """The lock file of one crawl."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "owner.lock"
+        self._descriptor = -1
+
+    def acquire(self) -> bool:
+        """Take the lock when nobody holds it."""
+        while True:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                return False
+            if self._is_current(descriptor):
+                self._descriptor = descriptor
+                return True
+            os.close(descriptor)
+
+    def is_held(self) -> bool:
+        """Whether a living process holds the lock."""
+        try:
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def replace(self) -> bool:
+        """Take the lock away from an owner that stood still: a new file under the old name."""
+        fresh = self._path.with_name(f"owner.lock.{os.getpid()}")
+        descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fresh.replace(self._path)
+        self._descriptor = descriptor
+        return True
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _is_current(self, descriptor: int) -> bool:
+        """Somebody may have replaced the file between our opening and our locking it."""
+        with contextlib.suppress(FileNotFoundError):
+            return os.path.samestat(os.fstat(descriptor), self._path.stat())
+        return False
+
+
+class ReadingMark:
+    """Which URL is being read, in a shared memory page that outlives the process.
+
+    It needs no fsync: it tells of the death of a process, not of the machine.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        descriptor = os.open(folder / "reading", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.ftruncate(descriptor, 8)
+            self._page = mmap.mmap(descriptor, 8)
+        finally:
+            os.close(descriptor)
+
+    def get(self) -> int:
+        """The URL that was being read when the last process died; 0 for none."""
+        return int.from_bytes(self._page[:8], "little")
+
+    def set(self, url_id: int) -> None:
+        self._page[:8] = url_id.to_bytes(8, "little")
+
+    def clear(self) -> None:
+        self._page[:8] = bytes(8)
+
+    def close(self) -> None:
+        self._page.close()
+
+
+def network_file_system(folder: Path) -> str | None:
+    """The name of the network file system that a folder lies on, if it does: locks are not to be trusted there."""
+    try:
+        mounts = Path("/proc/mounts").read_text().splitlines()
+    except OSError:
+        return None
+    best, kind = "", ""
+    for fields in (line.split() for line in mounts):
+        point = fields[1].encode().decode("unicode_escape")
+        if len(point) >= len(best) and folder.resolve().is_relative_to(point):
+            best, kind = point, fields[2]
+    return kind if kind in _NETWORK else None

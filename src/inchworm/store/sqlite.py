@@ -1,0 +1,109 @@
+"""Opening SQLite files: durability, migrations, and errors in plain words."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.resources
+import re
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from inchworm.errors import Broken, TooNew, Unknown
+
+BUSY_SECONDS = 60.0
+
+
+def open_file(path: Path, schema: str, read_only: bool = False) -> sqlite3.Connection:
+    """A connection to a file of this schema, brought up to date first unless it is only read."""
+    if read_only and not path.exists():
+        raise Unknown(f"There is no {path}.", "`inchworm list` shows the crawls in this home.")
+    mode = "ro" if read_only else "rwc"
+    with plain_errors(path):
+        connection = sqlite3.connect(
+            f"{path.resolve().as_uri()}?mode={mode}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=BUSY_SECONDS,
+        )
+        try:
+            _prepare(connection, path, schema, read_only)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path, schema: str, read_only: bool) -> None:
+    steps = _migrations(schema)
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(steps):
+        raise TooNew(
+            f"{path} was written by a newer inchworm (schema {version}, this one knows {len(steps)}).",
+            "Upgrade inchworm: pip install --upgrade inchworm",
+        )
+    connection.execute("PRAGMA cache_size = -65536")
+    if read_only:
+        return
+    # WAL lets others read while the owner writes; FULL makes a commit survive a power cut.
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA wal_autocheckpoint = 4000")
+    for number in range(version, len(steps)):
+        _migrate(connection, number + 1, steps[number])
+
+
+def _migrate(connection: sqlite3.Connection, version: int, text: str) -> None:
+    """One step, all of it or nothing; whoever comes second finds it done."""
+    with transaction(connection):
+        if connection.execute("PRAGMA user_version").fetchone()[0] >= version:
+            return
+        for statement in _statements(text):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {version}")
+
+
+def _migrations(schema: str) -> list[str]:
+    folder = importlib.resources.files("inchworm.store") / "migrations"
+    names = sorted(f.name for f in folder.iterdir() if f.name.startswith(f"{schema}_"))
+    return [(folder / name).read_text() for name in names]
+
+
+def _statements(text: str) -> list[str]:
+    """`executescript` would commit behind our back, so the statements run one by one."""
+    without_comments = re.sub(r"--[^\n]*", "", text)
+    return [s for s in (piece.strip() for piece in without_comments.split(";")) if s]
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+@contextlib.contextmanager
+def plain_errors(path: Path) -> Iterator[None]:
+    """SQLite's failures as ours: named, with the next step. What was committed stays committed."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise Broken(f"{path}: {error}.", _hint(str(error))) from error
+
+
+def _hint(text: str) -> str:
+    if "full" in text or "disk I/O" in text:
+        return "Free some disk space and run the same command again; nothing committed is lost."
+    if "locked" in text:
+        return "Another process holds the file. `inchworm status` names the owner; end it and try again."
+    if "readonly" in text or "unable to open" in text:
+        return "Check that the folder exists and may be written to."
+    if "malformed" in text or "not a database" in text:
+        return "The file is damaged. `inchworm doctor` tells more; restore it from a backup."
+    return "`inchworm doctor` tells more."

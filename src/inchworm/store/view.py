@@ -1,0 +1,192 @@
+"""What people and exports ask of a crawl's store: one URL, failures, counts, the record in order, checks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from inchworm.store.crawl import CrawlStore
+
+_PAGE = 500
+
+
+class View:
+    """Questions to a crawl's store. Reads only, in small steps, so that it never holds the owner up."""
+
+    def __init__(self, store: CrawlStore) -> None:
+        self._store = store
+        self._db = store.db
+
+    def entry(self, run_id: int, url: str) -> dict[str, Any] | None:
+        """All that a run knows of one URL."""
+        known = self._store.known(run_id, [url]).get(url)
+        if known is None or not known.in_run:
+            return None
+        cursor = self._db.execute(
+            "SELECT u.url, f.request_url, f.state, f.reason, f.kind, f.source, f.seed, s.url AS seed_url, f.depth,"
+            " f.hops, f.found, on_page.url AS found_on, f.place_seq, f.place_idx, f.attempts, f.not_before_ms, f.chain,"
+            " f.lastmod, f.done FROM frontier f JOIN url u USING (url_id)"
+            " LEFT JOIN url on_page ON on_page.url_id = f.found_on"
+            " LEFT JOIN seed s ON s.run_id = f.run_id AND s.number = f.seed WHERE f.run_id = ? AND f.url_id = ?",
+            (run_id, known.url_id),
+        )
+        row = _dict(cursor, cursor.fetchone())
+        row["visits"] = self._visits_of(run_id, known.url_id)
+        return row
+
+    def _visits_of(self, run_id: int, url_id: int) -> list[dict[str, Any]]:
+        where = "v.run_id = ? AND v.url_id = ? ORDER BY v.seq"
+        return [self._with_alternates(visit) for visit in self._visits(where, run_id, url_id)]
+
+    def _with_alternates(self, visit: dict[str, Any]) -> dict[str, Any]:
+        visit["alternate_urls"] = self.alternates(visit["run_id"], visit["text_hash"])
+        return visit
+
+    def alternates(self, run_id: int, text_hash: str | None) -> list[str]:
+        """Every URL of the run with this text, the primary one first."""
+        if text_hash is None:
+            return []
+        rows = self._db.execute(
+            "SELECT u.url FROM visit v JOIN url u USING (url_id) JOIN frontier f ON f.run_id = v.run_id"
+            " AND f.url_id = v.url_id AND f.done = v.seq"
+            " WHERE v.run_id = ? AND v.text_hash = ? AND v.outcome IN ('page', 'duplicate') ORDER BY v.seq",
+            (run_id, bytes.fromhex(text_hash)),
+        )
+        return [url for (url,) in rows]
+
+    def _visits(self, where: str, *arguments: Any) -> Iterator[dict[str, Any]]:
+        cursor = self._db.execute(
+            "SELECT v.run_id, v.seq, v.session, u.url, COALESCE(v.request_url, u.url) AS request_url, v.kind, v.outcome,"
+            " v.requested, v.failure, v.message, v.status, v.at_ms, v.millis, v.size, v.content_type, v.etag,"
+            " v.last_modified, hex(v.payload) AS payload, hex(v.text_hash) AS text_hash, v.title, v.language, v.canonical,"
+            ' v.meta, target.url AS redirect, v.reader, a.name AS file, v."offset", v.length, v.revisit,'
+            " LENGTH(v.links) / 4 AS links, f.source, f.depth, f.hops, on_page.url AS found_on"
+            " FROM visit v JOIN url u USING (url_id)"
+            " LEFT JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
+            " LEFT JOIN url on_page ON on_page.url_id = f.found_on"
+            " LEFT JOIN url target ON target.url_id = v.redirect LEFT JOIN archive a ON a.file_id = v.file_id"
+            f" WHERE {where}",
+            arguments,
+        )
+        for row in cursor.fetchall():
+            visit = _dict(cursor, row)
+            for name in ("payload", "text_hash"):
+                visit[name] = visit[name].lower() if visit[name] else None
+            visit["links"] = visit["links"] or 0
+            visit["meta"] = json.loads(visit["meta"]) if visit["meta"] else {}
+            yield visit
+
+    def record(self, run_id: int, until: int) -> Iterator[dict[str, Any]]:
+        """Every visit to a page or resource up to a seq, in the order of record."""
+        after = 0
+        while after < until:
+            upper = min(after + _PAGE, until)
+            where = "v.run_id = ? AND v.seq > ? AND v.seq <= ? AND v.kind IN ('page', 'resource') ORDER BY v.seq"
+            yield from self._visits(where, run_id, after, upper)
+            after = upper
+
+    def requested_urls(self, run_id: int, until: int) -> Iterator[str]:
+        """Every URL requested, as requested, once, in the order of record."""
+        rows = self._db.execute(
+            "SELECT MIN(v.seq) AS first, COALESCE(v.request_url, u.url) AS address FROM visit v JOIN url u USING (url_id)"
+            " WHERE v.run_id = ? AND v.seq <= ? AND v.requested = 1 AND v.kind IN ('page', 'resource')"
+            " GROUP BY address ORDER BY first",
+            (run_id, until),
+        )
+        return (address for _, address in rows.fetchall())
+
+    def failures(self, run_id: int, kind: str | None) -> Iterator[dict[str, Any]]:
+        where = (
+            "v.run_id = ? AND v.outcome = 'failed' AND f.done = v.seq AND f.state = 'done'"
+            " AND v.failure = COALESCE(?, v.failure) ORDER BY v.seq"
+        )
+        return self._visits(where, run_id, kind)
+
+    def queue_counts(self, run_id: int) -> list[dict[str, Any]]:
+        """How many rows per source, state and reason. This one counts; it is for people, not for the engine."""
+        cursor = self._db.execute(
+            "SELECT source, state, reason, COUNT(*) AS count FROM frontier"
+            " WHERE run_id = ? AND kind IN ('page', 'resource') GROUP BY source, state, reason ORDER BY source, state, reason",
+            (run_id,),
+        )
+        return [_dict(cursor, row) for row in cursor.fetchall()]
+
+    def has_refused(self, run_id: int, reason: str) -> bool:
+        row = self._db.execute(
+            "SELECT 1 FROM frontier WHERE run_id = ? AND state = 'refused' AND reason = ? LIMIT 1",
+            (run_id, reason),
+        ).fetchone()
+        return row is not None
+
+    def archive_ranges(self, run_id: int) -> list[tuple[str, int]]:
+        """Name and committed length of a run's archive files, oldest first."""
+        rows = self._db.execute("SELECT name, length FROM archive WHERE run_id = ? ORDER BY file_id", (run_id,))
+        return list(rows)
+
+    def recount(self, run_id: int) -> dict[str, int]:
+        """The run's counters, counted from the rows; they must equal the kept ones."""
+        counted = dict.fromkeys(("known", "pending", "refused"), 0)
+        rows = self._db.execute(
+            "SELECT state, COUNT(*) FROM frontier WHERE run_id = ? AND kind IN ('page', 'resource') GROUP BY state",
+            (run_id,),
+        )
+        for state, count in rows:
+            counted["known"] += count
+            if state in counted:
+                counted[state] += count
+        names = {"page": "pages", "duplicate": "duplicates", "resource": "resources", "redirect": "redirects"}
+        names["failed"] = "failed"
+        counted |= dict.fromkeys(names.values(), 0)
+        rows = self._db.execute(
+            "SELECT v.outcome, COUNT(*) FROM frontier f JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done"
+            " WHERE f.run_id = ? AND f.state = 'done' AND f.kind IN ('page', 'resource') GROUP BY v.outcome",
+            (run_id,),
+        )
+        for outcome, count in rows:
+            if outcome in names:
+                counted[names[outcome]] = count
+        sums = "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM visit WHERE run_id = ? AND requested = 1 AND kind IN ('page', 'resource')"
+        counted["requests"], counted["size"] = self._db.execute(sums, (run_id,)).fetchone()
+        return counted
+
+    def faults(self, run_id: int) -> list[str]:
+        """Leaks and doubles: what must never be, in words. Empty for a healthy run."""
+        checks = {
+            "visited URLs that the frontier does not know": (
+                "SELECT COUNT(*) FROM visit v LEFT JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
+                " WHERE v.run_id = ? AND f.url_id IS NULL"
+            ),
+            "done URLs without a visit": (
+                "SELECT COUNT(*) FROM frontier f LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done"
+                " WHERE f.run_id = ? AND f.state = 'done' AND v.seq IS NULL"
+            ),
+            "pages recorded twice": (
+                "SELECT COUNT(*) FROM (SELECT 1 FROM visit WHERE run_id = ? AND outcome IN ('page', 'duplicate', 'resource')"
+                " GROUP BY url_id HAVING COUNT(*) > 1)"
+            ),
+            "rows found after the end of the record": (
+                "SELECT COUNT(*) FROM frontier WHERE run_id = ?1 AND found > (SELECT seq FROM run WHERE run_id = ?1)"
+            ),
+            "gaps in the record": (
+                "SELECT (SELECT seq FROM run WHERE run_id = ?1) - COUNT(*) FROM visit WHERE run_id = ?1"
+            ),
+            "lanes with a wrong count": (
+                "SELECT COUNT(*) FROM lane l WHERE l.run_id = ? AND l.pending <> (SELECT COUNT(*) FROM frontier f"
+                " WHERE f.run_id = l.run_id AND f.lane = l.lane AND f.state = 'pending')"
+            ),
+        }
+        found = []
+        for words, query in checks.items():
+            count = self._db.execute(query, (run_id,)).fetchone()[0]
+            if count:
+                found.append(f"{count} {words}")
+        return found
+
+    def integrity(self) -> str:
+        """'ok', or what SQLite finds wrong with the file."""
+        return str(self._db.execute("PRAGMA integrity_check(1)").fetchone()[0])
+
+
+def _dict(cursor: Any, row: tuple[Any, ...]) -> dict[str, Any]:
+    return {column[0]: value for column, value in zip(cursor.description, row, strict=True)}

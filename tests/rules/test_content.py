@@ -1,0 +1,42 @@
+"""The identity of content."""
+
+from __future__ import annotations
+
+import hashlib
+
+import turbohtml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inchworm.rules.content import MIN_TEXT, READER, fingerprint, text_hash
+
+LONG = "the quick brown fox jumps over the lazy dog, again and again and again"
+
+
+def test_title_and_text_count_and_the_body_does_not() -> None:
+    expected = hashlib.sha256(f"Foxes\n{LONG}".encode()).digest()
+    assert text_hash("Foxes", LONG, b"one") == text_hash("Foxes", LONG, b"two") == expected
+    assert text_hash("", LONG, b"") != text_hash("", LONG + "!", b"")
+    assert text_hash("Foxes", LONG, b"") != text_hash("Dogs", LONG, b"")
+
+
+def test_spacing_does_not_count() -> None:
+    assert text_hash("", "\n " + LONG.replace(" ", " \t\xa0\n"), b"") == text_hash("", LONG, b"")
+
+
+def test_with_next_to_no_text_the_body_counts() -> None:
+    almost = "x" * (MIN_TEXT - 1)
+    assert text_hash("a", almost, b"one") == text_hash("b", "", b"one") == hashlib.sha256(b"one").digest()
+    assert text_hash("", almost + " " * 100, b"one") != text_hash("", almost + " " * 100, b"two")
+    assert text_hash("", almost + "x", b"one") == text_hash("", almost + "x", b"two")
+
+
+@given(st.text(st.characters()), st.text(st.characters()), st.binary())
+def test_anything_has_a_hash(title: str, text: str, body: bytes) -> None:
+    assert len(text_hash(title, text, body)) == 32
+
+
+def test_the_fingerprint_names_all_that_changes_a_reading() -> None:
+    assert fingerprint(True) != fingerprint(False)
+    assert READER in fingerprint(False)
+    assert turbohtml.__version__ in fingerprint(False)
