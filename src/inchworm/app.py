@@ -2,63 +2,41 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
 import json
 import os
-import random
 import shutil
-import signal
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
-from urllib.parse import urlsplit
 
-from inchworm import fault, run, settings
-from inchworm.archive import reader as warc_reader
-from inchworm.archive import warc
-from inchworm.checkpoint import Committed, Ledger
+from inchworm import run, settings
+from inchworm.checkpoint import Ledger
 from inchworm.checkpoint import Session as LedgerSession
-from inchworm.errors import InchwormError, Lost, NotNow, Owned, Unknown, WrongUse
-from inchworm.fetch.guard import Guard
-from inchworm.fetch.http import HttpFetcher, HttpOptions
-from inchworm.fetch.replay import ReplayFetcher
+from inchworm.engine import Hooks, NoArchive, Owner, Sitting, Summary, SystemClock
+from inchworm.errors import InchwormError, NotNow, Unknown, WrongUse
 from inchworm.model import (
     CrawlInfo,
     EndedBy,
-    Reason,
     RunInfo,
     RunState,
     SessionInfo,
     SessionState,
-    Visit,
 )
-from inchworm.ports import Clock, Fetcher
+from inchworm.ports import Clock
 from inchworm.rules import url as urls
-from inchworm.session import Ended, Progress, Session, Watch
 from inchworm.settings import RUN, SESSION, Settings
 from inchworm.sink import export
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.home import Home
-from inchworm.store.lock import Life, OwnerLock, ReadingMark, network_file_system
+from inchworm.store.lock import OwnerLock
 from inchworm.store.view import View
-from inchworm.visit import Tools
 
 ANSWER_SECONDS = 30.0
-
-
-class SystemClock:
-    """The real time."""
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def monotonic(self) -> float:
-        return time.monotonic()
 
 
 def home_folder() -> Path:
@@ -74,142 +52,6 @@ class Start:
     name: str = ""
     given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     fresh: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """How a session went and how its run stands."""
-
-    crawl_id: str
-    name: str
-    run: int
-    session: int
-    run_state: str
-    session_state: str
-    ended_by: str
-    fetched: int
-    bytes: int
-    seconds: float
-    pages: int
-    duplicates: int
-    unchanged: int
-    failed: int
-    refused: int
-    pending: int
-    known: int
-    order: str
-    word: str = ""
-    message: str = ""
-    seeds: tuple[tuple[str, int], ...] = ()
-    signal: int = 0
-
-
-@dataclass(slots=True)
-class Hooks:
-    """How a caller takes part in a session: plain functions, all optional."""
-
-    started: Callable[[CrawlInfo, RunInfo, int], None] | None = None
-    progress: Callable[[Progress], None] | None = None
-    visited: Callable[[Visit], None] | None = None
-    signals: bool = False
-
-
-class Owner:
-    """The one process that may write to a crawl: lock, token, recovered archive."""
-
-    def __init__(self, folder: Path, stale_seconds: float) -> None:
-        self.folder = folder
-        self.archive = folder / "archive"
-        folder.mkdir(parents=True, exist_ok=True)
-        if kind := network_file_system(folder):
-            raise WrongUse(
-                f"{folder} lies on a network file system ({kind}), where locks cannot be trusted.",
-                "Set INCHWORM_HOME to a folder on a local disk.",
-            )
-        self._lock = OwnerLock(folder)
-        asleep = self._acquire(stale_seconds)
-        try:
-            self.store = CrawlStore(folder / "crawl.db")
-            self.mark = ReadingMark(folder)
-            self.token = self.store.take(Life.of_this_process())
-            self._recover(asleep)
-        except BaseException:
-            self._lock.release()
-            raise
-
-    def _acquire(self, stale_seconds: float) -> bool:
-        """Take the lock. True when it was taken from an owner that may still be alive."""
-        if self._lock.acquire():
-            return False
-        life = _last_life(self.folder)
-        if life is None or not life.stood_still(stale_seconds):
-            who = f"process {life.pid} on {life.machine}" if life else "another process"
-            raise Owned(
-                f"This crawl is being worked on by {who}.",
-                "Watch it with `inchworm status`, pause it with `inchworm pause`, or wait for it to end.",
-            )
-        self._lock.replace()
-        return True
-
-    def _recover(self, asleep: bool) -> None:
-        """Bring the archive to what was committed, and blame what was being read when the last owner died."""
-        fault.point("in_recovery")
-        if asleep:
-            self._leave_old_files()
-        committed = {name: length for _, _, name, length in self.store.files()}
-        warc.recover(self.archive, committed)
-        open_run = self.store.run()
-        if (url_id := self.mark.get()) and open_run is not None:
-            self.store.blame(self.token, open_run.run_id, [url_id])
-        self.mark.clear()
-        fault.point("after_recovery")
-
-    def _leave_old_files(self) -> None:
-        """An owner that is only asleep may still append to its files; ours must be others."""
-        for file_id, token, name, length in self.store.files():
-            if token == self.token - 1:
-                new_name = f"t{self.token:06}-copy-of-{name}"
-                (self.archive / new_name).unlink(missing_ok=True)
-                warc.copy_prefix(self.archive, name, length, new_name)
-                self.store.rename_file(self.token, file_id, new_name)
-
-    def close(self) -> None:
-        self.mark.close()
-        self.store.close()
-        self._lock.release()
-
-
-def _last_life(folder: Path) -> Life | None:
-    with contextlib.suppress(InchwormError):
-        store = CrawlStore(folder / "crawl.db", read_only=True)
-        try:
-            return store.owner()
-        finally:
-            store.close()
-    return None
-
-
-class Inbox:
-    """What other processes ask of this session."""
-
-    def __init__(self, home: Home, crawl_id: str, ledger: Ledger, clock: Clock) -> None:
-        self._home = home
-        self._crawl_id = crawl_id
-        self._ledger = ledger
-        self._clock = clock
-
-    def poll(self) -> EndedBy | Callable[[], Committed] | None:
-        for asked in self._home.asked(self._crawl_id):
-            if asked.verb == "retry":
-                return lambda asked=asked: self._retry(asked.inbox_id, asked.argument)  # type: ignore[misc]
-            self._home.answer(asked.inbox_id, "stopping", self._clock.now_ms())
-            return EndedBy.CANCELLED if asked.verb == "cancel" else EndedBy.PAUSED
-        return None
-
-    def _retry(self, inbox_id: int, argument: Mapping[str, Any]) -> Committed:
-        committed = self._ledger.reopen(argument.get("kind"), argument.get("url"), inbox_id)
-        self._home.answer(inbox_id, "reopened", self._clock.now_ms())
-        return committed
 
 
 class App:
@@ -278,7 +120,7 @@ class App:
             )
             if hooks.started:
                 hooks.started(crawl, current, number)
-            sitting = Sitting(self, crawl, owner, current, values, number)
+            sitting = Sitting(self.home, self.clock, owner, crawl, current, values, number)
             return await sitting.work(hooks)
 
     def _open_run(
@@ -303,12 +145,12 @@ class App:
     def _start_run(self, owner: Owner, crawl: CrawlInfo, values: Settings, fresh: bool) -> RunInfo:
         store = owner.store
         runs = store.runs()
-        seeds = run.seeds_of(crawl.seeds)
+        seeds = run.seeds_of(crawl.seeds, values.drop_params)
         last = runs[-1] if runs else None
         frozen = settings.to_json(values, RUN)
         new = run.next_run(last, [] if fresh else runs, frozen, self.clock.now_ms())
         new = dataclasses.replace(new, run_id=max((r.run_id for r in runs), default=0) + 1, seeds=run.seed_rows(seeds))
-        ledger = Ledger(store, _NoArchive(), new, LedgerSession(0, owner.token), values)
+        ledger = Ledger(store, NoArchive(), new, LedgerSession(0, owner.token), values)
         store.create_run(owner.token, new, ledger.seed(seeds))
         made = store.run(new.number)
         assert made is not None
@@ -349,11 +191,9 @@ class App:
     def retry(self, word: str, kind: str | None = None, url: str | None = None) -> int:
         """Re-open failed URLs; how many. The next session fetches them."""
         crawl = self.find(word)
-        address = urls.canonicalize(url) if url else None
-        if url and address is None:
-            raise WrongUse(f"{url!r} is not a web address.", "Give the URL as `inchworm failed` prints it.")
         with self.reading(crawl) as store:
-            last = self._last(crawl, store)
+            last = self.run_of(crawl, store)
+            address = _identity(last, url) if url else None
             count = len(store.failed(last.run_id, kind, address))
         if not count:
             return 0
@@ -361,7 +201,7 @@ class App:
             self._ask(word, "retry", {"kind": kind, "url": address}, "")
             return count
         with self._owning(crawl, self._stale()) as owner:
-            last = self._last(crawl, owner.store)
+            last = self.run_of(crawl, owner.store)
             self._ledger(owner, last).reopen(kind, address)
             owner.store.set_run_state(owner.token, last.run_id, RunState.PAUSED, self.clock.now_ms())
         return count
@@ -370,7 +210,7 @@ class App:
         """Refuse every pending URL and complete the run; how many."""
         crawl = self.find(word)
         with self._owning(crawl, self._stale()) as owner:
-            last = self._last(crawl, owner.store)
+            last = self.run_of(crawl, owner.store)
             pending = last.counters.pending
             self._ledger(owner, last).clear()
             owner.store.set_run_state(owner.token, last.run_id, RunState.COMPLETED, self.clock.now_ms())
@@ -378,7 +218,7 @@ class App:
 
     def _ledger(self, owner: Owner, current: RunInfo) -> Ledger:
         values = dataclasses.replace(Settings(), **settings_of_run(current))
-        return Ledger(owner.store, _NoArchive(), current, LedgerSession(0, owner.token), values)
+        return Ledger(owner.store, NoArchive(), current, LedgerSession(0, owner.token), values)
 
     def delete(self, word: str) -> None:
         """Remove a crawl: its record, its archive, everything."""
@@ -441,7 +281,8 @@ class App:
         finally:
             store.close()
 
-    def _last(self, crawl: CrawlInfo, store: CrawlStore, number: int | None = None) -> RunInfo:
+    def run_of(self, crawl: CrawlInfo, store: CrawlStore, number: int | None = None) -> RunInfo:
+        """The run of this number, or the last one."""
         found = store.run(number)
         if found is None:
             which = f"run {number}" if number is not None else "run"
@@ -461,7 +302,7 @@ class App:
     def status(self, crawl: CrawlInfo) -> dict[str, Any]:
         """Where a crawl stands. A run whose owner is dead is paused."""
         with self.reading(crawl) as store:
-            current = self._last(crawl, store)
+            current = self.run_of(crawl, store)
             sessions = store.sessions(current.run_id)
             owner = store.owner()
         state, running = current.state, self.is_running(crawl)
@@ -490,7 +331,7 @@ class App:
         crawl = self.find(word)
         status = self.status(crawl)
         with self.reading(crawl) as store:
-            current = self._last(crawl, store)
+            current = self.run_of(crawl, store)
             counts = View(store).queue_counts(current.run_id)
         visited = status["known"] - status["pending"] - status["refused"]
         can_resume = status["run_state"] == RunState.PAUSED and status["pending"] > 0
@@ -510,11 +351,10 @@ class App:
 
     def show(self, word: str, url: str, number: int | None = None) -> dict[str, Any]:
         """What is known of one URL."""
-        crawl, address = self.find(word), urls.canonicalize(url)
-        if address is None:
-            raise WrongUse(f"{url!r} is not a web address.", "Give a full URL such as https://example.org/page.")
+        crawl = self.find(word)
         with self.reading(crawl) as store:
-            current = self._last(crawl, store, number)
+            current = self.run_of(crawl, store, number)
+            address = _identity(current, url)
             entry = View(store).entry(current.run_id, address)
         if entry is None:
             raise Unknown(
@@ -526,7 +366,7 @@ class App:
     def failed(self, word: str, kind: str | None = None) -> list[dict[str, Any]]:
         crawl = self.find(word)
         with self.reading(crawl) as store:
-            return list(View(store).failures(self._last(crawl, store).run_id, kind))
+            return list(View(store).failures(self.run_of(crawl, store).run_id, kind))
 
     def effective_settings(self, word: str) -> dict[str, Any]:
         """The settings that the open run, or the next one, works with."""
@@ -558,11 +398,25 @@ class App:
                 problems.append(f"the archive file {name} is missing or shorter than what was committed")
         return problems
 
+    def requested_urls(self, word: str, number: int | None = None) -> Iterator[str]:
+        """Every URL a run requested, as requested, once, in the order of record."""
+        crawl = self.find(word)
+        with self.reading(crawl) as store:
+            current = self.run_of(crawl, store, number)
+            yield from View(store).requested_urls(current.run_id, current.seq)
+
+    def visits(self, word: str, number: int | None = None) -> Iterator[dict[str, Any]]:
+        """Every visit of a run to a page or resource, in the order of record."""
+        crawl = self.find(word)
+        with self.reading(crawl) as store:
+            current = self.run_of(crawl, store, number)
+            yield from View(store).record(current.run_id, current.seq)
+
     def export(self, word: str, format_name: str, out: BinaryIO, number: int | None = None) -> int:
         """Write a run's record, as it stands now; how many lines or files."""
         crawl = self.find(word)
         with self.reading(crawl) as store:
-            current = self._last(crawl, store, number)
+            current = self.run_of(crawl, store, number)
             view = View(store)
             if format_name == "urls":
                 return export.urls(view.requested_urls(current.run_id, current.seq), out)
@@ -574,162 +428,6 @@ class App:
         raise WrongUse(f"There is no export format {format_name!r}.", f"Known ones: {', '.join(export.FORMATS)}.")
 
 
-class Sitting:
-    """One session with everything it needs, from its first fetch to its last word."""
-
-    def __init__(
-        self, app: App, crawl: CrawlInfo, owner: Owner, current: RunInfo, values: Settings, number: int
-    ) -> None:
-        self._app = app
-        self._crawl = crawl
-        self._owner = owner
-        self._run = current
-        self._values = values
-        self._number = number
-        self._signal = 0
-
-    async def work(self, hooks: Hooks) -> Summary:
-        owner, clock = self._owner, self._app.clock
-        writer = self._archive_writer()
-        # The writer thread owns `owner.store`; the loop reads through a connection of its own.
-        reading = CrawlStore(owner.store.path, read_only=True)
-        fetcher = self._fetcher()
-        started = clock.monotonic()
-        try:
-            ledger = Ledger(owner.store, writer, self._run, LedgerSession(self._number, owner.token), self._values)
-            tools = Tools(
-                self._values,
-                fetcher,
-                clock,
-                owner.mark,
-                random.random,
-                reading.suspects(self._run.run_id),
-                run.bare_seeds(self._crawl.seeds),
-            )
-            watch = Watch(hooks.progress or (lambda _: None), hooks.visited)
-            inbox = Inbox(self._app.home, self._crawl.crawl_id, ledger, clock)
-            session = Session(self._run, reading, ledger, tools, inbox, watch)
-            if self._number > 1:
-                session.hosts.rest(clock.monotonic())
-            with self._stopped_by_signals(session, hooks.signals):
-                ended = await session.work()
-        finally:
-            await fetcher.close()
-            reading.close()
-            writer.close()
-        return self._close(ended, session, clock.monotonic() - started)
-
-    def _fetcher(self) -> Fetcher:
-        values = self._values
-        if values.replay:
-            return ReplayFetcher([Path(name) for name in values.replay], warc_reader.records, warc_reader.record_at)
-        typed = (urls.seed(text) or () for text in self._crawl.seeds)
-        allowed = frozenset(_address(form) for forms in typed for form in forms)
-        guard = Guard(values.allow_private, allowed)
-        return HttpFetcher(
-            HttpOptions(
-                values.user_agent,
-                guard,
-                values.connect_timeout,
-                values.first_byte_timeout,
-                max(64, values.workers),
-            )
-        )
-
-    def _archive_writer(self) -> warc.WarcWriter:
-        prefix = f"run{self._run.number:04}-t{self._owner.token:06}"
-        info = {
-            "software": "inchworm",
-            "format": "WARC File Format 1.1",
-            "isPartOf": self._crawl.name,
-            "http-header-user-agent": self._values.user_agent,
-            "robots": "obeyed" if self._values.robots else "ignored",
-        }
-        return warc.WarcWriter(self._owner.archive, prefix, info)
-
-    @contextlib.contextmanager
-    def _stopped_by_signals(self, session: Session, wanted: bool) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if wanted else ()
-
-        def stop(number: int) -> None:
-            self._signal = self._signal or number
-            session.stop(EndedBy.PAUSED)
-
-        for number in numbers:
-            loop.add_signal_handler(number, stop, number)
-        try:
-            yield
-        finally:
-            for number in numbers:
-                loop.remove_signal_handler(number)
-
-    def _close(self, ended: Ended, session: Session, seconds: float) -> Summary:
-        store, token = self._owner.store, self._owner.token
-        progress = session.progress()
-        by = ended.by
-        if by is EndedBy.FINISHED and View(store).has_refused(self._run.run_id, Reason.PAGE_LIMIT):
-            by = EndedBy.PAGE_LIMIT
-        run_state, session_state = run.states_after(by)
-        if isinstance(ended.error, Lost):
-            raise ended.error
-        info = SessionInfo(
-            self._run.run_id,
-            self._number,
-            token,
-            session_state,
-            by,
-            0,
-            self._app.clock.now_ms(),
-            progress.requests,
-            progress.size,
-            ended.message,
-        )
-        with contextlib.suppress(InchwormError) if ended.error else contextlib.nullcontext():
-            store.end_session(token, info, run_state)
-        if ended.error:
-            raise ended.error
-        return self._summary(info, run_state, progress, seconds)
-
-    def _summary(self, info: SessionInfo, run_state: RunState, progress: Progress, seconds: float) -> Summary:
-        counters = progress.counters
-        return Summary(
-            self._crawl.crawl_id,
-            self._crawl.name,
-            self._run.number,
-            self._number,
-            run_state,
-            info.state,
-            str(info.ended_by),
-            progress.requests,
-            progress.size,
-            round(seconds, 3),
-            counters.pages,
-            counters.duplicates,
-            counters.unchanged,
-            counters.failed,
-            counters.refused,
-            counters.pending,
-            counters.known,
-            progress.order,
-            run.word_for(dataclasses.replace(self._run, state=run_state, counters=counters)),
-            info.message,
-            progress.seeds,
-            self._signal,
-        )
-
-
-class _NoArchive:
-    """For commits that archive nothing."""
-
-    def append(self, *_: Any) -> Any:
-        raise AssertionError("nothing to archive here")
-
-    def sync(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
 def settings_of_run(current: RunInfo) -> dict[str, Any]:
     """The frozen settings of a run, as typed values."""
     return {name: settings.check(name, value) for name, value in current.settings.items() if name in settings.FIELDS}
@@ -739,10 +437,12 @@ def _session_part(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if not settings.belongs_to_run(name)}
 
 
-def _address(url: str) -> tuple[str, int]:
-    """Host name and port of a URL in its normal form."""
-    parts = urlsplit(url)
-    return (parts.hostname or "").strip("[]"), parts.port or (443 if parts.scheme == "https" else 80)
+def _identity(current: RunInfo, url: str) -> str:
+    """What a run calls a URL that somebody typed."""
+    address = urls.canonicalizer(tuple(current.settings.get("drop_params", ()))).canonicalize(url)
+    if address is None:
+        raise WrongUse(f"{url!r} is not a web address.", "Give a full URL such as https://example.org/page.")
+    return address
 
 
 def _seed_urls(crawl: CrawlInfo) -> set[str]:

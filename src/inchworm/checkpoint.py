@@ -101,6 +101,7 @@ class Ledger:
         self._size = session.size
         self._disturbed = run.disturbed
         self._seeds = {seed.number: seed for seed in run.seeds}
+        self._canonicalizer = urls.canonicalizer(settings.drop_params)
         self._patterns = Patterns(settings.include, settings.exclude)
         self._judge = self._make_judge()
         self._path_matters = bool(settings.max_depth or settings.external_hops)
@@ -273,7 +274,7 @@ class Ledger:
     def _is_seed(self, entry: Entry) -> bool:
         if entry.source is Source.INITIAL:
             return True
-        first = urls.canonicalize(entry.tried[0]) if entry.tried else None
+        first = self._canonicalizer.canonicalize(entry.tried[0]) if entry.tried else None
         return entry.source is Source.REDIRECT and first == self._seeds[entry.seed].url
 
     def _move_seed(self, entry: Entry, target: Found) -> None:

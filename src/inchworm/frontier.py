@@ -38,6 +38,7 @@ class Lane:
     last: Entry | None = None
     has_more: bool = True
     leaving: int = 0
+    loaded: set[int] = field(default_factory=set)
 
 
 class Window:
@@ -56,6 +57,7 @@ class Window:
         for number in self._store.lanes(self._run_id):
             lane = self._lane(number)
             lane.last, lane.has_more = None, True
+            lane.loaded = {slot.entry.url_id for slot in lane.slots}
         return self.is_waiting()
 
     def committed(self, entries: Iterable[Entry], lanes: frozenset[int]) -> None:
@@ -77,14 +79,13 @@ class Window:
         while lane.has_more and len(lane.todo) < _CHUNK // 2 and len(lane.slots) < LOOK_AHEAD:
             rows = self._store.pending(self._run_id, lane.number, lane.last, _CHUNK)
             lane.has_more = len(rows) == _CHUNK
-            loaded = {slot.entry.url_id for slot in lane.slots}
             for entry in rows:
                 if entry.url_id in self._leaving:
                     # Its commit is under way and may put it elsewhere: what follows is read after that.
                     lane.has_more = True
                     return
                 lane.last = entry
-                if entry.url_id not in loaded:
+                if entry.url_id not in lane.loaded:
                     slot = Slot(entry)
                     lane.slots.append(slot)
                     lane.todo.append(slot)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 
 class State(StrEnum):
@@ -287,7 +288,7 @@ class RunInfo:
     parent: int | None
     state: RunState
     seq: int
-    settings: Mapping[str, object]
+    settings: Mapping[str, Any]
     counters: Counters
     seeds: tuple[Seed, ...]
     disturbed: str
@@ -314,7 +315,7 @@ class CrawlInfo:
     crawl_id: str
     name: str
     seeds: tuple[str, ...]
-    settings: Mapping[str, object]
+    settings: Mapping[str, Any]
     created_ms: int
 
 

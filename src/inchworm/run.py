@@ -12,23 +12,20 @@ from inchworm.rules.scope import scope_of_seed
 from inchworm.settings import flag_of
 
 
-def seeds_of(typed: Sequence[str]) -> tuple[Found, ...]:
-    """The seeds as entries; a host without a scheme means https first."""
-    found = []
+def seeds_of(typed: Sequence[str], drop_params: tuple[str, ...] = ()) -> tuple[Found, ...]:
+    """The seeds as entries, each once; a host without a scheme means https first."""
+    found: dict[str, Found] = {}
+    canonicalize = urls.canonicalizer(drop_params).canonicalize
     for text in typed:
         forms = urls.seed(text)
-        canonical = urls.canonicalize(forms[0]) if forms else None
+        canonical = canonicalize(forms[0]) if forms else None
         if forms is None or canonical is None:
             raise WrongUse(
                 f"{text!r} is not a web address.",
                 "Give a URL such as https://example.org/docs, or a host name.",
             )
-        found.append(_initial(canonical, urls.request_form(forms[0])))
-    return tuple(found)
-
-
-def _initial(canonical: str, request_url: str) -> Found:
-    return Found(canonical, request_url, Kind.PAGE, Source.INITIAL)
+        found.setdefault(canonical, Found(canonical, urls.request_form(forms[0]), Kind.PAGE, Source.INITIAL))
+    return tuple(found.values())
 
 
 def bare_seeds(typed: Sequence[str]) -> frozenset[str]:

@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from inchworm.checkpoint import Committed, Ledger
@@ -25,6 +25,7 @@ from inchworm.model import (
     Kind,
     Outcome,
     Reading,
+    Reason,
     Refusal,
     RunInfo,
     Stored,
@@ -79,7 +80,6 @@ class Watch:
 
     progress: Callable[[Progress], None] = lambda _: None
     visited: Callable[[Visit], None] | None = None
-    errors: list[str] = field(default_factory=list)
 
 
 class Session:
@@ -391,18 +391,18 @@ class Session:
         self._counters, self._disturbed = committed.counters, committed.disturbed
         self._requests, self._size = committed.requests, committed.size
         self.hosts.learn(committed.robots)
-        for turn, _ in committed.outcomes:
-            self._release(turn)
+        for turn, outcome in committed.outcomes:
+            self._release(turn, outcome)
         self._window.committed([turn.entry for turn, _ in committed.outcomes], committed.lanes)
 
-    def _release(self, turn: Turn) -> None:
+    def _release(self, turn: Turn, outcome: Outcome | Reason) -> None:
         entry = turn.entry
         self._held -= _weight(turn)
         if isinstance(turn, Visit):
             if entry.kind is Kind.PAGE:
                 self._reserved[entry.seed] -= 1
-            if self._watch.visited is not None:
-                self._watch.visited(turn)
+            if self._watch.visited and isinstance(outcome, Outcome) and entry.kind not in control.KINDS:
+                self._watch.visited(replace(turn, outcome=outcome))
 
     # Ending
 

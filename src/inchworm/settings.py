@@ -47,6 +47,12 @@ class Settings:
     sitemap: bool = _row(True, RUN, "", "read sitemaps", flag="--no-sitemap")
     robots: bool = _row(True, RUN, "", "obey robots.txt and meta robots", flag="--ignore-robots")
     strict_order: bool = _row(False, RUN, "", "one exact order over all hosts, at the pace of the slowest")
+    drop_params: tuple[str, ...] = _row(
+        (),
+        RUN,
+        "names",
+        "query parameters that do not tell pages apart (default: a list of trackers)",
+    )
     user_agent: str = _row(USER_AGENT, RUN, "text", "what to call ourselves")
     max_redirects: int = _row(10, RUN, "hops", "give up after this many redirects in a row", least=0, most=50)
     replay: tuple[str, ...] = _row((), RUN, "warc", "crawl from these WARC files instead of the network")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from inchworm import fault
@@ -60,6 +60,8 @@ class Tools:
     chance: Callable[[], float]
     deaths: Mapping[int, int]
     bare_seeds: frozenset[str] = frozenset()
+    canonicalizer: urls.Canonicalizer = field(default_factory=urls.Canonicalizer)
+    resolver: parse.Resolver | None = None
 
 
 async def visit(entry: Entry, tools: Tools) -> Visit:
@@ -82,7 +84,7 @@ async def visit(entry: Entry, tools: Tools) -> Visit:
         return _tried(made, kind, f"the server answered {reply.status}", tools)
     tools.mark.set(entry.url_id)
     fault.point("while_reading")
-    read = _read_sitemap(made, reply) if entry.kind is Kind.SITEMAP else _read(made, reply, tools.settings)
+    read = _read_sitemap(made, reply, tools) if entry.kind is Kind.SITEMAP else _read(made, reply, tools)
     tools.mark.clear()
     return read
 
@@ -110,10 +112,10 @@ def _answered(entry: Entry, at_ms: int, reply: Response) -> Visit:
     )
 
 
-def _read(made: Visit, reply: Response, settings: Settings) -> Visit:
+def _read(made: Visit, reply: Response, tools: Tools) -> Visit:
     """A page: its links, its title, its text."""
-    entry = made.entry
-    reading = parse.read(reply.body, made.content_type, entry.request_url, settings.resources)
+    entry, settings = made.entry, tools.settings
+    reading = parse.read(reply.body, made.content_type, entry.request_url, settings.resources, tools.resolver)
     if reading.nofollow and settings.robots:
         reading = replace(reading, links=tuple(replace(link, nofollow=True) for link in reading.links))
     if entry.kind is Kind.RESOURCE:
@@ -121,12 +123,12 @@ def _read(made: Visit, reply: Response, settings: Settings) -> Visit:
     return replace(made, reading=reading, text_hash=content.text_hash(reading.title, reading.text, reply.body))
 
 
-def _read_sitemap(made: Visit, reply: Response) -> Visit:
+def _read_sitemap(made: Visit, reply: Response, tools: Tools) -> Visit:
     listing = sitemap.read(reply.body, made.entry.request_url)
     pages = [
         Found(canonical, urls.request_form(page.url), Kind.PAGE, Source.SITEMAP, lastmod=page.lastmod)
         for page in listing.pages
-        if (canonical := urls.canonicalize(page.url))
+        if (canonical := tools.canonicalizer.canonicalize(page.url))
     ]
     found = (*(sitemap_file(child) for child in listing.sitemaps), *pages)
     return replace(made, outcome=Outcome.CONTROL, message=listing.note, reading=Reading(links=found))
@@ -137,7 +139,7 @@ def _redirected(made: Visit, reply: Response, tools: Tools) -> Visit:
     entry = made.entry
     location = reply.headers.get("location", "")
     address = urls.parse(location, entry.request_url) if location else None
-    canonical = urls.canonicalize(address) if address else None
+    canonical = tools.canonicalizer.canonicalize(address) if address else None
     if address is None or canonical is None:
         said = f"the server answered {reply.status} and named no page to go to"
         return _tried(made, "bad_redirect", said, tools)
@@ -157,7 +159,7 @@ def _failed(entry: Entry, at_ms: int, failure: Failure, tools: Tools) -> Visit:
     if entry.request_url in tools.bare_seeds and failure.kind in ("connect", "tls", "timeout"):
         # The user typed a host without a scheme: https comes first, http when it cannot be reached.
         address = "http" + entry.request_url.removeprefix("https")
-        target = Found(urls.canonicalize(address) or address, address, entry.kind, Source.REDIRECT)
+        target = Found(tools.canonicalizer.identity(address), address, entry.kind, Source.REDIRECT)
         return replace(made, outcome=Outcome.REDIRECT, redirect=target, message="https did not answer, http is tried")
     return _tried(made, failure.kind, failure.message, tools)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 import sys
+import time
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -150,6 +151,13 @@ def test_b1_b5_a_bomb_stops_at_the_limit(name, encode):
 def test_b1_a_bomb_in_a_bomb_stops_too():
     payload = gzip.compress(bomb(gzip.compress))
     assert decode(payload, "gzip, gzip", 100_000).problem == "too_large"
+
+
+@pytest.mark.parametrize(("name", "encode"), [CODINGS[0], CODINGS[5]], ids=["gzip", "zstd"])
+def test_b1_a_chain_of_empty_streams_is_a_bomb_too(name, encode):
+    began = time.process_time()
+    assert decode(encode(b"") * 100_000, name, 0).problem == "decode_error"
+    assert time.process_time() - began < 3
 
 
 def test_b4_a_huge_zstd_window_is_refused():

@@ -34,6 +34,7 @@ from inchworm.fetch import http
 from inchworm.fetch.guard import Guard
 from inchworm.fetch.http import HttpFetcher, HttpOptions
 from inchworm.model import Failure, Reply, Request, Response
+from inchworm.ports import Fetcher
 
 OPTIONS = HttpOptions(
     "inchworm-test",
@@ -78,10 +79,11 @@ def play(
     async def run() -> None:
         async with asyncio.timeout(10), serving(routes, tls) as server:
             fetcher = HttpFetcher(options)
+            fits: Fetcher = fetcher
             try:
                 await scenario(fetcher, server)
             finally:
-                await fetcher.close()
+                await fits.close()
 
     uvloop.run(run())
 
@@ -157,6 +159,16 @@ def test_what_is_sent():
     play({"/p?q=%2e&r=": ok()}, scenario)
 
 
+def test_a_request_may_bring_its_own_user_agent():
+    async def scenario(fetcher: HttpFetcher, server: Server) -> None:
+        await fetcher.fetch(Request(server.url(), (("user-agent", "other"), ("accept-encoding", "identity"))))
+        assert b"user-agent: other\r\n" in server.requests[0]
+        assert server.requests[0].lower().count(b"user-agent") == 1
+        assert server.requests[0].lower().count(b"accept-encoding") == 1
+
+    play({"/": ok()}, scenario)
+
+
 def test_headers_of_one_request_do_not_stay_for_the_next():
     async def scenario(fetcher: HttpFetcher, server: Server) -> None:
         await fetcher.fetch(Request(server.url(), (("X-Once", "1"),)))
@@ -209,11 +221,15 @@ def test_errors_are_answers(status):
 
 
 def test_the_environment_has_no_say(monkeypatch, tmp_path):
+    async def scenario(fetcher: HttpFetcher, server: Server) -> None:
+        assert good(await fetcher.fetch(Request(server.url()))).body == b"hello"
+        assert b"Authorization" not in server.requests[0]
+
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password secret\n")
-    assert good(fetch(ok())).body == b"hello"
+    play({"/": ok()}, scenario)
 
 
 # Framing and broken connections
@@ -705,6 +721,20 @@ def test_n18_an_address_family_without_a_listener_is_passed_over(monkeypatch):
     play({"/": ok()}, scenario)
 
 
+def test_n18_a_machine_without_ipv6_gets_along(monkeypatch):
+    class OnlyIPv4(socket.socket):
+        def __init__(self, family: int = -1, *more: int) -> None:
+            if family == socket.AF_INET6:
+                raise OSError("Address family not supported by protocol")
+            super().__init__(family, *more)
+
+    async def scenario(fetcher: HttpFetcher, server: Server) -> None:
+        monkeypatch.setattr(socket, "socket", OnlyIPv4)
+        assert good(await fetcher.fetch(Request(server.url(host="localhost")))).body == b"hello"
+
+    play({"/": ok()}, scenario)
+
+
 # Proxies
 
 
@@ -712,7 +742,7 @@ def test_a_proxy_gets_the_request_and_looks_the_name_up(monkeypatch):
     async def scenario(fetcher: HttpFetcher, server: Server) -> None:
         asked = names({}, monkeypatch)
         guard = Guard(allowed=frozenset({("typed.test", 80)}))
-        behind = HttpFetcher(replace(OPTIONS, guard=guard, proxy=server.url("")))
+        behind = HttpFetcher(replace(OPTIONS, guard=guard, proxy=f"127.0.0.1:{server.port}"))
         try:
             assert good(await behind.fetch(Request("http://far.test/page"))).body == b"from afar"
             for url in ("http://127.0.0.1/", "http://localhost/", "http://169.254.169.254/"):
@@ -813,13 +843,22 @@ def test_cancelling_while_a_name_is_looked_up_or_a_turn_is_waited_for(monkeypatc
     play({"/": ok()}, scenario, replace(OPTIONS, max_connections=1))
 
 
-def test_closing_aborts_what_is_under_way():
+def test_closing_aborts_what_is_under_way_and_what_waits(monkeypatch):
+    released = threading.Event()
+
+    def getaddrinfo(*_args: object, **_more: object) -> list[object]:
+        released.wait(5)
+        return []
+
     async def scenario(fetcher: HttpFetcher, server: Server) -> None:
-        tasks = [asyncio.create_task(fetcher.fetch(Request(server.url()))) for _ in range(5)]
+        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+        urls = [server.url()] * 5 + [server.url(host="slow.test")] + [server.url()] * 3
+        tasks = [asyncio.create_task(fetcher.fetch(Request(url))) for url in urls]
         await until(lambda: len(server.requests) == 5)
         await fetcher.close()
+        released.set()
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         assert {type(outcome) for outcome in outcomes} == {asyncio.CancelledError}
         await fetcher.close()
 
-    play({"/": silence()}, scenario)
+    play({"/": silence()}, scenario, replace(OPTIONS, max_connections=6))

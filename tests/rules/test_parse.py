@@ -494,7 +494,7 @@ def test_read_takes_anything(body: bytes, content_type: str, url: str, with_reso
 def test_pages_that_share_one_cell_have_other_texts() -> None:
     cell = "A long description, with commas, of one column that many tables of a manual have in common. "
     page = (
-        "<div class=sect><h1>{0}</h1><p>The view {0} shows what {0} is about, and for whom, in a paragraph of its own.</p>"
+        "<div class=sect><h1>{0}</h1><p>The view {0} shows what {0} is about, and for whom, in a text of its own.</p>"
         "<table><tr><td>{1}</table></div>"
     )
     one, other = (html(page.format(name, cell)) for name in ("pg_user", "pg_shadow"))

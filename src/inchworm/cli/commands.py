@@ -18,8 +18,9 @@ from typing import Any, BinaryIO
 import click
 
 from inchworm import __version__, settings
-from inchworm.app import App, Hooks, Start, Summary
+from inchworm.app import App, Start
 from inchworm.cli import display, doctor
+from inchworm.engine import Hooks, Summary
 from inchworm.errors import InchwormError
 from inchworm.rules import failures
 

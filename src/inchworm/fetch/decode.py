@@ -22,7 +22,10 @@ else:
     from backports import zstd
 
 _STEP = 256 * 1024
+_INPUT_STEP = 16 * 1024
 _SALVAGE_STEP = 256
+# A stream may be a chain of streams. Starting one costs more than its bytes do, so there is a bomb in that too.
+_MAX_MEMBERS = 10_000
 _MAX_CODINGS = 3
 _GZIP_MAGIC = b"\x1f\x8b"
 # RFC 9659: what a zstd body may ask for on the web is 8 MB, whatever its frame header says.
@@ -58,17 +61,17 @@ class Head:
     headers: dict[str, str]
 
 
-class _CutError(Exception):
+class _Cut(Exception):
     """The coded stream ends or breaks half way."""
 
 
-class _BrokenError(Exception):
+class _Broken(Exception):
     """This never was a stream of that coding."""
 
 
 # isal's own stub takes this class for an instance.
 _INFLATE_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]
-_ERRORS = (_BrokenError, _INFLATE_ERROR, brotli.error, zstd.ZstdError)
+_ERRORS = (_Broken, _INFLATE_ERROR, brotli.error, zstd.ZstdError)
 
 
 def decode(payload: bytes, codings: str, limit: int) -> Decoded:
@@ -78,7 +81,7 @@ def decode(payload: bytes, codings: str, limit: int) -> Decoded:
         return _within(payload, limit)
     if len(names) > _MAX_CODINGS or any(name not in _DECODERS for name in names):
         return Decoded(b"", "decode_error")
-    decoded = _collect(payload, names, limit, _STEP)
+    decoded = _collect(payload, names, limit, _INPUT_STEP)
     if decoded.problem == "decode_error":
         # A decoder that meets an error keeps what it had in hand. Small steps get that out of it.
         return _collect(payload, names, limit, _SALVAGE_STEP)
@@ -103,7 +106,7 @@ def _collect(payload: bytes, names: list[str], limit: int, step: int) -> Decoded
             size += len(part)
             if limit and size > limit:
                 return Decoded(b"".join(parts)[:limit], "too_large")
-    except _CutError:
+    except _Cut:
         return Decoded(b"".join(parts), "truncated")
     except _ERRORS:
         return Decoded(b"", "decode_error")
@@ -121,8 +124,15 @@ def _inflate(stream: isal_zlib.Decompress, piece: bytes) -> Iterator[bytes]:
             return
 
 
+def _one_more(members: int) -> int:
+    if members == _MAX_MEMBERS:
+        raise _Broken
+    return members + 1
+
+
 def _gzip(pieces: Iterable[bytes]) -> Iterator[bytes]:
     member = isal_zlib.decompressobj(wbits=31)
+    members = 1
     begun = False
     for piece in pieces:
         rest = piece
@@ -131,15 +141,16 @@ def _gzip(pieces: Iterable[bytes]) -> Iterator[bytes]:
                 if not _GZIP_MAGIC.startswith(rest[:2]):
                     return  # padding or junk behind the last member, which browsers ignore too
                 member = isal_zlib.decompressobj(wbits=31)
+                members = _one_more(members)
             try:
                 for part in _inflate(member, rest):
                     begun = True
                     yield part
             except _INFLATE_ERROR as error:
-                raise (_CutError if begun else _BrokenError) from error
+                raise (_Cut if begun else _Broken) from error
             rest = member.unused_data
     if not member.eof:
-        raise _CutError
+        raise _Cut
 
 
 def _deflate(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -150,7 +161,7 @@ def _deflate(pieces: Iterable[bytes]) -> Iterator[bytes]:
             stream = isal_zlib.decompressobj(wbits=15 if piece[0] & 0x0F == 8 else -15)
         yield from _inflate(stream, piece)
     if stream is None or not stream.eof:
-        raise _CutError
+        raise _Cut
 
 
 def _brotli(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -161,22 +172,24 @@ def _brotli(pieces: Iterable[bytes]) -> Iterator[bytes]:
             yield part
             part = stream.process(b"", output_buffer_limit=_STEP)
     if not stream.is_finished():
-        raise _CutError
+        raise _Cut
 
 
 def _zstd(pieces: Iterable[bytes]) -> Iterator[bytes]:
     frame = zstd.ZstdDecompressor(options=_ZSTD_WINDOW)
+    frames = 1
     for piece in pieces:
         rest = piece
         while rest:
             if frame.eof:
                 frame = zstd.ZstdDecompressor(options=_ZSTD_WINDOW)
+                frames = _one_more(frames)
             yield frame.decompress(rest, _STEP)
             while not frame.eof and not frame.needs_input:
                 yield frame.decompress(b"", _STEP)
             rest = frame.unused_data
     if not frame.eof:
-        raise _CutError
+        raise _Cut
 
 
 _DECODERS: dict[str, Callable[[Iterable[bytes]], Iterator[bytes]]] = {

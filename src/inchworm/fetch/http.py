@@ -31,7 +31,7 @@ from inchworm.fetch.guard import Guard
 from inchworm.model import Failure, Reply, Request
 from inchworm.rules.url import hostname_of, origin_of, parse, request_form
 
-_ACCEPT_ENCODING = b"Accept-Encoding: gzip, deflate, br, zstd"
+_ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 _RECEIVE_BYTES = 128 * 1024
 _MAX_HEAD_BYTES = 1024 * 1024
 _MAX_ADDRESSES = 8
@@ -51,7 +51,6 @@ _KINDS: dict[int, str] = {
     pycurl.E_RECV_ERROR: "connect",
     97: "connect",  # CURLE_PROXY, which pycurl has no name for
     pycurl.E_FILESIZE_EXCEEDED: "too_large",
-    pycurl.E_OPERATION_TIMEDOUT: "timeout",
     pycurl.E_SSL_CONNECT_ERROR: "tls",
     pycurl.E_SSL_CERTPROBLEM: "tls",
     pycurl.E_SSL_CIPHER: "tls",
@@ -62,14 +61,7 @@ _KINDS: dict[int, str] = {
 }
 # The ways a connection breaks off: closed, reset, and on HTTP/2 as a whole or one stream (which has no name).
 _BREAKS = frozenset(
-    (
-        pycurl.E_PARTIAL_FILE,
-        pycurl.E_RECV_ERROR,
-        pycurl.E_SEND_ERROR,
-        pycurl.E_GOT_NOTHING,
-        pycurl.E_HTTP2,
-        92,
-    )
+    (pycurl.E_PARTIAL_FILE, pycurl.E_RECV_ERROR, pycurl.E_SEND_ERROR, pycurl.E_GOT_NOTHING, pycurl.E_HTTP2, 92)
 )
 
 
@@ -112,6 +104,8 @@ class HttpFetcher:
             route, left = await self._route(origin_of(url), request.timeout_seconds, started)
             if isinstance(route, Failure):
                 return replace(route, seconds=time.monotonic() - started)
+            if self._closed:
+                raise asyncio.CancelledError
             transfer = self._idle.pop() if self._idle else _Transfer(self._options)
             try:
                 transfer.aim(url, route, request, left)
@@ -139,6 +133,7 @@ class HttpFetcher:
     async def close(self) -> None:
         """Abort what is under way and close every connection."""
         self._closed = True
+        self._routes.abandon()
         await self._multi.aclose()
         for transfer in self._idle:
             transfer.curl.close()
@@ -183,10 +178,12 @@ class _Transfer:
         setopt(pycurl.PATH_AS_IS, 1)
         setopt(pycurl.HTTP_CONTENT_DECODING, 0)
         setopt(pycurl.BUFFERSIZE, _RECEIVE_BYTES)
+        # A pin must outlive the route that it was made for, or libcurl would look the name up by itself.
+        setopt(pycurl.DNS_CACHE_TIMEOUT, 2 * math.ceil(_NAME_SECONDS))
         setopt(pycurl.CONNECTTIMEOUT_MS, _milliseconds(options.connect_timeout_seconds))
         setopt(pycurl.CAINFO, options.ca_file or _system_certificates())
         # Said out loud, for otherwise libcurl obeys the proxy variables of the environment.
-        setopt(pycurl.PROXY, _far_resolving(options.proxy))
+        setopt(pycurl.PROXY, _proxy_url(options.proxy))
         setopt(pycurl.NOPROXY, "" if options.proxy else "*")
         setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
         setopt(pycurl.HEADERFUNCTION, self._take_header)
@@ -229,9 +226,8 @@ class _Transfer:
             return pycurl.SOCKET_BAD
         try:
             opened = socket.socket(address.family, address.socktype, address.protocol)
-        except OSError as error:
-            self._trouble = ("connect", f"no socket: {error.strerror}")
-            return pycurl.SOCKET_BAD
+        except OSError:
+            return pycurl.SOCKET_BAD  # no IPv6 here, or no file descriptors left; another address may do
         self._sockets.append(opened)
         return opened
 
@@ -331,7 +327,7 @@ class _Routes:
 
     def __init__(self, options: HttpOptions) -> None:
         self._guard = options.guard
-        self._proxy = _proxy_host(options.proxy)
+        self._proxy = _proxy_host(_proxy_url(options.proxy))
         self._known: dict[str, tuple[float, _Route | Failure]] = {}
         self._under_way: dict[str, asyncio.Future[tuple[str, ...] | str]] = {}
 
@@ -357,6 +353,11 @@ class _Routes:
                 return found
             addresses = found
         return self._remember(origin, _route(host, port, addresses[:_MAX_ADDRESSES]))
+
+    def abandon(self) -> None:
+        """Wait for no name any more."""
+        for answered in tuple(self._under_way.values()):
+            answered.cancel()
 
     def _remember(self, origin: str, route: _Route | Failure) -> _Route | Failure:
         self._known.pop(origin, None)
@@ -423,20 +424,26 @@ def _host_and_port(origin: str) -> tuple[str, int]:
     return host.strip("[]"), int(port or (443 if origin.startswith("https:") else 80))
 
 
-def _proxy_host(proxy: str) -> tuple[str, int] | None:
-    parts = urlsplit(proxy)
-    return (parts.hostname, parts.port or 1080) if parts.hostname else None
-
-
-def _far_resolving(proxy: str) -> str:
+def _proxy_url(proxy: str) -> str:
     """SOCKS comes in two ways; we take the one where the proxy looks the name up, as other proxies do."""
+    if proxy and "://" not in proxy:
+        return f"http://{proxy}"
     return proxy.replace("socks5://", "socks5h://", 1).replace("socks4://", "socks4a://", 1)
 
 
+def _proxy_host(proxy: str) -> tuple[str, int] | None:
+    parts = urlsplit(proxy)
+    port = parts.port or (443 if parts.scheme == "https" else 1080)  # as libcurl has it
+    return (parts.hostname, port) if parts.hostname else None
+
+
 def _header_lines(user_agent: str, headers: tuple[tuple[str, str], ...]) -> list[bytes]:
-    """The request's headers. One that would break out of its line is left out."""
-    lines = [f"{name}: {value}" for name, value in (("User-Agent", user_agent), *headers)]
-    return [_ACCEPT_ENCODING, *(line.encode() for line in lines if not _BREAKOUT.search(line))]
+    """The request's headers, and ours where it has none. One that would break out of its line is left out."""
+    given = {name.lower() for name, _ in headers}
+    ours = (("User-Agent", user_agent), ("Accept-Encoding", _ACCEPT_ENCODING))
+    fields = (*(field for field in ours if field[0].lower() not in given), *headers)
+    lines = (f"{name}: {value}" for name, value in fields)
+    return [line.encode() for line in lines if not _BREAKOUT.search(line)]
 
 
 def _milliseconds(seconds: float) -> int:

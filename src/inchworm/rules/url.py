@@ -105,6 +105,11 @@ def _without_slashes(page: str) -> str:
 _DEFAULT = Canonicalizer()
 
 
+def canonicalizer(drop_params: tuple[str, ...]) -> Canonicalizer:
+    """The one that drops these parameters; the default list when there are none."""
+    return Canonicalizer(frozenset(drop_params)) if drop_params else _DEFAULT
+
+
 def canonicalize(text: str, base: str | None = None) -> str | None:
     """The identity of a URL, with the default tracking parameters. Idempotent; None where `parse` is."""
     return _DEFAULT.canonicalize(text, base)

@@ -1,0 +1,350 @@
+"""A session put together: the owner of a crawl, the adapters it works with, its first fetch and its last word."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from inchworm import fault, run
+from inchworm.archive import reader as warc_reader
+from inchworm.archive import warc
+from inchworm.checkpoint import Committed, Ledger
+from inchworm.checkpoint import Session as LedgerSession
+from inchworm.errors import InchwormError, Lost, Owned, WrongUse
+from inchworm.fetch.guard import Guard
+from inchworm.fetch.http import HttpFetcher, HttpOptions
+from inchworm.fetch.replay import ReplayFetcher
+from inchworm.model import CrawlInfo, EndedBy, Reason, RunInfo, RunState, SessionInfo, Visit
+from inchworm.ports import Clock, Fetcher
+from inchworm.rules import parse
+from inchworm.rules import url as urls
+from inchworm.session import Ended, Progress, Session, Watch
+from inchworm.settings import Settings
+from inchworm.store.crawl import CrawlStore
+from inchworm.store.home import Home
+from inchworm.store.lock import Life, OwnerLock, ReadingMark, network_file_system
+from inchworm.store.view import View
+from inchworm.visit import Tools
+
+
+class SystemClock:
+    """The real time."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """How a session went and how its run stands."""
+
+    crawl_id: str
+    name: str
+    run: int
+    session: int
+    run_state: str
+    session_state: str
+    ended_by: str
+    fetched: int
+    bytes: int
+    seconds: float
+    pages: int
+    duplicates: int
+    unchanged: int
+    failed: int
+    refused: int
+    pending: int
+    known: int
+    order: str
+    word: str = ""
+    message: str = ""
+    seeds: tuple[tuple[str, int], ...] = ()
+    signal: int = 0
+
+
+@dataclass(slots=True)
+class Hooks:
+    """How a caller takes part in a session: plain functions, all optional."""
+
+    started: Callable[[CrawlInfo, RunInfo, int], None] | None = None
+    progress: Callable[[Progress], None] | None = None
+    visited: Callable[[Visit], None] | None = None
+    signals: bool = False
+
+
+class Owner:
+    """The one process that may write to a crawl: lock, token, recovered archive."""
+
+    def __init__(self, folder: Path, stale_seconds: float) -> None:
+        self.folder = folder
+        self.archive = folder / "archive"
+        folder.mkdir(parents=True, exist_ok=True)
+        if kind := network_file_system(folder):
+            raise WrongUse(
+                f"{folder} lies on a network file system ({kind}), where locks cannot be trusted.",
+                "Set INCHWORM_HOME to a folder on a local disk.",
+            )
+        self._lock = OwnerLock(folder)
+        asleep = self._acquire(stale_seconds)
+        try:
+            self.store = CrawlStore(folder / "crawl.db")
+            self.mark = ReadingMark(folder)
+            self.token = self.store.take(Life.of_this_process())
+            self._recover(asleep)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _acquire(self, stale_seconds: float) -> bool:
+        """Take the lock. True when it was taken from an owner that may still be alive."""
+        if self._lock.acquire():
+            return False
+        life = _last_life(self.folder)
+        if life is None or not life.stood_still(stale_seconds):
+            who = f"process {life.pid} on {life.machine}" if life else "another process"
+            raise Owned(
+                f"This crawl is being worked on by {who}.",
+                "Watch it with `inchworm status`, pause it with `inchworm pause`, or wait for it to end.",
+            )
+        self._lock.replace()
+        return True
+
+    def _recover(self, asleep: bool) -> None:
+        """Bring the archive to what was committed, and blame what was being read when the last owner died."""
+        fault.point("in_recovery")
+        if asleep:
+            self._leave_old_files()
+        committed = {name: length for _, _, name, length in self.store.files()}
+        warc.recover(self.archive, committed)
+        open_run = self.store.run()
+        if (url_id := self.mark.get()) and open_run is not None:
+            self.store.blame(self.token, open_run.run_id, [url_id])
+        self.mark.clear()
+        fault.point("after_recovery")
+
+    def _leave_old_files(self) -> None:
+        """An owner that is only asleep may still append to its files; ours must be others."""
+        for file_id, token, name, length in self.store.files():
+            if token == self.token - 1:
+                new_name = f"t{self.token:06}-copy-of-{name}"
+                (self.archive / new_name).unlink(missing_ok=True)
+                warc.copy_prefix(self.archive, name, length, new_name)
+                self.store.rename_file(self.token, file_id, new_name)
+
+    def close(self) -> None:
+        self.mark.close()
+        self.store.close()
+        self._lock.release()
+
+
+def _last_life(folder: Path) -> Life | None:
+    with contextlib.suppress(InchwormError):
+        store = CrawlStore(folder / "crawl.db", read_only=True)
+        try:
+            return store.owner()
+        finally:
+            store.close()
+    return None
+
+
+class Inbox:
+    """What other processes ask of this session."""
+
+    def __init__(self, home: Home, crawl_id: str, ledger: Ledger, clock: Clock) -> None:
+        self._home = home
+        self._crawl_id = crawl_id
+        self._ledger = ledger
+        self._clock = clock
+
+    def poll(self) -> EndedBy | Callable[[], Committed] | None:
+        for asked in self._home.asked(self._crawl_id):
+            if asked.verb == "retry":
+                return lambda asked=asked: self._retry(asked.inbox_id, asked.argument)  # type: ignore[misc]
+            self._home.answer(asked.inbox_id, "stopping", self._clock.now_ms())
+            return EndedBy.CANCELLED if asked.verb == "cancel" else EndedBy.PAUSED
+        return None
+
+    def _retry(self, inbox_id: int, argument: Mapping[str, Any]) -> Committed:
+        committed = self._ledger.reopen(argument.get("kind"), argument.get("url"), inbox_id)
+        self._home.answer(inbox_id, "reopened", self._clock.now_ms())
+        return committed
+
+
+class Sitting:
+    """One session with everything it needs, from its first fetch to its last word."""
+
+    def __init__(
+        self, home: Home, clock: Clock, owner: Owner, crawl: CrawlInfo, current: RunInfo, values: Settings, number: int
+    ) -> None:
+        self._home = home
+        self._clock = clock
+        self._crawl = crawl
+        self._owner = owner
+        self._run = current
+        self._values = values
+        self._number = number
+        self._signal = 0
+
+    async def work(self, hooks: Hooks) -> Summary:
+        owner, clock = self._owner, self._clock
+        writer = self._archive_writer()
+        # The writer thread owns `owner.store`; the loop reads through a connection of its own.
+        reading = CrawlStore(owner.store.path, read_only=True)
+        fetcher = self._fetcher()
+        canonicalizer = urls.canonicalizer(self._values.drop_params)
+        started = clock.monotonic()
+        try:
+            ledger = Ledger(owner.store, writer, self._run, LedgerSession(self._number, owner.token), self._values)
+            tools = Tools(
+                self._values,
+                fetcher,
+                clock,
+                owner.mark,
+                random.random,
+                reading.suspects(self._run.run_id),
+                run.bare_seeds(self._crawl.seeds),
+                canonicalizer,
+                parse.Resolver(canonicalizer),
+            )
+            watch = Watch(hooks.progress or (lambda _: None), hooks.visited)
+            inbox = Inbox(self._home, self._crawl.crawl_id, ledger, clock)
+            session = Session(self._run, reading, ledger, tools, inbox, watch)
+            if self._number > 1:
+                session.hosts.rest(clock.monotonic())
+            with self._stopped_by_signals(session, hooks.signals):
+                ended = await session.work()
+        finally:
+            await fetcher.close()
+            reading.close()
+            writer.close()
+        return self._close(ended, session, clock.monotonic() - started)
+
+    def _fetcher(self) -> Fetcher:
+        values = self._values
+        if values.replay:
+            return ReplayFetcher([Path(name) for name in values.replay], warc_reader.records, warc_reader.record_at)
+        typed = (urls.seed(text) or () for text in self._crawl.seeds)
+        allowed = frozenset(_address(form) for forms in typed for form in forms)
+        guard = Guard(values.allow_private, allowed)
+        return HttpFetcher(
+            HttpOptions(
+                values.user_agent,
+                guard,
+                values.connect_timeout,
+                values.first_byte_timeout,
+                max(64, values.workers),
+            )
+        )
+
+    def _archive_writer(self) -> warc.WarcWriter:
+        prefix = f"run{self._run.number:04}-t{self._owner.token:06}"
+        info = {
+            "software": "inchworm",
+            "format": "WARC File Format 1.1",
+            "isPartOf": self._crawl.name,
+            "http-header-user-agent": self._values.user_agent,
+            "robots": "obeyed" if self._values.robots else "ignored",
+        }
+        return warc.WarcWriter(self._owner.archive, prefix, info)
+
+    @contextlib.contextmanager
+    def _stopped_by_signals(self, session: Session, wanted: bool) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        numbers = [signal.SIGINT, signal.SIGTERM] if wanted else []
+        if wanted and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup means: go on
+            numbers.append(signal.SIGHUP)
+
+        def stop(number: int) -> None:
+            self._signal = self._signal or number
+            session.stop(EndedBy.PAUSED)
+
+        for number in numbers:
+            loop.add_signal_handler(number, stop, number)
+        try:
+            yield
+        finally:
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+    def _close(self, ended: Ended, session: Session, seconds: float) -> Summary:
+        store, token = self._owner.store, self._owner.token
+        progress = session.progress()
+        by = ended.by
+        if by is EndedBy.FINISHED and View(store).has_refused(self._run.run_id, Reason.PAGE_LIMIT):
+            by = EndedBy.PAGE_LIMIT
+        run_state, session_state = run.states_after(by)
+        if isinstance(ended.error, Lost):
+            raise ended.error
+        info = SessionInfo(
+            self._run.run_id,
+            self._number,
+            token,
+            session_state,
+            by,
+            0,
+            self._clock.now_ms(),
+            progress.requests,
+            progress.size,
+            ended.message,
+        )
+        with contextlib.suppress(InchwormError) if ended.error else contextlib.nullcontext():
+            store.end_session(token, info, run_state)
+        if ended.error:
+            raise ended.error
+        return self._summary(info, run_state, progress, seconds)
+
+    def _summary(self, info: SessionInfo, run_state: RunState, progress: Progress, seconds: float) -> Summary:
+        counters = progress.counters
+        return Summary(
+            self._crawl.crawl_id,
+            self._crawl.name,
+            self._run.number,
+            self._number,
+            run_state,
+            info.state,
+            str(info.ended_by),
+            progress.requests,
+            progress.size,
+            round(seconds, 3),
+            counters.pages,
+            counters.duplicates,
+            counters.unchanged,
+            counters.failed,
+            counters.refused,
+            counters.pending,
+            counters.known,
+            progress.order,
+            run.word_for(dataclasses.replace(self._run, state=run_state, counters=counters)),
+            info.message,
+            progress.seeds,
+            self._signal,
+        )
+
+
+class NoArchive:
+    """For commits that archive nothing."""
+
+    def append(self, *_: Any) -> Any:
+        raise AssertionError("nothing to archive here")
+
+    def sync(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def _address(url: str) -> tuple[str, int]:
+    """Host name and port of a URL in its normal form."""
+    parts = urlsplit(url)
+    return (parts.hostname or "").strip("[]"), parts.port or (443 if parts.scheme == "https" else 80)

@@ -1,0 +1,72 @@
+"""inchworm as a library: one class, plain functions as callbacks, nothing to subclass."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from inchworm.app import App, Start
+from inchworm.engine import Hooks, Summary
+from inchworm.model import Visit
+from inchworm.session import Progress
+
+
+class Crawl:
+    """A crawl of one or more seeds. Settings are those of `inchworm crawl`, by their names.
+
+    The same seeds in the same home are the same crawl: running it again resumes it, or starts its next run.
+    """
+
+    def __init__(self, *seeds: str, name: str = "", home: Path | str | None = None, **settings: Any) -> None:
+        self._start = Start(seeds, name, settings)
+        self._home = Path(home) if home else None
+
+    async def run(
+        self,
+        on_page: Callable[[Visit], None] | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> Summary:
+        """One session: until it is complete, at a limit, or paused. Callbacks run after each commit."""
+        with self._app() as app:
+            return await app.crawl(self._start, Hooks(None, on_progress, on_page))
+
+    def run_sync(
+        self,
+        on_page: Callable[[Visit], None] | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> Summary:
+        """`run` for programs without an event loop."""
+        return asyncio.run(self.run(on_page, on_progress))
+
+    def pause(self) -> str:
+        """Ask the process that works on this crawl to pause."""
+        with self._app() as app:
+            return app.pause(self._word())
+
+    def status(self) -> dict[str, Any]:
+        with self._app() as app:
+            return app.status(app.find(self._word()))
+
+    def urls(self, run: int | None = None) -> Iterator[str]:
+        """Every URL requested, as requested, once, in the order of record."""
+        with self._app() as app:
+            yield from app.requested_urls(self._word(), run)
+
+    def visits(self, run: int | None = None) -> Iterator[dict[str, Any]]:
+        """Every visit to a page or resource, in the order of record."""
+        with self._app() as app:
+            yield from app.visits(self._word(), run)
+
+    @contextlib.contextmanager
+    def _app(self) -> Iterator[App]:
+        app = App(self._home)
+        try:
+            yield app
+        finally:
+            app.close()
+
+    def _word(self) -> str:
+        return self._start.name or self._start.seeds[0]
