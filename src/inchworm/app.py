@@ -28,12 +28,14 @@ from inchworm.model import (
     SessionState,
 )
 from inchworm.ports import Clock
+from inchworm.rules import order
 from inchworm.rules import url as urls
 from inchworm.settings import RUN, SESSION, Settings
 from inchworm.sink import export
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.home import Home
 from inchworm.store.lock import OwnerLock
+from inchworm.store.sqlite import plain_errors
 from inchworm.store.view import View
 
 ANSWER_SECONDS = 30.0
@@ -277,7 +279,8 @@ class App:
             raise NotNow(f"The crawl {crawl.name!r} has not started yet.", f"inchworm crawl {' '.join(crawl.seeds)}")
         store = CrawlStore(path, read_only=True)
         try:
-            yield store
+            with plain_errors(path):
+                yield store
         finally:
             store.close()
 
@@ -305,6 +308,7 @@ class App:
             current = self.run_of(crawl, store)
             sessions = store.sessions(current.run_id)
             owner = store.owner()
+            several = store.has_several_lanes(current.run_id)
         state, running = current.state, self.is_running(crawl)
         if state is RunState.IN_PROGRESS and not running:
             state = RunState.PAUSED
@@ -320,7 +324,7 @@ class App:
             "owner": {"pid": owner.pid, "machine": owner.machine} if running else None,
             "sessions": [_session_json(one, running) for one in sessions],
             "ended_by": str(last.ended_by) if last and last.ended_by else None,
-            "order": current.disturbed or None,
+            "order": order.word(current.disturbed, several),
             "created_at": export.iso(current.created_ms),
             **dataclasses.asdict(current.counters),
             "seed_pages": {seed.url: seed.kept for seed in current.seeds},

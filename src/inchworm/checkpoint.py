@@ -155,6 +155,8 @@ class Ledger:
         self._changes.inbox_id = inbox_id
         rows = self._store.failed(self._run_id, kind, url)
         with self._store.committing(self._session.token):
+            for origin in {urls.origin_of(row.standing.request_url or row.url) for row in rows}:
+                self._forget_robots(origin)
             for row in rows:
                 place_seq, place_idx = self._next_place()
                 standing = row.standing._replace(place_seq=place_seq, place_idx=place_idx)
@@ -163,6 +165,20 @@ class Ledger:
                 self._lane(standing.lane, 1)
             self._write()
         return self._committed(())
+
+    def _forget_robots(self, origin: str) -> None:
+        """A robots.txt that could not be read is asked for again, ahead of everything else."""
+        unreadable = {one for one, verdict, _ in self._store.robots(self._run_id) if verdict == "unreadable"}
+        if origin not in unreadable:
+            return
+        file = control.robots_file(origin)
+        known = self._store.known(self._run_id, [file.url])[file.url]
+        for row in self._store.rows(self._run_id, [known.url_id]):
+            ahead = row.standing._replace(place_seq=0, place_idx=-1 - row.url_id)
+            self._move(row, ahead._replace(state=State.PENDING, done=None, attempts=0, not_before_ms=0))
+            self._lane(ahead.lane, 1)
+        self._changes.robots.append((origin, self._seq, "forgotten", None))
+        self._verdicts.append((origin, "forgotten", None))
 
     def clear(self) -> Committed:
         """Every pending row is refused: the queue is empty, the pages stay."""
@@ -568,7 +584,7 @@ _AGAIN = 1 << 20
 
 def _verdict(visit: Visit) -> tuple[str, bytes | None]:
     if visit.robots is None:
-        return "disallow", None
+        return "unreadable", f"{visit.failure}: robots.txt could not be read: {visit.message}".encode()
     return ("rules", visit.robots) if visit.robots else ("allow", None)
 
 

@@ -168,6 +168,12 @@ class Inbox:
         self._ledger = ledger
         self._clock = clock
 
+    def drop_old_orders(self) -> None:
+        """Whoever asked an earlier session to stop did not mean this one."""
+        for asked in self._home.asked(self._crawl_id):
+            if asked.verb != "retry":
+                self._home.answer(asked.inbox_id, "nothing was running", self._clock.now_ms())
+
     def poll(self) -> EndedBy | Callable[[], Committed] | None:
         for asked in self._home.asked(self._crawl_id):
             if asked.verb == "retry":
@@ -220,6 +226,7 @@ class Sitting:
             )
             watch = Watch(hooks.progress or (lambda _: None), hooks.visited)
             inbox = Inbox(self._home, self._crawl.crawl_id, ledger, clock)
+            inbox.drop_old_orders()
             session = Session(self._run, reading, ledger, tools, inbox, watch)
             if self._number > 1:
                 session.hosts.rest(clock.monotonic())

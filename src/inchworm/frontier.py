@@ -58,6 +58,7 @@ class Window:
             lane = self._lane(number)
             lane.last, lane.has_more = None, True
             lane.loaded = {slot.entry.url_id for slot in lane.slots}
+            self.fill(lane)
         return self.is_waiting()
 
     def committed(self, entries: Iterable[Entry], lanes: frozenset[int]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from inchworm.model import Reason
 from inchworm.rules import politeness, robots
 from inchworm.rules.url import host_of, origin_of
 from inchworm.settings import Settings
@@ -15,27 +14,35 @@ class Hosts:
 
     def __init__(self, settings: Settings, verdicts: Iterable[tuple[str, str, bytes | None]]) -> None:
         self._settings = settings
-        self._rules: dict[str, robots.Robots | None] = {}
+        self._rules: dict[str, robots.Robots] = {}
+        self._trouble: dict[str, str] = {}
         self._next: dict[str, float] = {}
         self.learn(verdicts)
 
     def learn(self, verdicts: Iterable[tuple[str, str, bytes | None]]) -> None:
-        """Take in committed robots.txt files: origin, verdict, rules."""
-        for origin, verdict, rules in verdicts:
-            self._rules[origin] = None if verdict == "disallow" else robots.parse(rules or b"")
+        """Take in committed robots.txt files: origin, verdict, and the rules or what went wrong."""
+        for origin, verdict, said in verdicts:
+            self._rules.pop(origin, None)
+            self._trouble.pop(origin, None)
+            if verdict == "unreadable":
+                self._trouble[origin] = (said or b"").decode("utf-8", "replace")
+            elif verdict != "forgotten":
+                self._rules[origin] = robots.parse(said or b"")
 
     def is_known(self, url: str) -> bool:
         """Whether the robots.txt for this URL was read."""
-        return not self._settings.robots or origin_of(url) in self._rules
+        origin = origin_of(url)
+        return not self._settings.robots or origin in self._rules or origin in self._trouble
 
-    def refusal(self, url: str) -> Reason | None:
-        """Why robots.txt forbids this URL, if it does."""
+    def trouble(self, url: str) -> str:
+        """Why the robots.txt for this URL could not be read, if so; then nothing there may be asked for."""
+        return self._trouble.get(origin_of(url), "") if self._settings.robots else ""
+
+    def allows(self, url: str) -> bool:
+        """Whether a robots.txt that was read lets us ask for this URL."""
         if not self._settings.robots:
-            return None
-        rules = self._rules[origin_of(url)]
-        if rules is None:
-            return Reason.ROBOTS_UNAVAILABLE
-        return None if rules.allows(self._settings.user_agent, url) else Reason.ROBOTS
+            return True
+        return self._rules[origin_of(url)].allows(self._settings.user_agent, url)
 
     def turn(self, url: str) -> float:
         """The monotonic time from which this URL's host may be asked."""
@@ -47,7 +54,7 @@ class Hosts:
 
     def rest(self, now: float) -> None:
         """Hosts that an earlier session may have asked a moment ago get their full pause first."""
-        for origin in self._rules:
+        for origin in (*self._rules, *self._trouble):
             self.started(origin + "/", now)
 
     def _delay(self, url: str) -> float:

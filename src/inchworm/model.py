@@ -63,7 +63,6 @@ class Reason(StrEnum):
     HOPS = "hops"
     NOFOLLOW = "nofollow"
     ROBOTS = "robots"
-    ROBOTS_UNAVAILABLE = "robots_unavailable"
     PAGE_LIMIT = "page_limit"
     MOSTLY_DUPLICATES = "mostly_duplicates"
     URL_TOO_LONG = "url_too_long"

@@ -184,6 +184,10 @@ class Store(Protocol):
         """Lanes that have pending rows, in the order in which their hosts were met."""
         ...
 
+    def has_several_lanes(self, run_id: int) -> bool:
+        """Whether the run has met more than one lane so far."""
+        ...
+
     def pending(self, run_id: int, lane: int, after: Entry | None, limit: int) -> list[Entry]:
         """The next pending rows of a lane, in the order of their places, after an entry or from the start."""
         ...

@@ -33,10 +33,10 @@ from inchworm.model import (
     Visit,
 )
 from inchworm.ports import Store
-from inchworm.rules import control
+from inchworm.rules import control, order
 from inchworm.rules.limits import exhausted, may_reserve
 from inchworm.settings import Settings
-from inchworm.visit import Tools, visit
+from inchworm.visit import Tools, unreadable_robots, visit
 
 BATCH_PAGES = 64
 BATCH_SECONDS = 0.5
@@ -99,7 +99,7 @@ class Session:
         self._seeds = {seed.number: seed for seed in run.seeds}
         self._counters = run.counters
         self._disturbed = run.disturbed
-        self._lanes_used: set[int] = set()
+        self._several_lanes = store.has_several_lanes(run.run_id)
         self._reserved: Counter[int] = Counter()
         self._granted = 0
         self._due = 0
@@ -203,9 +203,7 @@ class Session:
 
     def order(self) -> str:
         """How far the record's order can be relied on."""
-        if self._disturbed:
-            return self._disturbed
-        return "per host" if len(self._lanes_used) > 1 else "exact"
+        return order.word(self._disturbed, self._several_lanes)
 
     # Dispatching
 
@@ -263,10 +261,13 @@ class Session:
         if entry.kind is Kind.ROBOTS or slot.granted:
             return False
         reason = exhausted(self._seeds[entry.seed], self._settings.page_limit) if entry.kind is Kind.PAGE else None
-        if reason is None and self.hosts.is_known(entry.request_url):
-            reason = self.hosts.refusal(entry.request_url)
+        known = self.hosts.is_known(entry.request_url)
         if reason is not None:
             slot.turn = Refusal(entry, reason)
+        elif known and (trouble := self.hosts.trouble(entry.request_url)):
+            slot.turn = unreadable_robots(entry, trouble, self._tools)
+        elif known and not self.hosts.allows(entry.request_url):
+            slot.turn = Refusal(entry, Reason.ROBOTS)
         elif self._may_reuse(entry):
             slot.turn = self._reuse(entry)
         if isinstance(slot.turn, Visit) and entry.kind is Kind.PAGE:
@@ -341,8 +342,6 @@ class Session:
     def _send(self, slot: Slot, now: float) -> None:
         self.hosts.started(slot.entry.request_url, now)
         self._due -= 1
-        if slot.entry.kind not in control.KINDS:
-            self._lanes_used.add(slot.entry.lane)
         task = asyncio.create_task(self._work(slot))
         self._in_flight[task] = slot
         task.add_done_callback(self._sent)
@@ -389,6 +388,7 @@ class Session:
     def _learn(self, committed: Committed) -> None:
         self._seeds = {seed.number: seed for seed in committed.seeds}
         self._counters, self._disturbed = committed.counters, committed.disturbed
+        self._several_lanes = self._several_lanes or self._store.has_several_lanes(self._run.run_id)
         self._requests, self._size = committed.requests, committed.size
         self.hosts.learn(committed.robots)
         for turn, outcome in committed.outcomes:

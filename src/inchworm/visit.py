@@ -36,6 +36,8 @@ from inchworm.settings import Settings
 DEATHS = 3
 """A page during whose reading the process died this often is set aside."""
 
+UNREACHABLE = ("connect", "tls", "timeout")
+
 ROBOTS_REDIRECTS = 5
 ROBOTS_BYTES = 5_000_000
 SITEMAP_BYTES = 60_000_000
@@ -156,12 +158,27 @@ def _redirected(made: Visit, reply: Response, tools: Tools) -> Visit:
 
 def _failed(entry: Entry, at_ms: int, failure: Failure, tools: Tools) -> Visit:
     made = Visit(entry, at_ms, Outcome.FAILED, millis=round(failure.seconds * 1000))
-    if entry.request_url in tools.bare_seeds and failure.kind in ("connect", "tls", "timeout"):
-        # The user typed a host without a scheme: https comes first, http when it cannot be reached.
-        address = "http" + entry.request_url.removeprefix("https")
-        target = Found(tools.canonicalizer.identity(address), address, entry.kind, Source.REDIRECT)
-        return replace(made, outcome=Outcome.REDIRECT, redirect=target, message="https did not answer, http is tried")
+    if entry.request_url in tools.bare_seeds and failure.kind in UNREACHABLE:
+        return _by_http(made, tools)
     return _tried(made, failure.kind, failure.message, tools)
+
+
+def _by_http(made: Visit, tools: Tools) -> Visit:
+    """The user typed a host without a scheme: https came first, http comes when it cannot be reached."""
+    address = "http" + made.entry.request_url.removeprefix("https")
+    target = Found(tools.canonicalizer.identity(address), address, made.entry.kind, Source.REDIRECT)
+    return replace(made, outcome=Outcome.REDIRECT, redirect=target, message="https did not answer, http is tried")
+
+
+def unreadable_robots(entry: Entry, trouble: str, tools: Tools) -> Visit:
+    """Where a robots.txt cannot be read nothing may be asked for; that is a failure, and can be tried again."""
+    made = Visit(entry, tools.clock.now_ms(), Outcome.FAILED, "robots", trouble, requested=False)
+    kind = trouble.partition(":")[0]
+    return (
+        _by_http(replace(made, failure=""), tools)
+        if entry.request_url in tools.bare_seeds and kind in UNREACHABLE
+        else made
+    )
 
 
 def _tried(made: Visit, kind: str, message: str, tools: Tools) -> Visit:
@@ -189,7 +206,11 @@ async def _visit_robots(entry: Entry, tools: Tools) -> Visit:
             break
         address = urls.request_form(target)
     if isinstance(reply, Failure):
-        return _tried(Visit(entry, at_ms, Outcome.CONTROL), reply.kind, reply.message, tools)
+        made = Visit(entry, at_ms, Outcome.CONTROL)
+        # Nobody is there to be polite to: the pages fail by themselves, under their own name.
+        if reply.kind in ("address_refused", "not_in_archive"):
+            return replace(made, failure=reply.kind, message=reply.message, robots=b"")
+        return _tried(made, reply.kind, reply.message, tools)
     made = replace(_answered(entry, at_ms, reply), outcome=Outcome.CONTROL)
     if reply.status >= 500 or reply.status == 429:
         return _tried(made, failures.for_status(reply.status) or "", f"the server answered {reply.status}", tools)

@@ -35,13 +35,22 @@ class _Group(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return super().main(*args, **kwargs)
+            code = super().main(*args, **{**kwargs, "standalone_mode": False})
         except InchwormError as error:
             display.error(error)
-            raise SystemExit(error.exit_code) from None
+            code = error.exit_code
+        except click.ClickException as error:
+            error.show()
+            code = error.exit_code
+        except (click.Abort, KeyboardInterrupt):
+            code = 130
         except BrokenPipeError:
             sys.stderr.close()
-            raise SystemExit(1) from None
+            code = 1
+        except OSError as error:
+            display.error(InchwormError(f"{error.strerror}: {error.filename}."))
+            code = 1
+        raise SystemExit(code if isinstance(code, int) else 0)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -221,6 +221,9 @@ class CrawlStore:
         rows = self.db.execute("SELECT lane FROM lane WHERE run_id = ? AND pending > 0 ORDER BY lane", (run_id,))
         return [lane for (lane,) in rows]
 
+    def has_several_lanes(self, run_id: int) -> bool:
+        return len(self.db.execute("SELECT 1 FROM lane WHERE run_id = ? LIMIT 2", (run_id,)).fetchall()) > 1
+
     def pending(self, run_id: int, lane: int, after: Entry | None, limit: int) -> list[Entry]:
         start = (*after.place, after.url_id) if after else (-1, 0, 0)
         return [_entry(row) for row in self.db.execute(_PENDING, (run_id, lane, *start, limit))]

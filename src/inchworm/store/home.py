@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inchworm.errors import WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.store.sqlite import open_file, plain_errors, transaction
 
@@ -25,7 +26,12 @@ class Home:
     """The crawls of one home. Transactions here are short, because every process of the home shares it."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise WrongUse(
+                f"{folder} cannot be made: {error.strerror}.", "Set INCHWORM_HOME to another folder."
+            ) from None
         self.folder = folder
         self._path = folder / "home.db"
         self._db = open_file(self._path, "home")
@@ -34,7 +40,8 @@ class Home:
         self._db.close()
 
     def crawls(self) -> list[CrawlInfo]:
-        return [_crawl(row) for row in self._db.execute(f"{_SELECT} ORDER BY created_ms, name")]
+        with plain_errors(self._path):
+            return [_crawl(row) for row in self._db.execute(f"{_SELECT} ORDER BY created_ms, name")]
 
     def find(self, word: str, seeds_key: str | None = None) -> CrawlInfo | None:
         """The crawl of this name, else of this id, else with exactly these seeds."""

@@ -167,8 +167,8 @@ CREATE TABLE robots (                    -- what a committed robots.txt said
   run_id     INTEGER NOT NULL,
   origin     TEXT NOT NULL,
   seq        INTEGER NOT NULL,
-  verdict    TEXT NOT NULL,              -- rules, allow, disallow
-  rules      BLOB,
+  verdict    TEXT NOT NULL,              -- rules, allow, unreadable, forgotten
+  rules      BLOB,                       -- or what went wrong
   PRIMARY KEY (run_id, origin)
 );
 
