@@ -173,12 +173,9 @@ def _by_http(made: Visit, tools: Tools) -> Visit:
 def unreadable_robots(entry: Entry, trouble: str, tools: Tools) -> Visit:
     """Where a robots.txt cannot be read nothing may be asked for; that is a failure, and can be tried again."""
     made = Visit(entry, tools.clock.now_ms(), Outcome.FAILED, "robots", trouble, requested=False)
-    kind = trouble.partition(":")[0]
-    return (
-        _by_http(replace(made, failure=""), tools)
-        if entry.request_url in tools.bare_seeds and kind in UNREACHABLE
-        else made
-    )
+    if entry.request_url in tools.bare_seeds and trouble.partition(":")[0] in UNREACHABLE:
+        return _by_http(replace(made, failure=""), tools)
+    return made
 
 
 def _tried(made: Visit, kind: str, message: str, tools: Tools) -> Visit:

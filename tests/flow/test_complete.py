@@ -1,4 +1,4 @@
-"""Complete: on a real manual behind a real web server we ask for what wget asks for, and every difference has a name."""
+"""Complete: on a real manual behind a real server we ask for what wget asks for; every difference has a name."""
 
 import json
 import os

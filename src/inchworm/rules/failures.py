@@ -65,7 +65,9 @@ KINDS: Mapping[str, FailureKind] = MappingProxyType(
             "The address or port is not one a crawler may connect to.",
             "Allow private addresses if the site is your own.",
         ),
-        "robots": FailureKind(False, "The site's robots.txt forbids it.", "Ask the owner of the site."),
+        "robots": FailureKind(
+            False, "The site's robots.txt could not be read, which means: keep out.", "Try again later."
+        ),
         "reader_crashed": FailureKind(
             False,
             "Reading the page took more time or memory than it may.",
