@@ -146,12 +146,10 @@ class App:
 
     def _start_run(self, owner: Owner, crawl: CrawlInfo, values: Settings, fresh: bool) -> RunInfo:
         store = owner.store
-        runs = store.runs()
         seeds = run.seeds_of(crawl.seeds, values.drop_params)
-        last = runs[-1] if runs else None
         frozen = settings.to_json(values, RUN)
-        new = run.next_run(last, [] if fresh else runs, frozen, self.clock.now_ms())
-        new = dataclasses.replace(new, run_id=max((r.run_id for r in runs), default=0) + 1, seeds=run.seed_rows(seeds))
+        new = run.next_run(store.runs(), frozen, self.clock.now_ms())
+        new = run.with_seeds(run.as_baseline(new) if fresh else new, seeds)
         ledger = Ledger(store, NoArchive(), new, LedgerSession(0, owner.token), values)
         store.create_run(owner.token, new, ledger.seed(seeds))
         made = store.run(new.number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from inchworm.errors import Frozen, WrongUse
@@ -49,9 +50,9 @@ def is_open(run: RunInfo | None) -> bool:
     return run is not None and run.state in (RunState.IN_PROGRESS, RunState.PAUSED)
 
 
-def next_run(last: RunInfo | None, runs: Sequence[RunInfo], settings: Mapping[str, Any], now_ms: int) -> RunInfo:
+def next_run(runs: Sequence[RunInfo], settings: Mapping[str, Any], now_ms: int) -> RunInfo:
     """The run after the last one. Its parent is the last completed run; without one it is a baseline."""
-    number = last.number + 1 if last else 0
+    number = runs[-1].number + 1 if runs else 0
     completed = [run.number for run in runs if run.state is RunState.COMPLETED]
     parent = completed[-1] if completed else None
     mode = "full" if completed else "baseline"
@@ -59,8 +60,14 @@ def next_run(last: RunInfo | None, runs: Sequence[RunInfo], settings: Mapping[st
     return RunInfo(run_id, number, mode, parent, RunState.IN_PROGRESS, 0, settings, Counters(), (), "", now_ms, None)
 
 
-def seed_rows(seeds: Sequence[Found]) -> tuple[Seed, ...]:
-    return tuple(Seed(number, seed.url, *scope_of_seed(seed.url)) for number, seed in enumerate(seeds))
+def as_baseline(run: RunInfo) -> RunInfo:
+    """A run that starts over: it builds on no other."""
+    return replace(run, mode="baseline", parent=None)
+
+
+def with_seeds(run: RunInfo, seeds: Sequence[Found]) -> RunInfo:
+    rows = tuple(Seed(number, seed.url, *scope_of_seed(seed.url)) for number, seed in enumerate(seeds))
+    return replace(run, seeds=rows)
 
 
 def refuse_changes(frozen: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:

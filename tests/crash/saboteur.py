@@ -1,0 +1,152 @@
+"""The command line with something broken on purpose: `python saboteur.py PLAN crawl URL …`
+
+PLAN is one of
+
+    die-sql:N         SIGKILL right before the N-th SQL statement of any connection
+    die-file:N        SIGKILL right before the N-th call that changes a file (of Python's, not of SQLite's)
+    torn-write:N      the N-th write puts down half of its bytes, then SIGKILL
+    fail-sql:N        the N-th SQL statement fails like a disk that cannot be read or written
+    fail-CALL:N:NAME  the N-th os.CALL fails with this errno (write, fdatasync, fsync, open, truncate, unlink)
+    short-write:N     every N-th write puts down half of its bytes and says so
+    poison:TEXT       SIGKILL while a page or sitemap that contains TEXT is read
+    dream             as always
+
+so that the suite can reach places for which the product has no name.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sqlite3
+import sys
+from collections.abc import Callable
+from typing import Any
+
+_CHANGING = ("write", "fdatasync", "fsync", "open", "truncate", "ftruncate", "unlink", "replace", "rename", "mkdir")
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Countdown:
+    """Does something the N-th time it is called."""
+
+    def __init__(self, count: int, then: Callable[[], None]) -> None:
+        self._left = count
+        self._then = then
+
+    def __call__(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._then()
+
+
+def at_sql(tick: Callable[[], None]) -> None:
+    """Have every SQL statement pass `tick` first."""
+
+    class Watched(sqlite3.Connection):
+        def execute(self, *arguments: Any) -> sqlite3.Cursor:
+            tick()
+            return super().execute(*arguments)
+
+        def executemany(self, *arguments: Any) -> sqlite3.Cursor:
+            tick()
+            return super().executemany(*arguments)
+
+    connect = sqlite3.connect
+    sqlite3.connect = lambda *args, **kwargs: connect(*args, factory=Watched, **kwargs)
+
+
+def at_call(name: str, tick: Callable[[], None]) -> None:
+    real = getattr(os, name)
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        if name != "open" or args[1] & (os.O_WRONLY | os.O_RDWR):
+            tick()
+        return real(*args, **kwargs)
+
+    setattr(os, name, watched)
+
+
+def tear_write(count: int) -> None:
+    real, left = os.write, [count]
+
+    def torn(descriptor: int, data: Any) -> int:
+        left[0] -= 1
+        if left[0]:
+            return real(descriptor, data)
+        real(descriptor, data[: len(data) // 2])
+        die()
+        return 0
+
+    os.write = torn
+
+
+def shorten_writes(every: int) -> None:
+    real, calls = os.write, [0]
+
+    def short(descriptor: int, data: Any) -> int:
+        calls[0] += 1
+        return real(descriptor, data if calls[0] % every or len(data) < 2 else data[: len(data) // 2])
+
+    os.write = short
+
+
+def disk_failure() -> None:
+    raise sqlite3.OperationalError("disk I/O error")
+
+
+def failing(name: str) -> Callable[[], None]:
+    def fail() -> None:
+        number = getattr(errno, name)
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+def poison(text: str) -> None:
+    from inchworm.rules import parse, sitemap
+
+    for module in (parse, sitemap):
+        module.read = _deadly(module.read, text.encode())
+
+
+def _deadly(read: Callable[..., Any], text: bytes) -> Callable[..., Any]:
+    def reading(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(value, bytes) and text in value for value in args):
+            die()
+        return read(*args, **kwargs)
+
+    return reading
+
+
+def sabotage(plan: str) -> None:
+    verb, *words = plan.split(":")
+    if verb == "die-sql":
+        at_sql(Countdown(int(words[0]), die))
+    elif verb == "die-file":
+        tick = Countdown(int(words[0]), die)
+        for name in _CHANGING:
+            at_call(name, tick)
+    elif verb == "torn-write":
+        tear_write(int(words[0]))
+    elif verb == "short-write":
+        shorten_writes(int(words[0]))
+    elif verb == "fail-sql":
+        at_sql(Countdown(int(words[0]), disk_failure))
+    elif verb.startswith("fail-"):
+        at_call(verb.removeprefix("fail-"), Countdown(int(words[0]), failing(words[1])))
+    elif verb == "poison":
+        poison(words[0])
+    else:
+        raise SystemExit(f"no such plan: {plan}")
+
+
+if __name__ == "__main__":
+    sabotage(sys.argv.pop(1))
+    from inchworm.cli import main
+
+    main(prog_name="inchworm")

@@ -1,0 +1,182 @@
+"""Crawls for tests: a home in a folder, its verbs in this process, the command line in another, and small pages."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from inchworm.app import App, Start
+from inchworm.engine import Hooks, Summary
+from inchworm.testing import Served
+
+PATIENCE = 30.0
+"""Seconds after which a crawl of these tests is taken to hang."""
+
+
+class Home:
+    """A home of its own. Every session that ends in this process is followed by the checks that `doctor` makes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.app = App(folder)
+
+    def crawl(
+        self, *seeds: str, name: str = "", fresh: bool = False, hooks: Hooks | None = None, **given: Any
+    ) -> Summary:
+        start = Start(seeds, name, {"delay": 0, "allow_private": True, **given}, fresh)
+        return self._sit(self.app.crawl(start, hooks))
+
+    def resume(self, hooks: Hooks | None = None, **given: Any) -> Summary:
+        return self._sit(self.app.resume(self.word, {"delay": 0, "allow_private": True, **given}, hooks))
+
+    def _sit(self, session: Coroutine[Any, Any, Summary]) -> Summary:
+        summary = asyncio.run(asyncio.wait_for(session, PATIENCE))
+        assert self.faults() == []
+        return summary
+
+    @property
+    def word(self) -> str:
+        """The id of the newest crawl."""
+        return self.app.home.crawls()[-1].crawl_id
+
+    def faults(self) -> list[str]:
+        found: list[str] = []
+        for crawl in self.app.home.crawls():
+            with self.app.reading(crawl) as store:
+                found += self.app.check(crawl, store)
+        return found
+
+    # What is known
+
+    def export(self, format_name: str, run: int | None = None) -> bytes:
+        out = io.BytesIO()
+        self.app.export(self.word, format_name, out, run)
+        return out.getvalue()
+
+    def urls(self, run: int | None = None) -> list[str]:
+        return self.export("urls", run).decode().splitlines()
+
+    def paths(self, run: int | None = None) -> list[str]:
+        """The paths that were asked for, each once, in the order of record."""
+        return [path_of(url) for url in self.urls(run)]
+
+    def record(self, run: int | None = None) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.export("jsonl", run).splitlines()]
+
+    def outcomes(self) -> list[tuple[str, str]]:
+        """Every visit in the order of record: its path, and its outcome or the kind of its failure."""
+        return [(path_of(visit["request_url"]), visit["failure"] or visit["outcome"]) for visit in self.record()]
+
+    def story(self, run: int | None = None) -> list[dict[str, Any]]:
+        """The whole record without what depends on time."""
+        passing = ("fetched_at", "seconds", "archive")
+        return [{k: v for k, v in visit.items() if k not in passing} for visit in self.record(run)]
+
+    def show(self, url: str, run: int | None = None) -> dict[str, Any]:
+        return self.app.show(self.word, url, run)
+
+    def reason(self, url: str) -> str | None:
+        """Why a URL was refused; None when it was not."""
+        found: str | None = self.show(url)["reason"]
+        return found
+
+    def reasons(self) -> dict[str, int]:
+        """How many URLs were refused, by reason."""
+        return {one["reason"]: one["count"] for one in self.app.queue(self.word)["counts"] if one["reason"]}
+
+    def status(self) -> dict[str, Any]:
+        return self.app.status(self.app.find(self.word))
+
+    # The command line
+
+    def cli(self, *arguments: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end and expect this exit code."""
+        done = subprocess.run(
+            self._command(arguments),
+            env=self._environment(environment),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        return done
+
+    def ask(self, *arguments: str) -> Any:
+        """What a command answers in JSON."""
+        return json.loads(self.cli(*arguments, "--json").stdout)
+
+    @contextmanager
+    def running(self, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+        """A command under way, which does not outlive the block."""
+        process = subprocess.Popen(
+            self._command(arguments),
+            env=self._environment(environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def _command(self, arguments: tuple[str, ...]) -> list[str]:
+        return [sys.executable, "-m", "inchworm", *arguments]
+
+    def _environment(self, more: dict[str, str]) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("INCHWORM_")}
+        return {**inherited, "INCHWORM_HOME": str(self.folder), **more}
+
+
+def page(name: str, *links: str, head: str = "", body: str = "") -> str:
+    """A page whose text is its own, with these links."""
+    anchors = "".join(f'<li><a href="{link}">{link}</a></li>' for link in links)
+    text = " ".join(f"This is what {name} says in sentence {number}." for number in range(4))
+    return f"<!doctype html><title>{name}</title>{head}<main><p>{text}</p>{body}</main><nav><ul>{anchors}</ul></nav>"
+
+
+def chain(length: int, prefix: str = "/c") -> dict[str, str]:
+    """Pages that each link to the next one only."""
+    return {
+        f"{prefix}{number}": page(f"{prefix}{number}", *([f"{prefix}{number + 1}"] if number + 1 < length else []))
+        for number in range(length)
+    }
+
+
+def path_of(url: str) -> str:
+    parts = urlsplit(url)
+    return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def is_control(path: str) -> bool:
+    """Whether this is a robots.txt or a sitemap, which no limit counts."""
+    return path == "/robots.txt" or "sitemap" in path
+
+
+def asked(served: Served) -> list[str]:
+    """The URLs of pages and resources that the server was asked for, in the order they came in."""
+    return [f"http://{hit.host}{hit.path}" for hit in served.log if not is_control(hit.path)]
+
+
+def gaps(times: list[float]) -> list[float]:
+    return [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+
+
+def wait_until(is_true: Callable[[], object], seconds: float = PATIENCE) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
