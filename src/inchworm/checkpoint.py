@@ -144,9 +144,7 @@ class Ledger:
         for number, seed in enumerate(seeds):
             place = (0, number)
             parent = Entry(0, seed.url, seed.request_url, Kind.PAGE, Source.INITIAL, number, 0, 0, 0, place)
-            known = self._cache.get(seed.url)
-            if known is None or not known.in_run:
-                self._enter(seed, parent, known, Verdict(number, 0, 0, None))
+            self._enter(seed, parent, place, Verdict(number, 0, 0, None))
         return self._with_totals()
 
     def reopen(self, kind: str | None = None, url: str | None = None, inbox_id: int = 0) -> Committed:
@@ -314,17 +312,15 @@ class Ledger:
     def _discover(self, found: Found, parent: Entry, index: int, tried: tuple[str, ...] = ()) -> int:
         known = self._cache.get(found.url)
         if known is None or not known.in_run:
-            verdict = self._judge.judge(found, parent)
-            return self._enter(found, replace(parent, place=(self._seq, index)), known, verdict, tried)
+            return self._enter(found, parent, (self._seq, index), self._judge.judge(found, parent), tried)
         refused_by_path = known.state is State.REFUSED and known.reason in _DEPENDS_ON_PATH
         if refused_by_path or self._path_matters:
             self._look_again(known, found, parent)
         return known.url_id
 
-    def _enter(
-        self, found: Found, parent: Entry, known: Known | None, verdict: Verdict, tried: tuple[str, ...] = ()
-    ) -> int:
-        """A URL that this run meets for the first time. `parent.place` is the place it gets."""
+    def _enter(self, found: Found, parent: Entry, place: Place, verdict: Verdict, tried: tuple[str, ...] = ()) -> int:
+        """A URL that this run meets for the first time."""
+        known = self._cache.get(found.url)
         url_id = known.url_id if known else self._new_url(found.url)
         reason = verdict.reason or self._exhausted(verdict.seed, found.kind)
         if found.kind is Kind.SITEMAP and parent.kind is Kind.SITEMAP and parent.chain >= SITEMAP_DEPTH:
@@ -332,13 +328,13 @@ class Ledger:
         state = State.REFUSED if reason else State.PENDING
         self._cache[found.url] = Known(url_id, True, state, reason, verdict.depth, verdict.hops)
         if state is State.PENDING and found.kind is not Kind.ROBOTS:
-            self._open_origin(found.request_url, verdict, parent)
+            self._open_origin(found.request_url, verdict, parent, place)
         request_url = found.request_url if found.request_url != found.url else None
         chain = parent.chain + 1 if tried or found.kind is Kind.SITEMAP else 0
         standing = Standing(
             state, reason, verdict.seed, verdict.depth, verdict.hops,
             self._lane_of(found.request_url) if state is State.PENDING else 0,
-            *parent.place, request_url, 0, 0, chain, json.dumps(tried) if tried else None,
+            *place, request_url, 0, 0, chain, json.dumps(tried) if tried else None,
             self._seq if reason else None,
         )  # fmt: skip
         found_on = parent.url_id or None
@@ -351,7 +347,7 @@ class Ledger:
             self._add(known=1, **{state.value: 1})
         return url_id
 
-    def _open_origin(self, url: str, verdict: Verdict, parent: Entry) -> None:
+    def _open_origin(self, url: str, verdict: Verdict, parent: Entry, place: Place) -> None:
         """The first URL of an origin brings its robots.txt along, placed ahead of everything there."""
         origin = urls.origin_of(url)
         if origin in self._origins:
@@ -360,11 +356,13 @@ class Ledger:
         file = self._control_file(origin)
         if file is None:
             return
-        known = self._store.known(self._run_id, [file.url]).get(file.url)
+        self._cache |= self._store.known(self._run_id, [file.url])
+        known = self._cache.get(file.url)
         if known is None or not known.in_run:
-            ahead = (parent.place[0], -1 - parent.place[1])
-            place = ahead if file.kind is Kind.ROBOTS else self._next_place()
-            self._enter(file, replace(parent, place=place), known, replace(verdict, depth=0))
+            ahead = (place[0], -1 - place[1])
+            self._enter(
+                file, parent, ahead if file.kind is Kind.ROBOTS else self._next_place(), replace(verdict, depth=0)
+            )
 
     def _control_file(self, origin: str) -> Found | None:
         if self._settings.robots:
@@ -415,7 +413,7 @@ class Ledger:
             new = new._replace(place_seq=place[0], place_idx=place[1])
             self._add(refused=-1, pending=1)
             self._lane(lane, 1)
-            self._open_origin(old.request_url or row.url, verdict, _as_parent(row, verdict, place))
+            self._open_origin(old.request_url or row.url, verdict, _as_parent(row, verdict), place)
         elif verdict.depth < old.depth or verdict.hops < old.hops:
             new = old
         else:
@@ -597,17 +595,6 @@ def _as_row(entry: Entry) -> Row:
     return Row(entry.url_id, entry.url, entry.kind, entry.source, standing)
 
 
-def _as_parent(row: Row, verdict: Verdict, place: Place = (0, 0)) -> Entry:
-    address = row.standing.request_url or row.url
-    return Entry(
-        row.url_id,
-        row.url,
-        address,
-        row.kind,
-        row.source,
-        verdict.seed,
-        verdict.depth,
-        verdict.hops,
-        0,
-        place,
-    )
+def _as_parent(row: Row, verdict: Verdict) -> Entry:
+    address, (seed, depth, hops) = row.standing.request_url or row.url, (verdict.seed, verdict.depth, verdict.hops)
+    return Entry(row.url_id, row.url, address, row.kind, row.source, seed, depth, hops, 0, (0, 0))

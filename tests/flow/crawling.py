@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from inchworm.app import App, Start
-from inchworm.engine import Hooks, Summary
+from inchworm.app import App, Hooks, Start, Summary
 from inchworm.testing import Served
 
 PATIENCE = 30.0

@@ -1,0 +1,73 @@
+"""The undisturbed crawl that every disturbed one must equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.crash import checker
+from tests.crash.trial import Trial
+from tests.crash.website import Web
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a completed crawl wrote down, without times and file names."""
+
+    export: bytes
+    record: list[tuple[Any, ...]]
+    frontier: list[tuple[Any, ...]]
+
+
+def written(trial: Trial) -> Written:
+    export = trial.export()
+    with trial.store() as db:
+        return Written(export, checker.record(db), checker.frontier(db))
+
+
+class Reference:
+    """Undisturbed crawls of one site, made once for each set of options."""
+
+    def __init__(self, web: Web, folder: Path) -> None:
+        self._web = web
+        self._folder = folder
+        self._known: dict[tuple[str, ...], Written] = {}
+
+    def of(self, *options: str) -> Written:
+        if options not in self._known:
+            trial = Trial(self._folder / str(len(self._known)), self._web, *options)
+            trial.complete(most=1)
+            trial.check(None if not options else self._own_ends(trial))
+            self._known[options] = written(trial)
+        return self._known[options]
+
+    def _own_ends(self, trial: Trial) -> dict[str, str]:
+        """With limits not every URL comes to the end it would have without."""
+        with trial.store() as db:
+            return {row[1]: _end(db, row) for row in checker.frontier(db) if row[4] in ("page", "resource")}
+
+
+def _end(db: Any, row: tuple[Any, ...]) -> str:
+    outcome = checker.value(db, "SELECT outcome FROM visit WHERE run_id = ? AND seq = ?", row[0], row[18])
+    return outcome if row[2] == "done" else row[3] or row[2]
+
+
+def assert_same(trial: Trial, undisturbed: Written) -> None:
+    """The export byte for byte, and the whole record: order, outcomes, places."""
+    now = written(trial)
+    assert now.export == undisturbed.export, trial.report([_first_difference(now.export, undisturbed.export)])
+    for what, ours, theirs in (
+        ("record", now.record, undisturbed.record),
+        ("frontier", now.frontier, undisturbed.frontier),
+    ):
+        different = [f"{what}: {a} instead of {b}" for a, b in zip(ours, theirs, strict=False) if a != b]
+        assert ours == theirs, trial.report(different or [f"{what}: {len(ours)} rows instead of {len(theirs)}"])
+
+
+def _first_difference(ours: bytes, theirs: bytes) -> str:
+    pairs = zip(ours.splitlines(), theirs.splitlines(), strict=False)
+    for number, (mine, right) in enumerate(pairs, 1):
+        if mine != right:
+            return f"the export differs in line {number}: {mine!r} instead of {right!r}"
+    return f"the export has {len(ours.splitlines())} lines instead of {len(theirs.splitlines())}"
