@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import shlex
 import shutil
 import time
 import uuid
@@ -140,7 +141,7 @@ class App:
         if must_resume:
             raise NotNow(
                 f"The crawl {crawl.name!r} has no paused run to resume.",
-                f"`inchworm crawl {' '.join(crawl.seeds)}` starts its next run.",
+                f"`{_command(crawl)}` starts its next run.",
             )
         return self._start_run(owner, crawl, values, fresh=start.fresh), values
 
@@ -274,7 +275,7 @@ class App:
     def reading(self, crawl: CrawlInfo) -> Iterator[CrawlStore]:
         path = self.crawl_folder(crawl) / "crawl.db"
         if not path.exists():
-            raise NotNow(f"The crawl {crawl.name!r} has not started yet.", f"inchworm crawl {' '.join(crawl.seeds)}")
+            raise NotNow(f"The crawl {crawl.name!r} has not started yet.", f"Start it: {_command(crawl)}")
         store = CrawlStore(path, read_only=True)
         try:
             with plain_errors(path):
@@ -445,6 +446,12 @@ def _identity(current: RunInfo, url: str) -> str:
     if address is None:
         raise WrongUse(f"{url!r} is not a web address.", "Give a full URL such as https://example.org/page.")
     return address
+
+
+def _command(crawl: CrawlInfo) -> str:
+    """The command that works on a crawl, to be copied."""
+    name = [] if crawl.name == run.default_name(run.seeds_of(crawl.seeds)) else ["--name", crawl.name]
+    return shlex.join(["inchworm", "crawl", *crawl.seeds, *name])
 
 
 def _seed_urls(crawl: CrawlInfo) -> set[str]:

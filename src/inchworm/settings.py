@@ -161,7 +161,10 @@ def _describe(name: str) -> str:
 def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     """What INCHWORM_… variables and their aliases say."""
     names = {f"INCHWORM_{name.upper()}": name for name in FIELDS} | dict(ALIASES)
-    return {name: check(name, environment[key]) for key, name in names.items() if key in environment}
+    found = {name: check(name, environment[key]) for key, name in names.items() if key in environment}
+    if environment.get("FETCHER_FOLLOW_REDIRECTS", "").lower() in ("0", "false", "no", "off"):
+        found["max_redirects"] = 0
+    return found
 
 
 def from_file(path: Path) -> dict[str, Any]:

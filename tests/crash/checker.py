@@ -402,12 +402,12 @@ def _fastwarc_problems(data: bytes, spans: Sequence[tuple[int, int]]) -> Iterato
 
 
 def _has_right_digests(read: Any) -> bool:
-    if read.record_type is WarcRecordType.warcinfo:
+    if read.record_type == WarcRecordType.warcinfo:
         return True
     if not read.verify_block_digest():
         return False
     read.parse_http()
-    return read.record_type is WarcRecordType.revisit or bool(read.verify_payload_digest())
+    return read.record_type == WarcRecordType.revisit or bool(read.verify_payload_digest())
 
 
 def _revisit_problems(db: sqlite3.Connection) -> Iterator[str]:

@@ -23,7 +23,6 @@ def served() -> Iterator[Web]:
 @pytest.fixture
 def web(served: Web) -> Web:
     """The site that never changes: one answer per request, whatever happens."""
-    served.on_hit.clear()
     return served
 
 

@@ -59,12 +59,22 @@ class Running:
     process: subprocess.Popen[bytes]
     out: Path
     err: Path
+    web: Web
     hits: int
     """How many requests the server had seen before it began."""
 
     @property
     def pid(self) -> int:
         return self.process.pid
+
+    def asked(self) -> int:
+        """How many requests the server has seen since."""
+        return self.web.count() - self.hits
+
+    def wait_for(self, requests: int) -> None:
+        """Wait until the server has seen so many requests since, or until it is dead."""
+        while self.process.poll() is None and self.asked() < requests:
+            time.sleep(0.0005)
 
     def send(self, number: int) -> None:
         self.process.send_signal(number)
@@ -124,6 +134,7 @@ class Trial:
         self.story: list[str] = []
         self.problems: list[str] = []
         self.deaths = 0
+        self.has_completed = False
         self._processes: list[Running] = []
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -147,7 +158,7 @@ class Trial:
                 env=twist.environment(self.home),
                 preexec_fn=twist.limit if twist.limits else None,
             )
-        running = Running(process, out, err, self.web.count())
+        running = Running(process, out, err, self.web, self.web.count())
         self._processes.append(running)
         return running
 
@@ -185,6 +196,7 @@ class Trial:
         urls = tuple(self.web.asked(running.hits))
         unfinished = ended.code not in (0, 130, 143, 129)
         self.asked.append(checker.Asked(session if session > before else 0, urls, unfinished))
+        self.has_completed = ended.has_completed
         return ended
 
     def complete(self, *options: str, most: int = 4) -> Ended:

@@ -6,11 +6,10 @@ The ends are written down here from what the server does, so nothing of the craw
 from __future__ import annotations
 
 import http.client
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from inchworm.testing import Answer, Hit, Page, Served, Site, linked_site, redirect
 
@@ -113,7 +112,6 @@ class Web:
     site: Site
     served: Served
     website: Website
-    on_hit: list[Callable[[], None]] = field(default_factory=list)
 
     def url(self, path: str = "/") -> str:
         return self.served.url(path)
@@ -141,15 +139,6 @@ class Web:
             connection.request("GET", _BARRIER)
             connection.getresponse().read()
             connection.close()
-
-    def wait_for(self, count: int, seconds: float = 30.0) -> bool:
-        """Wait until the log has this many requests. False when it takes longer."""
-        deadline = time.monotonic() + seconds
-        while self.count() < count:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.001)
-        return True
 
     @contextmanager
     def slowly(self, least: float, most: float) -> Iterator[None]:

@@ -43,6 +43,17 @@ def add_sitemaps(site: dict[str, Answer], served: Served) -> None:
     site["/sitemap-b.xml.gz"] = gzip.compress(f"<urlset>{lists[1]}</urlset>".encode(), mtime=0)
 
 
+def below(top: str, site: dict[str, Answer]) -> dict[str, Answer]:
+    """The same site, one directory down."""
+
+    def moved(answer: Answer) -> Answer:
+        if isinstance(answer, Page):
+            return redirect(top + answer.headers["Location"])
+        return str(answer).replace('href="/', f'href="{top}/')
+
+    return {top + path: moved(answer) for path, answer in site.items()}
+
+
 def frontier(home: Home, served: Served, paths: list[str]) -> list[Any]:
     """Where each of these URLs stands and why."""
     names = ("url", "state", "reason", "source", "depth", "found_on", "place_seq", "place_idx", "done")
@@ -97,9 +108,7 @@ def test_page_limits_per_seed_keep_the_record(homes: list[Home]) -> None:
     """Which pages a limit keeps depends on the order of the record alone, copies and failures or not."""
     pages: dict[str, Answer] = {}
     for top in ("/a", "/b", "/c"):
-        for path, body in mixed_site(40).items():
-            text = str(body).replace('href="/', f'href="{top}/') if isinstance(body, str) else body
-            pages[top + path] = redirect(top + body.headers["Location"]) if isinstance(body, Page) else text
+        pages |= below(top, mixed_site(40))
     site = Site(pages)
     one, many, cut, _ = homes
     with site.serve() as served:
@@ -110,7 +119,7 @@ def test_page_limits_per_seed_keep_the_record(homes: list[Home]) -> None:
         many.crawl(*seeds, workers=64, **settings)
         while cut.crawl(*seeds, workers=8, budget=13, **settings).run_state == "paused":
             pass
-    assert ended.ended_by == "page_limit"
+    assert (ended.ended_by, [kept for _, kept in ended.seeds]) == ("page_limit", [17, 17, 17])
     assert one.export("urls") == many.export("urls") == cut.export("urls")
     assert one.story() == many.story() == cut.story()
     assert one.reasons() == many.reasons() == cut.reasons()
