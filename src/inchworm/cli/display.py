@@ -7,6 +7,7 @@ there is a terminal to draw on.
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from inchworm.rules.url import shorten
 from inchworm.session import Progress
 
 LOG_SECONDS = 5.0
+LATER_LOG_SECONDS = 60.0
 
 REASONS: Mapping[str, str] = {
     "out_of_scope": "it lies outside the crawl's scope",
@@ -30,7 +32,6 @@ REASONS: Mapping[str, str] = {
     "hops": "it lies further outside the scope than --external-hops",
     "nofollow": "the pages that link to it say 'nofollow'",
     "robots": "the site's robots.txt forbids it",
-    "robots_unavailable": "the site's robots.txt could not be read, which means: keep out",
     "page_limit": "its seed has all the pages that --page-limit allows",
     "mostly_duplicates": "its seed used ten requests per page of its limit and found mostly duplicates",
     "url_too_long": "the URL is too long",
@@ -72,7 +73,7 @@ def live() -> Iterator[Shown]:
 
 
 class Log:
-    """Progress as lines, for files and pipes: few, whole, and readable."""
+    """Progress as lines, for files and pipes: few, whole, and readable. A long crawl speaks once a minute."""
 
     def __init__(self) -> None:
         self._said = time.monotonic()
@@ -82,7 +83,7 @@ class Log:
 
     def progress(self, progress: Progress) -> None:
         now = time.monotonic()
-        if now - self._said >= LOG_SECONDS:
+        if now - self._said >= (LOG_SECONDS if progress.seconds < LATER_LOG_SECONDS else LATER_LOG_SECONDS):
             self._said = now
             _say(line(progress))
 
@@ -99,12 +100,13 @@ def opening(crawl: CrawlInfo, run: RunInfo, session: int) -> str:
     """What is about to happen, in one sentence."""
     if session > 1:
         return (
-            f"Resuming {crawl.name}: run {run.number}, session {session};"
-            f" {run.counters.pages:,} pages so far, {run.counters.pending:,} URLs pending."
+            f"Resuming {crawl.name}, run {run.number}, session {session}:"
+            f" {run.counters.pages:,} pages, {run.counters.pending:,} pending."
         )
-    if run.number:
-        return f"The last run of {crawl.name} is complete. Starting run {run.number}: every page is fetched again."
-    return f"Crawling {crawl.name} for the first time."
+    if not run.number:
+        return f"Crawling {crawl.name} for the first time."
+    last = f"The last run of {crawl.name} is complete. " if run.parent == run.number - 1 else f"{crawl.name}: "
+    return f"{last}Run {run.number} visits every page again."
 
 
 def line(progress: Progress) -> str:
@@ -132,7 +134,7 @@ def closing(summary: Any) -> list[str]:
         if count
     ]
     texts = [
-        ENDINGS.get(summary.ended_by, f"Ended by {summary.ended_by}."),
+        ending(summary),
         f"  this session  {used}",
         f"  this run      {', '.join([f'{summary.pages:,} pages', *rest])}; order: {summary.order}",
     ]
@@ -143,8 +145,16 @@ def closing(summary: Any) -> list[str]:
     return texts
 
 
+def ending(summary: Any) -> str:
+    """How a session ended, in one sentence."""
+    if summary.run_state == "completed" and summary.failed:
+        return "Complete, but nothing could be fetched." if not summary.pages else "Complete, but some URLs failed."
+    return ENDINGS.get(summary.ended_by, f"Ended by {summary.ended_by}.")
+
+
 def quoted(name: str) -> str:
-    return f"'{name}'" if " " in name else name
+    """As a shell takes it."""
+    return shlex.quote(name)
 
 
 def clock(seconds: float) -> str:
@@ -154,6 +164,11 @@ def clock(seconds: float) -> str:
     if seconds < 3600:
         return f"{int(seconds // 60)}m{int(seconds % 60):02}s"
     return f"{int(seconds // 3600)}h{int(seconds % 3600 // 60):02}m"
+
+
+def about(seconds: float) -> str:
+    """A time that nobody knows exactly: 7s, 4m, 2h10m."""
+    return f"{max(1, round(seconds))}s" if seconds < 99 else clock(60 * round(seconds / 60)).replace("m00s", "m")
 
 
 def size(count: int) -> str:
@@ -196,14 +211,14 @@ def crawls(found: Sequence[Mapping[str, Any]]) -> None:
     if not found:
         click.echo("No crawls yet. Start one: inchworm crawl https://example.org/docs")
         return
-    click.echo(f"{'NAME':<40} {'RUN':>4} {'STATE':<12} {'PAGES':>9} {'PENDING':>9}")
+    click.echo(f"{'NAME':<33} {'RUN':>3} {'STATE':<11} {'PAGES':>9} {'FAILED':>8} {'PENDING':>10}")
     for one in found:
         if "pages" not in one:
-            click.echo(f"{shorten(one['name'], 40):<40} {one['note']}")
+            click.echo(f"{shorten(one['name'], 33):<33} {one['note']}")
             continue
         click.echo(
-            f"{shorten(one['name'], 40):<40} {one['run']:>4} {one['run_state']:<12}"
-            f" {one['pages']:>9,} {one['pending']:>9,}"
+            f"{shorten(one['name'], 33):<33} {one['run']:>3} {one['run_state']:<11}"
+            f" {one['pages']:>9,} {one['failed']:>8,} {one['pending']:>10,}"
         )
 
 
@@ -286,19 +301,25 @@ def explain(found: Mapping[str, Any]) -> str:
     return f"done: it was fetched as {last['outcome']} number {last['seq']} of the record."
 
 
-def failed(found: Sequence[Mapping[str, Any]]) -> None:
+def failed(found: Sequence[Mapping[str, Any]], word: str = "CRAWL") -> None:
     if not found:
         click.echo("Nothing failed.")
         return
     for visit in found:
         click.echo(f"{visit['failure']:<18} {visit['request_url']}")
-        click.echo(f"{'':<18} {shorten(visit['message'] or '', 110)}")
+        click.echo(f"{'':<18} {clip(visit['message'] or '', 110)}")
     kinds = sorted({visit["failure"] for visit in found})
     click.echo(f"\n{len(found):,} failed.")
     for kind in kinds:
         if kind in failures.KINDS:
             click.echo(f"  {kind}: {failures.KINDS[kind].sentence} {failures.KINDS[kind].advice}")
-    click.echo("Re-open with: inchworm retry CRAWL [--kind KIND]")
+    click.echo(f"Re-open with: inchworm retry {quoted(word)} [--kind KIND]")
+
+
+def clip(text: str, width: int) -> str:
+    """The beginning of a text, on one line."""
+    plain = "".join(c if c.isprintable() else " " for c in text)
+    return plain if len(plain) <= width else plain[: width - 1] + "…"
 
 
 def settings_table(found: Mapping[str, Any]) -> None:

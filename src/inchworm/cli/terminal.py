@@ -17,7 +17,8 @@ from inchworm.model import CrawlInfo, RunInfo
 from inchworm.rules.url import shorten
 from inchworm.session import Progress
 
-_SHOWN_URLS = 5
+_SHOWN_URLS = 4
+_BAR = 40
 
 
 class Terminal:
@@ -26,18 +27,19 @@ class Terminal:
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False)
         self._live = Live(console=self._console, refresh_per_second=8, transient=True)
-        self._name = ""
         self._spinner = Spinner("dots")
+        self._recent: dict[str, None] = {}
 
     def __enter__(self) -> Terminal:
         self._live.start()
+        # A process that is killed cannot bring the cursor back, so it is never taken away.
+        self._console.show_cursor(True)
         return self
 
     def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
         self._live.stop()
 
     def started(self, crawl: CrawlInfo, run: RunInfo, session: int) -> None:
-        self._name = crawl.name
         self._console.print(Text(display.opening(crawl, run, session), style="bold"))
 
     def progress(self, progress: Progress) -> None:
@@ -45,7 +47,8 @@ class Terminal:
 
     def finished(self, summary: Any) -> None:
         first, *rest = display.closing(summary)
-        self._console.print(Text(first, style="bold green" if summary.run_state == "completed" else "bold yellow"))
+        is_well = summary.run_state == "completed" and not summary.failed
+        self._console.print(Text(first, style="bold green" if is_well else "bold yellow"))
         for text in rest:
             self._console.print(Text(text))
 
@@ -54,24 +57,45 @@ class Terminal:
         counters = progress.counters
         done = counters.known - counters.pending - counters.refused
         total = max(1, counters.known - counters.refused)
-        rate = progress.requests / progress.seconds if progress.seconds > 0.5 else 0.0
-        left = f"about {display.clock(counters.pending / rate)} for what is known" if rate and counters.pending else ""
-        bar = Table.grid(padding=(0, 1))
-        bar.add_row(self._spinner, ProgressBar(total=total, completed=done, width=40), f"{done:,} of {total:,}")
-        numbers = Text.assemble(
-            (f"  {counters.pages:,}", "bold green"),
-            " pages   ",
-            (f"{counters.pending:,}", "bold"),
-            " pending   ",
-            (f"{counters.failed:,}", "bold red" if counters.failed else ""),
-            f" failed   {rate:,.1f}/s   {display.size(progress.size)}   {display.clock(progress.seconds)}",
-        )
-        return Group(bar, numbers, *self._urls(progress), Text(f"  {left}  Ctrl-C pauses.".rstrip(), style="dim"))
+        width = max(5, min(_BAR, self._console.width - 40))
+        bar = ProgressBar(total, done, width, complete_style="green", finished_style="green")
+        first = Table.grid(padding=(0, 1))
+        first.add_row(self._spinner, bar, f"{done:,} of {total:,} URLs")
+        return Group(first, _numbers(progress), *self._urls(progress), _session_line(progress), _HINT, Text())
 
     def _urls(self, progress: Progress) -> list[Text]:
+        """What is under way, and below it what was a moment ago, so that the lines neither jump nor flicker."""
         width = self._console.width - 6
-        shown = [
-            Text(f"  → {shorten(url, width)}", style="dim", no_wrap=True) for url in progress.in_flight[:_SHOWN_URLS]
-        ]
-        more = len(progress.in_flight) - _SHOWN_URLS
-        return [*shown, *([Text(f"    and {more} more", style="dim")] if more > 0 else [])]
+        under_way = dict.fromkeys(progress.in_flight[:_SHOWN_URLS])
+        earlier = [url for url in self._recent if url not in under_way][: _SHOWN_URLS - len(under_way)]
+        self._recent = {**under_way, **dict.fromkeys(earlier)}
+        lines = [Text(f"  → {shorten(url, width)}", style="cyan", no_wrap=True) for url in under_way]
+        return lines + [Text(f"    {shorten(url, width)}", style="dim", no_wrap=True) for url in earlier]
+
+
+_HINT = Text("  Ctrl-C pauses. The same command goes on from there.", style="dim", no_wrap=True)
+
+
+def _numbers(progress: Progress) -> Text:
+    """How the run stands."""
+    counters = progress.counters
+    text = Text("  ", no_wrap=True, overflow="ellipsis")
+    for count, word, style in (
+        (counters.pages, "pages", "bold green"),
+        (counters.duplicates, "duplicates", "bold"),
+        (counters.failed, "failed", "bold red"),
+        (counters.refused, "refused", "bold"),
+        (counters.pending, "pending", "bold"),
+    ):
+        if count or word in ("pages", "pending"):
+            text.append(f"{count:,}", style).append(f" {word}   ")
+    return text
+
+
+def _session_line(progress: Progress) -> Text:
+    """What this session did, and how long it may take."""
+    rate = progress.requests / progress.seconds if progress.seconds > 0.5 else 0.0
+    text = f"  {display.clock(progress.seconds)}   {rate:,.1f} requests/s   {display.size(progress.size)}"
+    if rate and progress.counters.pending:
+        text += f"   about {display.about(progress.counters.pending / rate)} left for what is known"
+    return Text(text, style="dim", no_wrap=True, overflow="ellipsis")

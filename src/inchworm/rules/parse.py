@@ -109,6 +109,8 @@ class _Page:
     metas: dict[str, str] = field(default_factory=dict)
     feeds: list[str] = field(default_factory=list)
     json_ld: list[str] = field(default_factory=list)
+    mains: list[Element] = field(default_factory=list)
+    articles: list[Element] = field(default_factory=list)
 
 
 def _gather(document: Document) -> _Page:
@@ -180,6 +182,14 @@ def _on_script(page: _Page, element: Element) -> None:
         page.json_ld.append(element.text)
 
 
+def _on_main(page: _Page, element: Element) -> None:
+    page.mains.append(element)
+
+
+def _on_article(page: _Page, element: Element) -> None:
+    page.articles.append(element)
+
+
 def _type(element: Element) -> str:
     return (element.attr("type") or "").strip().lower()
 
@@ -190,10 +200,12 @@ def _tokens(element: Element, attribute: str) -> set[str]:
 
 _HANDLERS: dict[str, Callable[[_Page, Element], None]] = {
     "area": _on_area,
+    "article": _on_article,
     "base": _on_base,
     "frame": _on_frame,
     "iframe": _on_frame,
     "link": _on_link,
+    "main": _on_main,
     "meta": _on_meta,
     "script": _on_script,
     "title": _on_title,
@@ -215,7 +227,7 @@ def _read_html(document: Document, url: str, resources: bool, resolver: Resolver
     if resources and not capped:
         capped = resolver.add(links, _resources(document), base, True)
     title = _squeeze(page.title or "")
-    text = _main_text(document)
+    text = _main_text(page)
     meta = _describe(page, base.url) if page.metas or page.json_ld or page.feeds else {}
     flags = {
         "links_capped": capped,
@@ -239,16 +251,17 @@ _MOST = 0.85
 _NOT_PROSE = ("a", "script", "style")
 
 
-def _main_text(document: Document) -> str:
+def _main_text(page: _Page) -> str:
     """The text without the frame around it.
 
     A page that says which part is its main one is believed. Otherwise scoring finds the densest element, which on a
     page of tables may be a single cell; from there we climb until most of the page's prose (text that is not a link)
     is inside, because two pages that share a cell are not the same page.
     """
-    said = document.find_all("main", limit=2) or document.find_all("article", limit=2)
+    said = page.mains or page.articles
     if len(said) == 1:
         return said[0].to_text()
+    document = page.document
     element: Element | None = document.main_content()
     enough = _MOST * _prose(document)
     # A page can be nested deeper than anybody would write; climbing all of that would cost more than it tells.
