@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from inchworm.rules.content import MIN_TEXT, READER, fingerprint, text_hash
 
-LONG = "the quick brown fox jumps over the lazy dog, again and again and again"
+LONG = "the quick brown fox jumps over the lazy dog, again and again and again, until the evening comes"
 
 
 def test_title_and_text_count_and_the_body_does_not() -> None:
