@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 from inchworm import run, settings
 from inchworm.checkpoint import Ledger
 from inchworm.checkpoint import Session as LedgerSession
-from inchworm.engine import Hooks, NoArchive, Owner, Sitting, Summary, SystemClock
+from inchworm.engine import Hooks, NoArchive, Owner, Sitting, Summary, SystemClock, fetching
 from inchworm.errors import InchwormError, NotNow, Unknown, WrongUse
 from inchworm.model import (
     CrawlInfo,
@@ -31,6 +31,7 @@ from inchworm.model import (
 from inchworm.ports import Clock
 from inchworm.rules import order
 from inchworm.rules import url as urls
+from inchworm.rules.scope import Patterns
 from inchworm.settings import RUN, SESSION, Settings
 from inchworm.sink import export
 from inchworm.store.crawl import CrawlStore
@@ -72,16 +73,14 @@ class App:
 
     async def crawl(self, start: Start, hooks: Hooks | None = None) -> Summary:
         """Crawl these seeds: resume the run that is open, or start the next one."""
-        for name in start.given:
-            settings.check(name, start.given[name])
-        crawl = self._find_or_make(start)
-        return await self._sit(crawl, start, hooks or Hooks(), must_resume=False)
+        values = settings.make({**self._ground(), **start.given})
+        Patterns(values.include, values.exclude)
+        return await self._sit(self._find_or_make(start), start, hooks or Hooks(), must_resume=False)
 
     async def resume(self, word: str, given: Mapping[str, Any] | None = None, hooks: Hooks | None = None) -> Summary:
         """Go on with the run of a crawl that is paused."""
         crawl = self.find(word)
-        start = Start(crawl.seeds, crawl.name, {**_session_part(crawl.settings), **(given or {})})
-        return await self._sit(crawl, start, hooks or Hooks(), must_resume=True)
+        return await self._sit(crawl, Start(crawl.seeds, crawl.name, given or {}), hooks or Hooks(), must_resume=True)
 
     def _find_or_make(self, start: Start) -> CrawlInfo:
         if not start.seeds:
@@ -96,17 +95,15 @@ class App:
                 f"The crawl {crawl.name!r} has other seeds: {', '.join(crawl.seeds)}.",
                 "Use its seeds, or another --name.",
             )
+        # What was set for an earlier session is not meant for this one; what was set for a run stays.
         run_part = {name: value for name, value in crawl.settings.items() if settings.belongs_to_run(name)}
-        remembered = {**run_part, **start.given}
-        self.home.remember(crawl.crawl_id, remembered)
-        return dataclasses.replace(crawl, settings=remembered)
+        return dataclasses.replace(crawl, settings=run_part)
 
     def _make(self, start: Start, seeds: Sequence[Any], key: str) -> CrawlInfo:
-        settings.make({**self._ground(), **start.given})
         name, number = start.name or run.default_name(seeds), 2
         while not start.name and self.home.find(name):
             name, number = f"{run.default_name(seeds)} ({number})", number + 1
-        crawl = CrawlInfo(uuid.uuid4().hex[:10], name, tuple(start.seeds), dict(start.given), self.clock.now_ms())
+        crawl = CrawlInfo(uuid.uuid4().hex[:10], name, tuple(start.seeds), {}, self.clock.now_ms())
         self.home.add(crawl, key)
         return crawl
 
@@ -115,35 +112,39 @@ class App:
         return {**settings.from_file(self.folder / "config.toml"), **settings.from_environment(os.environ)}
 
     async def _sit(self, crawl: CrawlInfo, start: Start, hooks: Hooks, must_resume: bool) -> Summary:
-        values = settings.make({**self._ground(), **crawl.settings, **start.given})
+        remembered = {**crawl.settings, **start.given}
+        values = settings.make({**self._ground(), **remembered})
         with self._owning(crawl, values.stale) as owner:
-            current, values = self._open_run(owner, crawl, start, values, must_resume)
-            number = owner.store.start_session(
-                owner.token, current, json.dumps(settings.to_json(values, SESSION)), self.clock.now_ms()
-            )
-            if hooks.started:
-                hooks.started(crawl, current, number)
-            sitting = Sitting(self.home, self.clock, owner, crawl, current, values, number)
-            return await sitting.work(hooks)
+            current = self._open_run(owner, crawl, start, must_resume)
+            if current is not None:
+                values = dataclasses.replace(values, **settings_of_run(current))
+            async with fetching(crawl, values) as fetcher:
+                # From here on nothing that the user typed can be wrong any more.
+                current = current or self._start_run(owner, crawl, values, start.fresh)
+                self.home.remember(crawl.crawl_id, remembered)
+                session_part = json.dumps(settings.to_json(values, SESSION))
+                number = owner.store.start_session(owner.token, current, session_part, self.clock.now_ms())
+                if hooks.started:
+                    hooks.started(crawl, current, number)
+                sitting = Sitting(self.home, self.clock, owner, crawl, current, values, number)
+                return await sitting.work(fetcher, hooks)
 
-    def _open_run(
-        self, owner: Owner, crawl: CrawlInfo, start: Start, values: Settings, must_resume: bool
-    ) -> tuple[RunInfo, Settings]:
-        store = owner.store
-        last = store.run()
+    def _open_run(self, owner: Owner, crawl: CrawlInfo, start: Start, must_resume: bool) -> RunInfo | None:
+        """The run to go on with; None when a new one has to be made."""
+        last = owner.store.run()
         if start.fresh and last is not None and run.is_open(last):
-            store.set_run_state(owner.token, last.run_id, RunState.CANCELLED, self.clock.now_ms())
-            last = store.run()
+            owner.store.set_run_state(owner.token, last.run_id, RunState.CANCELLED, self.clock.now_ms())
+            return None
         if last is not None and run.is_open(last):
             asked = {name: value for name, value in start.given.items() if settings.belongs_to_run(name)}
             run.refuse_changes(last.settings, {name: settings.check(name, value) for name, value in asked.items()})
-            return last, dataclasses.replace(values, **settings_of_run(last))
+            return last
         if must_resume:
             raise NotNow(
                 f"The crawl {crawl.name!r} has no paused run to resume.",
                 f"`{_command(crawl)}` starts its next run.",
             )
-        return self._start_run(owner, crawl, values, fresh=start.fresh), values
+        return None
 
     def _start_run(self, owner: Owner, crawl: CrawlInfo, values: Settings, fresh: bool) -> RunInfo:
         store = owner.store

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -217,13 +217,16 @@ class Ledger:
         self._seq += 1
         self._again_index = _AGAIN
         entry = self._fresh(visit.entry)
+        if visit.redirect and self._leads_back(entry, visit.redirect):
+            said = f"{visit.redirect.request_url} leads back to it"
+            visit = replace(visit, outcome=Outcome.FAILED, failure="redirect_loop", message=said, redirect=None)
         outcome = self._outcome(visit, owners)
         self._count_visit(visit, entry, outcome)
         redirect = self._follow_redirect(visit, entry) if outcome is Outcome.REDIRECT else None
         links = [self._discover(found, entry, index) for index, found in enumerate(visit.reading.links)]
         if outcome is Outcome.RETRY:
             self._again(entry, visit)
-        elif visit.redirect is None or visit.redirect.url != entry.url:
+        elif outcome is not Outcome.REDIRECT or redirect != entry.url_id:
             self._settle(entry, State.DONE, None)
             self._add(**{_COUNTED[outcome]: 1} if outcome in _COUNTED else {})
             if entry.kind is Kind.ROBOTS:
@@ -249,6 +252,22 @@ class Ledger:
         owners.add(visit.text_hash)
         return Outcome.PAGE
 
+    def _leads_back(self, entry: Entry, target: Found) -> bool:
+        """Whether the target is known to lead back to the entry by redirects alone."""
+        known = self._cache.get(target.url)
+        if known is None or not known.in_run or known.url_id == entry.url_id:
+            return False
+        self._write()
+        url_id = known.url_id
+        for _ in range(self._settings.max_redirects):
+            visit = self._store.visit_of(self._run_id, url_id)
+            if visit is None or visit.redirect is None:
+                return False
+            url_id = visit.redirect
+            if url_id == entry.url_id:
+                return True
+        return False
+
     def _count_visit(self, visit: Visit, entry: Entry, outcome: Outcome) -> None:
         if entry.kind in control.KINDS:
             return
@@ -258,7 +277,7 @@ class Ledger:
             self._requests += 1
             self._size += visit.size
             self._add(requests=1, size=visit.size)
-            seed = replace(seed, requests=seed.requests + 1)
+            seed = replace(seed, requests=seed.requests + (entry.kind is Kind.PAGE))
         self._seeds[entry.seed] = replace(seed, kept=seed.kept + kept)
 
     def _again(self, entry: Entry, visit: Visit) -> None:
@@ -302,10 +321,12 @@ class Ledger:
         self._seeds[entry.seed] = after
         self._judge = self._make_judge()
         self._write()
-        for row in self._store.refused(self._run_id, Reason.OUT_OF_SCOPE):
+        for row in self._store.outside(self._run_id):
             found = Found(row.url, row.standing.request_url or row.url, row.kind, row.source)
             depth = row.standing.depth - 1 if row.source is Source.SPIDER else row.standing.depth
-            self._judge_again(row, self._judge.judge(found, replace(entry, depth=depth)))
+            verdict = self._judge.judge(found, replace(entry, depth=depth))
+            if verdict.hops == 0:
+                self._judge_again(row.url_id, verdict)
 
     # One URL
 
@@ -383,26 +404,34 @@ class Ledger:
             better = verdict.reason is None and (verdict.depth < known.depth or verdict.hops < known.hops)
         if not better:
             return
-        self._write()
-        for row in self._store.rows(self._run_id, [known.url_id]):
-            self._judge_again(row, verdict)
+        self._judge_again(known.url_id, verdict)
 
-    def _judge_again(self, row: Row, verdict: Verdict) -> None:
-        """Take a better verdict, and pass a shorter way on to the links of a page that is done already."""
-        todo = deque([(row, verdict)])
+    def _judge_again(self, url_id: int, verdict: Verdict) -> None:
+        """Take a better verdict, and pass a shorter way on to what a page that is done already gave."""
+        todo = deque([(url_id, verdict)])
         while todo:
-            row, verdict = todo.popleft()
-            if not self._improve(row, verdict) or row.standing.state is not State.DONE:
-                continue
+            url_id, verdict = todo.popleft()
             self._write()
-            for link in self._store.rows(self._run_id, self._store.links_of(self._run_id, row.url_id)):
-                source = Source.RESOURCE if link.kind is Kind.RESOURCE else Source.SPIDER
-                found = Found(link.url, link.url, link.kind, source)
-                todo.append((link, self._judge.judge(found, _as_parent(row, verdict))))
+            rows = self._store.rows(self._run_id, [url_id])
+            if rows and self._improve(rows[0], verdict) and rows[0].standing.state is State.DONE:
+                todo.extend(self._passed_on(rows[0], verdict))
+
+    def _passed_on(self, row: Row, verdict: Verdict) -> Iterator[tuple[int, Verdict]]:
+        """The verdicts that a done row's new place among the pages means for what it gave."""
+        visit, parent = self._store.visit_of(self._run_id, row.url_id), _as_parent(row, verdict)
+        if visit is None:
+            return
+        nofollow = self._settings.robots and bool(json.loads(visit.meta or "{}").get("nofollow"))
+        ids = visit.links if visit.redirect is None else (visit.redirect,)
+        for given in self._store.rows(self._run_id, ids):
+            source = Source.RESOURCE if given.kind is Kind.RESOURCE else Source.SPIDER
+            source = source if visit.redirect is None else Source.REDIRECT
+            found = Found(given.url, given.url, given.kind, source, nofollow)
+            yield given.url_id, self._judge.judge(found, parent)
 
     def _improve(self, row: Row, verdict: Verdict) -> bool:
         old = row.standing
-        if verdict.reason or row.kind in control.KINDS:
+        if verdict.reason:
             return False
         if old.state is State.REFUSED:
             if old.reason not in (*_DEPENDS_ON_PATH, Reason.OUT_OF_SCOPE) or self._exhausted(verdict.seed, row.kind):
@@ -411,7 +440,8 @@ class Ledger:
             new = old._replace(state=State.PENDING, reason=None, done=None, lane=lane, seed=verdict.seed)
             place = self._next_place()
             new = new._replace(place_seq=place[0], place_idx=place[1])
-            self._add(refused=-1, pending=1)
+            if row.kind not in control.KINDS:
+                self._add(refused=-1, pending=1)
             self._lane(lane, 1)
             self._open_origin(old.request_url or row.url, verdict, _as_parent(row, verdict), place)
         elif verdict.depth < old.depth or verdict.hops < old.hops:
@@ -443,6 +473,7 @@ class Ledger:
     def _move(self, row: Row, standing: Standing) -> None:
         self._changes.undo.append((self._seq, "frontier", row.url_id, json.dumps(row.standing._asdict())))
         self._changes.moved.append((row.url_id, standing))
+        self._touched.add(standing.lane)
         self._cache[row.url] = Known(row.url_id, True, standing.state, standing.reason, standing.depth, standing.hops)
 
     def _row(

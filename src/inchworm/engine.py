@@ -8,7 +8,7 @@ import dataclasses
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -188,6 +188,29 @@ class Inbox:
         return committed
 
 
+@contextlib.asynccontextmanager
+async def fetching(crawl: CrawlInfo, values: Settings) -> AsyncIterator[Fetcher]:
+    """What answers requests: the network, or WARC files."""
+    fetcher: Fetcher
+    if values.replay:
+        fetcher = ReplayFetcher([Path(name) for name in values.replay], warc_reader.records, warc_reader.record_at)
+    else:
+        typed = (urls.seed(text) or () for text in crawl.seeds)
+        allowed = frozenset(_address(form) for forms in typed for form in forms)
+        options = HttpOptions(
+            values.user_agent,
+            Guard(values.allow_private, allowed),
+            values.connect_timeout,
+            values.first_byte_timeout,
+            max(64, values.workers),
+        )
+        fetcher = HttpFetcher(options)
+    try:
+        yield fetcher
+    finally:
+        await fetcher.close()
+
+
 class Sitting:
     """One session with everything it needs, from its first fetch to its last word."""
 
@@ -203,12 +226,11 @@ class Sitting:
         self._number = number
         self._signal = 0
 
-    async def work(self, hooks: Hooks) -> Summary:
+    async def work(self, fetcher: Fetcher, hooks: Hooks) -> Summary:
         owner, clock = self._owner, self._clock
         writer = self._archive_writer()
         # The writer thread owns `owner.store`; the loop reads through a connection of its own.
         reading = CrawlStore(owner.store.path, read_only=True)
-        fetcher = self._fetcher()
         canonicalizer = urls.canonicalizer(self._values.drop_params)
         started = clock.monotonic()
         try:
@@ -228,32 +250,23 @@ class Sitting:
             inbox = Inbox(self._home, self._crawl.crawl_id, ledger, clock)
             inbox.drop_old_orders()
             session = Session(self._run, reading, ledger, tools, inbox, watch)
-            if self._number > 1:
-                session.hosts.rest(clock.monotonic())
+            session.hosts.rest_from(self._last_request())
             with self._stopped_by_signals(session, hooks.signals):
                 ended = await session.work()
         finally:
-            await fetcher.close()
             reading.close()
             writer.close()
         return self._close(ended, session, clock.monotonic() - started)
 
-    def _fetcher(self) -> Fetcher:
-        values = self._values
-        if values.replay:
-            return ReplayFetcher([Path(name) for name in values.replay], warc_reader.records, warc_reader.record_at)
-        typed = (urls.seed(text) or () for text in self._crawl.seeds)
-        allowed = frozenset(_address(form) for forms in typed for form in forms)
-        guard = Guard(values.allow_private, allowed)
-        return HttpFetcher(
-            HttpOptions(
-                values.user_agent,
-                guard,
-                values.connect_timeout,
-                values.first_byte_timeout,
-                max(64, values.workers),
-            )
-        )
+    def _last_request(self) -> float:
+        """The latest moment, on the monotonic clock, at which an earlier session may have asked for something."""
+        before = [one for one in self._owner.store.all_sessions() if one.token != self._owner.token]
+        if not before:
+            return float("-inf")
+        now, last = self._clock.monotonic(), before[-1]
+        if last.ended_by is EndedBy.CRASHED or last.ended_ms is None:
+            return now
+        return now - max(0.0, (self._clock.now_ms() - last.ended_ms) / 1000)
 
     def _archive_writer(self) -> warc.WarcWriter:
         prefix = f"run{self._run.number:04}-t{self._owner.token:06}"

@@ -38,6 +38,7 @@ class Lane:
     last: Entry | None = None
     has_more: bool = True
     leaving: int = 0
+    in_flight: int = 0
     loaded: set[int] = field(default_factory=set)
 
 
@@ -55,11 +56,20 @@ class Window:
     def refresh(self) -> bool:
         """Read every lane from its start again, leaving alone what is in the window. Is there anything?"""
         for number in self._store.lanes(self._run_id):
-            lane = self._lane(number)
-            lane.last, lane.has_more = None, True
-            lane.loaded = {slot.entry.url_id for slot in lane.slots}
-            self.fill(lane)
+            self._read_again(self._lane(number))
         return self.is_waiting()
+
+    def read_again(self, lanes: Iterable[int]) -> None:
+        """Rows may have been put ahead of what was read of these lanes."""
+        for number in lanes:
+            self._read_again(self._lane(number))
+
+    def _read_again(self, lane: Lane) -> None:
+        lane.last, lane.has_more = None, True
+        lane.loaded = {slot.entry.url_id for slot in lane.slots}
+        self._load(lane)
+        lane.slots = deque(sorted(lane.slots, key=_place))
+        lane.todo = deque(sorted(lane.todo, key=_place))
 
     def committed(self, entries: Iterable[Entry], lanes: frozenset[int]) -> None:
         """These entries left the window for good, and these lanes may have new rows."""
@@ -78,18 +88,24 @@ class Window:
     def fill(self, lane: Lane) -> None:
         """Load the next rows of a lane, as far as the look-ahead reaches."""
         while lane.has_more and len(lane.todo) < _CHUNK // 2 and len(lane.slots) < LOOK_AHEAD:
-            rows = self._store.pending(self._run_id, lane.number, lane.last, _CHUNK)
-            lane.has_more = len(rows) == _CHUNK
-            for entry in rows:
-                if entry.url_id in self._leaving:
-                    # Its commit is under way and may put it elsewhere: what follows is read after that.
-                    lane.has_more = True
-                    return
-                lane.last = entry
-                if entry.url_id not in lane.loaded:
-                    slot = Slot(entry)
-                    lane.slots.append(slot)
-                    lane.todo.append(slot)
+            if not self._load(lane):
+                return
+
+    def _load(self, lane: Lane) -> bool:
+        """One chunk of rows; false where a row is met whose commit is under way."""
+        rows = self._store.pending(self._run_id, lane.number, lane.last, _CHUNK)
+        lane.has_more = len(rows) == _CHUNK
+        for entry in rows:
+            if entry.url_id in self._leaving:
+                # The commit may put it elsewhere: what follows is read after that.
+                lane.has_more = True
+                return False
+            lane.last = entry
+            if entry.url_id not in lane.loaded:
+                slot = Slot(entry)
+                lane.slots.append(slot)
+                lane.todo.append(slot)
+        return True
 
     def retire(self) -> Iterator[Turn]:
         """What may be committed now: the finished entries at the front of each lane."""
@@ -97,12 +113,21 @@ class Window:
             while lane.slots and lane.slots[0].turn is not None:
                 slot = lane.slots.popleft()
                 self._leaving.add(slot.entry.url_id)
+                lane.loaded.discard(slot.entry.url_id)
                 lane.leaving += 1
                 assert slot.turn is not None
                 yield slot.turn
             if not lane.slots and not lane.has_more and not lane.leaving:
                 self._ready.remove(lane)
                 del self._lanes[lane.number]
+
+    def is_starving(self) -> bool:
+        """Whether a lane has nothing to do until what left it is committed."""
+        return any(lane.leaving and not lane.slots for lane in self._ready)
+
+    def open_lanes(self) -> int:
+        """How many lanes have, or may soon have, something to do."""
+        return len(self._ready)
 
     def is_waiting(self) -> bool:
         """Whether any lane has something left."""
@@ -114,3 +139,7 @@ class Window:
             lane = self._lanes[number] = Lane(number)
             self._ready.append(lane)
         return lane
+
+
+def _place(slot: Slot) -> tuple[int, int, int]:
+    return *slot.entry.place, slot.entry.url_id

@@ -17,6 +17,7 @@ class Hosts:
         self._rules: dict[str, robots.Robots] = {}
         self._trouble: dict[str, str] = {}
         self._next: dict[str, float] = {}
+        self._asked_before = float("-inf")
         self.learn(verdicts)
 
     def learn(self, verdicts: Iterable[tuple[str, str, bytes | None]]) -> None:
@@ -46,16 +47,16 @@ class Hosts:
 
     def turn(self, url: str) -> float:
         """The monotonic time from which this URL's host may be asked."""
-        return self._next.get(host_of(url), 0.0)
+        host = host_of(url)
+        return self._next[host] if host in self._next else self._asked_before + self._delay(url)
 
     def started(self, url: str, now: float) -> None:
         """A request to this host starts now."""
         self._next[host_of(url)] = now + self._delay(url)
 
-    def rest(self, now: float) -> None:
-        """Hosts that an earlier session may have asked a moment ago get their full pause first."""
-        for origin in (*self._rules, *self._trouble):
-            self.started(origin + "/", now)
+    def rest_from(self, moment: float) -> None:
+        """An earlier session may have asked any host until this moment; its pause counts from there."""
+        self._asked_before = moment
 
     def _delay(self, url: str) -> float:
         rules = self._rules.get(origin_of(url))

@@ -200,12 +200,12 @@ class Store(Protocol):
         """These rows of the run; ids that the run does not know are left out."""
         ...
 
-    def links_of(self, run_id: int, url_id: int) -> list[int]:
-        """The url_ids on the page that a done row ended with."""
+    def visit_of(self, run_id: int, url_id: int) -> VisitRow | None:
+        """The visit that settled a done row."""
         ...
 
-    def refused(self, run_id: int, reason: Reason) -> list[Row]:
-        """Rows refused for this reason, in the order they were found."""
+    def outside(self, run_id: int) -> list[Row]:
+        """Rows outside the scope, whatever their state, in the order of their places."""
         ...
 
     def failed(self, run_id: int, kind: str | None = None, url: str | None = None) -> list[Row]:

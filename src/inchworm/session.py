@@ -8,6 +8,8 @@ is granted in the order of the lanes, so limits are exact and the same URLs are 
 from __future__ import annotations
 
 import asyncio
+import functools
+import json
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -187,7 +189,9 @@ class Session:
         if isinstance(order, EndedBy):
             self.stop(order)
         elif order is not None:
-            self._learn(await asyncio.get_running_loop().run_in_executor(writer, order))
+            committed = await asyncio.get_running_loop().run_in_executor(writer, order)
+            self._learn(committed)
+            self._window.read_again(committed.lanes)
             self._wake.set()
 
     def progress(self) -> Progress:
@@ -211,27 +215,33 @@ class Session:
         self._limit_hit = None
         if self._ending is not None or self._limit_reached():
             return
+        share = self._share()
         for lane in self._window.lanes():
             self._window.fill(lane)
-            self._dispatch_lane(lane)
-            if len(self._in_flight) >= self._settings.workers:
+            self._dispatch_lane(lane, share)
+            if not self._has_worker():
                 return
 
     def _limit_reached(self) -> bool:
         settings, used = self._settings, self._clock.monotonic() - self._started
         if settings.max_time and used >= settings.max_time:
-            self._limit_hit = EndedBy.TIME
+            self.stop(EndedBy.TIME)
         elif settings.max_bytes and self._size + self._held >= settings.max_bytes:
-            self._limit_hit = EndedBy.BYTES
+            self.stop(EndedBy.BYTES)
         elif settings.max_time:
             self._wake_by(self._started + settings.max_time)
-        return self._limit_hit is not None
+        return self._ending is not None
 
-    def _dispatch_lane(self, lane: Lane) -> None:
+    def _share(self) -> int:
+        """How many workers one host may have: as many as wished, but one is left for every other host."""
+        fair = max(1, self._settings.workers - self._window.open_lanes() + 1)
+        return fair if self._settings.strict_order else min(fair, self._settings.connections_per_host or fair)
+
+    def _dispatch_lane(self, lane: Lane, share: int) -> None:
         """Send what may be sent, in order; step over what must wait, stop where order demands it."""
         skipped: list[Slot] = []
         now = self._clock.monotonic()
-        while lane.todo and len(self._in_flight) < self._settings.workers and self._has_room(lane):
+        while lane.todo and lane.in_flight < share and self._has_worker() and self._has_room(lane):
             slot = lane.todo.popleft()
             if self._is_answered(slot):
                 continue
@@ -240,13 +250,16 @@ class Session:
                 break
             wait_until = self._turn(slot.entry, now)
             if wait_until <= now:
-                self._send(slot, now)
+                self._send(lane, slot, now)
                 continue
             skipped.append(slot)
             self._wake_by(wait_until)
             if not (self._settings.strict_order or self._is_backing_off(slot.entry)):
                 break
         lane.todo.extendleft(reversed(skipped))
+
+    def _has_worker(self) -> bool:
+        return len(self._in_flight) < self._settings.workers
 
     def _hosts_known(self, entry: Entry) -> bool:
         return entry.kind is Kind.ROBOTS or self.hosts.is_known(entry.request_url)
@@ -291,6 +304,8 @@ class Session:
         if stored is None:
             return None
         row, links = stored
+        if self._settings.robots and row.meta and json.loads(row.meta).get("nofollow"):
+            links = [replace(link, nofollow=True) for link in links]
         reading = Reading(tuple(links), row.title or "", "", row.language or "", row.canonical or "")
         outcome = Outcome.RESOURCE if entry.kind is Kind.RESOURCE else Outcome.PAGE
         return Visit(
@@ -339,18 +354,20 @@ class Session:
     def _is_backing_off(self, entry: Entry) -> bool:
         return entry.not_before_ms > self._clock.now_ms()
 
-    def _send(self, slot: Slot, now: float) -> None:
+    def _send(self, lane: Lane, slot: Slot, now: float) -> None:
         self.hosts.started(slot.entry.request_url, now)
         self._due -= 1
         task = asyncio.create_task(self._work(slot))
         self._in_flight[task] = slot
-        task.add_done_callback(self._sent)
+        lane.in_flight += 1
+        task.add_done_callback(functools.partial(self._sent, lane))
 
     async def _work(self, slot: Slot) -> None:
         slot.turn = await visit(slot.entry, self._tools)
 
-    def _sent(self, task: asyncio.Task[None]) -> None:
+    def _sent(self, lane: Lane, task: asyncio.Task[None]) -> None:
         slot = self._in_flight.pop(task)
+        lane.in_flight -= 1
         if not task.cancelled() and (error := task.exception()) is not None:
             self._ending = Ended(EndedBy.ERROR, f"{slot.entry.request_url}: {error!r}", _as_ours(error))
         self._held += _weight(slot.turn)
@@ -365,7 +382,7 @@ class Session:
         if self._commit is not None or not self._batch or self._has_failed():
             return
         due = self._batch_since + BATCH_SECONDS
-        idle = len(self._in_flight) < self._settings.workers
+        idle = self._has_worker() or self._window.is_starving()
         if idle or len(self._batch) >= BATCH_PAGES or self._clock.monotonic() >= due:
             loop = asyncio.get_running_loop()
             self._commit = loop.run_in_executor(writer, self._ledger.commit, self._batch)
@@ -394,6 +411,9 @@ class Session:
         for turn, outcome in committed.outcomes:
             self._release(turn, outcome)
         self._window.committed([turn.entry for turn, _ in committed.outcomes], committed.lanes)
+        # A robots.txt that is tried again stays ahead of its host's pages.
+        again = {turn.entry.lane for turn, outcome in committed.outcomes if _is_robots_again(turn, outcome)}
+        self._window.read_again(again)
 
     def _release(self, turn: Turn, outcome: Outcome | Reason) -> None:
         entry = turn.entry
@@ -414,10 +434,11 @@ class Session:
         if self._in_flight:
             self._enforce_grace()
             return None
+        cancelled = self._ending is not None and self._ending.by is EndedBy.CANCELLED
+        if not cancelled and not self._window.is_waiting() and not self._window.refresh():
+            return Ended(EndedBy.FINISHED)
         if self._ending is not None:
             return self._ending
-        if not self._window.is_waiting() and not self._window.refresh():
-            return Ended(EndedBy.FINISHED)
         if self._limit_hit is not None and not (self._limit_hit is EndedBy.BUDGET and self._due):
             return Ended(self._limit_hit)
         if self._wake_at != float("inf") and self._wake_at - self._clock.monotonic() > self._settings.max_wait:
@@ -439,6 +460,10 @@ class Session:
 
     def _wake_by(self, moment: float) -> None:
         self._wake_at = min(self._wake_at, moment)
+
+
+def _is_robots_again(turn: Turn, outcome: Outcome | Reason) -> bool:
+    return outcome is Outcome.RETRY and turn.entry.kind is Kind.ROBOTS
 
 
 def _weight(turn: Turn | None) -> int:

@@ -62,6 +62,9 @@ class Settings:
     max_bytes: int = _row(0, SESSION, "bytes", "stop this session after so many bytes (0: no limit)", least=0)
     max_time: float = _row(0.0, SESSION, "seconds", "stop this session after so long (0: no limit)", least=0)
     delay: float = _row(0.5, SESSION, "seconds", "least time between two requests to one host", least=0)
+    connections_per_host: int = _row(
+        0, SESSION, "fetches", "most fetches at once from one host (0: all but one for every other host)", least=0
+    )
     max_delay: float = _row(60.0, SESSION, "seconds", "never wait longer for a robots.txt Crawl-delay", least=0)
     max_retries: int = _row(2, SESSION, "tries", "try again this often after a passing failure", least=0, most=100)
     timeout: float = _row(30.0, SESSION, "seconds", "total time for one request", least=0.1)

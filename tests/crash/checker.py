@@ -421,24 +421,25 @@ def _revisit_problems(db: sqlite3.Connection) -> Iterator[str]:
 # The end of a run
 
 
+def ends_of(db: sqlite3.Connection) -> dict[str, str]:
+    """How every URL of a run ended: an outcome, or the reason of a refusal."""
+    query = (
+        "SELECT u.url, COALESCE(v.outcome, f.reason, f.state) FROM frontier f JOIN url u USING (url_id)"
+        f" LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done AND f.state = 'done' WHERE f.{_PAGES}"
+    )
+    return dict(db.execute(query))
+
+
 def end_problems(db: sqlite3.Connection, ends: Mapping[str, str]) -> list[str]:
     """Whether every URL of the known site came to its end, exactly once, and nothing else is known."""
     found = []
     state = value(db, "SELECT state FROM run")
     if state != "completed":
         found.append(f"the run is {state}")
-    query = (
-        "SELECT u.url, COALESCE(v.outcome, f.reason, f.state) FROM frontier f JOIN url u USING (url_id)"
-        f" LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done AND f.state = 'done' WHERE f.{_PAGES}"
-    )
-    reached = dict(db.execute(query))
+    reached = ends_of(db)
     found += [f"{url} was never met" for url in sorted(ends.keys() - reached.keys())]
     found += [f"{url} is not of this site" for url in sorted(reached.keys() - ends.keys())]
-    found += [
-        f"{url} ended as {reached[url]}, not {end}"
-        for url, end in ends.items()
-        if reached.get(url, end) != end
-    ]
+    found += [f"{url} ended as {reached[url]}, not {end}" for url, end in ends.items() if reached.get(url, end) != end]
     return found
 
 

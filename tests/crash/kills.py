@@ -6,12 +6,13 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from inchworm.fault import POINTS
 from tests.crash.trial import Ended, Running, Trial, Twist
+
+from inchworm.fault import POINTS
 
 KILLS = int(os.environ.get("INCHWORM_KILLS") or 200)
 SEED = os.environ.get("INCHWORM_SEED") or "20261115"
@@ -26,11 +27,12 @@ WORKERS = (5, 1, 32)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Ten kills of one kind, at one number of workers."""
+    """Some kills of one kind, at one number of workers."""
 
     kind: str
     number: int
     workers: int
+    kills: int = PER_TRIAL
 
     def __str__(self) -> str:
         return f"{self.kind}-{self.number}-workers{self.workers}"
@@ -44,10 +46,11 @@ def plans() -> list[Plan]:
     """As many plans as the wanted number of kills needs, every kind in turn."""
     kinds = [*POINTS, *MOMENTS, *SABOTAGES]
     wanted = max(len(kinds), -(-KILLS // PER_TRIAL))
-    return [
-        Plan(kinds[number % len(kinds)], number // len(kinds), WORKERS[(number + number // len(kinds)) % len(WORKERS)])
-        for number in range(wanted)
-    ]
+    return [_plan(kinds, *divmod(number, len(kinds))) for number in range(wanted)]
+
+
+def _plan(kinds: Sequence[str], turn: int, kind: int) -> Plan:
+    return Plan(kinds[kind], turn, WORKERS[(turn + kind) % len(WORKERS)])
 
 
 Death = tuple[Twist, Callable[[Running], None] | None]
@@ -112,13 +115,13 @@ def die(trial: Trial, plan: Plan, death: Death, chance: random.Random) -> Ended:
 
 
 def carry_out(plan: Plan, trials: Callable[[], Trial]) -> Iterator[Trial]:
-    """Ten kills, spread over as many crawls as it takes. Every crawl is handed over when its kills are done."""
+    """The kills of a plan, over as many crawls as it takes. Every crawl is handed over when its kills are done."""
     chance = plan.chance()
     ways = deaths(plan, chance)
     killed = 0
-    while killed < PER_TRIAL:
+    while killed < plan.kills:
         trial = trials()
         # A third death while one and the same page is read would set it aside, and rightly so.
-        while killed < PER_TRIAL and not trial.has_completed and trial.deaths < 2:
+        while killed < plan.kills and not trial.has_completed and trial.deaths < 2:
             killed += die(trial, plan, next(ways), chance).was_killed
         yield trial

@@ -32,25 +32,24 @@ class Reference:
     def __init__(self, web: Web, folder: Path) -> None:
         self._web = web
         self._folder = folder
-        self._known: dict[tuple[str, ...], Written] = {}
+        self._known: dict[tuple[str, ...], tuple[Written, dict[str, str]]] = {}
 
     def of(self, *options: str) -> Written:
+        return self._crawled(*options)[0]
+
+    def ends(self, *options: str) -> dict[str, str]:
+        """How every URL ends under these options: with limits, not as it would without."""
+        return self._crawled(*options)[1]
+
+    def _crawled(self, *options: str) -> tuple[Written, dict[str, str]]:
         if options not in self._known:
-            trial = Trial(self._folder / str(len(self._known)), self._web, *options)
-            trial.complete(most=1)
-            trial.check(None if not options else self._own_ends(trial))
-            self._known[options] = written(trial)
+            trial = Trial(self._folder / f"crawl{'-'.join(options)}", self._web, *options)
+            trial.complete()
+            with trial.store() as db:
+                ends = checker.ends_of(db) if options else self._web.ends
+            trial.check(ends)
+            self._known[options] = written(trial), ends
         return self._known[options]
-
-    def _own_ends(self, trial: Trial) -> dict[str, str]:
-        """With limits not every URL comes to the end it would have without."""
-        with trial.store() as db:
-            return {row[1]: _end(db, row) for row in checker.frontier(db) if row[4] in ("page", "resource")}
-
-
-def _end(db: Any, row: tuple[Any, ...]) -> str:
-    outcome = checker.value(db, "SELECT outcome FROM visit WHERE run_id = ? AND seq = ?", row[0], row[18])
-    return outcome if row[2] == "done" else row[3] or row[2]
 
 
 def assert_same(trial: Trial, undisturbed: Written) -> None:

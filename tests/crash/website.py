@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from inchworm.testing import Answer, Hit, Page, Served, Site, linked_site, redirect
 
@@ -23,7 +24,6 @@ class Website:
 
     pages: Mapping[str, Answer | Callable[[Hit], Answer]]
     ends: Mapping[str, str]
-    is_flaky: bool = False
 
 
 class Building:
@@ -73,7 +73,7 @@ def build(pages: int = 170, duplicates: int = 12, flaky: int = 0) -> Website:
     for number in range(flaky):
         made.link(f"/flaky/{number}")
         made.add(f"/flaky/{number}", _fails_once(article(f"flaky {number}")), "page")
-    return Website(made.pages, made.ends, bool(flaky))
+    return Website(made.pages, made.ends)
 
 
 def _add_odd_ones(made: Building) -> None:
@@ -151,7 +151,27 @@ class Web:
 
 
 @contextmanager
-def serving(website: Website, hosts: Mapping[str, Mapping[str, Answer]] | None = None) -> Iterator[Web]:
-    site = Site(website.pages, hosts)
+def serving(website: Website) -> Iterator[Web]:
+    site = Site(website.pages)
     with site.serve() as served:
         yield Web(site, served, website)
+
+
+@contextmanager
+def two_hosts() -> Iterator[Web]:
+    """Two sites, one on 127.0.0.1 and one on localhost, that link to each other."""
+    here = Building(90, 6)
+    here.link("/bridge")
+    here.add("/bridge", lambda hit: article("the bridge", (_over(hit, "localhost") + "/p7",)), "page")
+    there: dict[str, Any] = dict(linked_site(60, seed=2))
+    there["/bridge"] = lambda hit: article("the way back", (_over(hit, "127.0.0.1") + "/p9",))
+    there["/p3"] = there["/p3"].replace("</ul>", '<li><a href="/bridge">over</a></li></ul>')
+    site = Site(here.pages, {"localhost": there})
+    with site.serve() as served:
+        ends = {served.url(path): end for path, end in here.ends.items()}
+        ends |= {served.url(path, "localhost"): "page" for path in there}
+        yield Web(site, served, Website(here.pages, ends))
+
+
+def _over(hit: Hit, host: str) -> str:
+    return f"http://{host}:{hit.host.partition(':')[2]}"

@@ -11,14 +11,18 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from click.testing import CliRunner, Result
+
 from inchworm.app import App, Hooks, Start, Summary
+from inchworm.cli import main
 from inchworm.testing import Served
 
-PATIENCE = 30.0
+PATIENCE = 20.0
 """Seconds after which a crawl of these tests is taken to hang."""
 
 
@@ -40,7 +44,8 @@ class Home:
 
     def _sit(self, session: Coroutine[Any, Any, Summary]) -> Summary:
         summary = asyncio.run(asyncio.wait_for(session, PATIENCE))
-        assert self.faults() == []
+        faults = self.faults()
+        assert not faults, faults
         return summary
 
     @property
@@ -98,29 +103,32 @@ class Home:
 
     # The command line
 
-    def cli(self, *arguments: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end and expect this exit code."""
-        done = subprocess.run(
-            self._command(arguments),
-            env=self._environment(environment),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            stdin=subprocess.DEVNULL,
-        )
-        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    def cli(self, *arguments: str, code: int = 0) -> Result:
+        """Run a command in this process and expect this exit code."""
+        done = CliRunner().invoke(main, arguments, env={"INCHWORM_HOME": str(self.folder)})
+        if done.exception and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        assert done.exit_code == code, (done.exit_code, done.stdout, done.stderr)
         return done
 
     def ask(self, *arguments: str) -> Any:
         """What a command answers in JSON."""
         return json.loads(self.cli(*arguments, "--json").stdout)
 
+    def process(self, *arguments: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in a process of its own."""
+        with self.running(*arguments, **environment) as process:
+            out, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == code, (process.returncode, out, err)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
     @contextmanager
     def running(self, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
         """A command under way, which does not outlive the block."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("INCHWORM_")}
         process = subprocess.Popen(
-            self._command(arguments),
-            env=self._environment(environment),
+            [sys.executable, "-m", "inchworm", *arguments],
+            env={**inherited, "INCHWORM_HOME": str(self.folder), **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -131,13 +139,6 @@ class Home:
                 yield process
             finally:
                 process.kill()
-
-    def _command(self, arguments: tuple[str, ...]) -> list[str]:
-        return [sys.executable, "-m", "inchworm", *arguments]
-
-    def _environment(self, more: dict[str, str]) -> dict[str, str]:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("INCHWORM_")}
-        return {**inherited, "INCHWORM_HOME": str(self.folder), **more}
 
 
 def page(name: str, *links: str, head: str = "", body: str = "") -> str:
@@ -171,7 +172,7 @@ def asked(served: Served) -> list[str]:
 
 
 def gaps(times: list[float]) -> list[float]:
-    return [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    return [later - earlier for earlier, later in pairwise(times)]
 
 
 def wait_until(is_true: Callable[[], object], seconds: float = PATIENCE) -> None:

@@ -13,17 +13,17 @@ from inchworm.testing import Answer, Hit, Page, Served, Site, linked_site, redir
 WORKERS = [1, 8, 64]
 
 
-def trouble(top: str, unique: int) -> dict[str, Answer]:
+def trouble(top: str, unique: int, name: str = "") -> dict[str, Answer]:
     """So many pages below a directory, and between them copies, dead links, server errors and redirects."""
     site: dict[str, Answer] = {}
     links = []
     for number in range(unique):
         links += [f"{top}/{number}", f"{top}/copy{number}", f"{top}/gone{number}", f"{top}/to{number}"]
-        site[f"{top}/{number}"] = page(f"{top} {number}", f"{top}/{number}/deep", f"{top}/broken{number}")
-        site[f"{top}/copy{number}"] = page(f"{top} {number // 2}")
+        site[f"{top}/{number}"] = page(f"{name}{top} {number}", f"{top}/{number}/deep", f"{top}/broken{number}")
+        site[f"{top}/copy{number}"] = page(f"{name}{top} {number // 2}")
         site[f"{top}/to{number}"] = redirect(f"{top}/{unique - 1 - number}")
         site[f"{top}/broken{number}"] = Page("broken", 500)
-    site[f"{top}/"] = page(f"{top} home", *links)
+    site[f"{top}/"] = page(f"{name}{top} home", *links)
     return site
 
 
@@ -64,7 +64,7 @@ def test_page_limit_is_exact_for_seeds_on_one_host(home: Home, workers: int) -> 
 @pytest.mark.parametrize("workers", WORKERS)
 def test_page_limit_is_exact_for_seeds_on_many_hosts(home: Home, workers: int) -> None:
     names = [f"h{number}.localhost" for number in range(6)]
-    hosts = {name: trouble("", 4 + 3 * number) for number, name in enumerate(names)}
+    hosts = {name: trouble("", 4 + 3 * number, name) for number, name in enumerate(names)}
     with Site({}, hosts, latency=(0.0, 0.01)).serve() as served:
         seeds = [served.url("/", name) for name in names]
         ended = home.crawl(*seeds, page_limit=10, workers=workers, max_retries=0)
@@ -146,7 +146,7 @@ def test_budget_counts_redirects_and_retries(homes: list[Home]) -> None:
             if end == "budget":
                 ended = home.crawl(served.url("/"), max_retries=1)
                 assert (ended.ended_by, ended.fetched, len(asked(served))) == ("finished", 1, 5)
-            assert ended.order == "disturbed at 3 by http_5xx"
+            assert ended.order == "disturbed at 4 by http_5xx"
             only_what_is_recorded(home, served)
 
 
@@ -239,10 +239,12 @@ LONG = {
 
 
 def late_sitemap(site: dict[str, Any], served: Served, *paths: str) -> None:
-    """These paths in a sitemap that five others stand in front of: it is read when /x was visited already."""
+    """These paths in a sitemap that four others stand in front of: it is read when /x was visited already."""
     for number in range(1, 5):
-        site[f"/sitemap{number}.xml"] = f"<sitemapindex><sitemap><loc>{served.url(f'/sitemap{number + 1}.xml')}"
-    site["/sitemap5.xml"] = "<urlset>" + "".join(f"<url><loc>{served.url(path)}</loc></url>" for path in paths)
+        following = served.url(f"/sitemap{number + 1}.xml")
+        site[f"/sitemap{number}.xml"] = f"<sitemapindex><sitemap><loc>{following}</loc></sitemap></sitemapindex>"
+    listed = "".join(f"<url><loc>{served.url(path)}</loc></url>" for path in paths)
+    site["/sitemap5.xml"] = f"<urlset>{listed}</urlset>"
     site["/robots.txt"] = f"Sitemap: {served.url('/sitemap1.xml')}"
 
 
@@ -307,7 +309,12 @@ def test_a_shorter_way_does_not_overrule_nofollow(home: Home) -> None:
 
 def test_a_shorter_way_is_the_same_record_at_any_number_of_workers(homes: list[Home]) -> None:
     site: dict[str, Any] = {**LONG, **linked_site(60, fan=2), "/": page("home", "/a", "/b", "/p1", "/r")}
-    site |= {"/x": page("x", "/p40", "/p50"), "/one": page("one", "/p30"), "/r": redirect("/r2"), "/r2": redirect("/p9")}
+    site |= {
+        "/x": page("x", "/p40", "/p50"),
+        "/one": page("one", "/p30"),
+        "/r": redirect("/r2"),
+        "/r2": redirect("/p9"),
+    }
     with Site(site, latency=(0.0, 0.01)).serve() as served:
         late_sitemap(site, served, "/x", "/p20")
         for home, workers in zip(homes[:3], WORKERS, strict=True):

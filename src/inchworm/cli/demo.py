@@ -100,6 +100,7 @@ class _Demo:
         self._home = folder / "home"
         self._step = 0
         self._started = time.monotonic()
+        self._record: list[str] = []
         self._tick = "✓" if console.encoding.lower().startswith("utf") else "+"
 
     def play(self) -> None:
@@ -115,6 +116,7 @@ class _Demo:
 
     def compare(self) -> None:
         """Hold the result against an undisturbed crawl, its own archive, and a site that changed."""
+        self._record = self._recorded()
         self._undisturbed()
         self._replayed()
         self._changed()
@@ -166,24 +168,17 @@ class _Demo:
 
     def _undisturbed(self) -> None:
         self._title("The same site in another home: one worker, no budget, no kill")
-        disturbed = self._recorded()
-        self._home = self._folder / "undisturbed"
-        self._crawl("--workers", "1")
-        recorded = self._recorded()
-        self._home = self._folder / "home"
-        self._check(recorded == disturbed, f"The same {len(recorded)} URLs, in the same order.")
+        recorded = self._elsewhere("undisturbed", "--workers", "1")
+        self._check(recorded == self._record, f"The same {len(recorded)} URLs, in the same order.")
 
     def _replayed(self) -> None:
         self._title("The archive, written across the kill, crawled instead of the site")
         archive = self._folder / "site.warc.gz"
         self._inchworm("export", self._url, "--format", "warc", "-o", str(archive))
-        expected, asked = self._recorded(), len(self._served.log)
-        self._home = self._folder / "replayed"
-        self._crawl("--replay", str(archive))
-        recorded = self._recorded()
-        self._home = self._folder / "home"
+        asked = len(self._served.log)
+        recorded = self._elsewhere("replayed", "--replay", str(archive))
         self._check(
-            recorded == expected and len(self._served.log) == asked,
+            recorded == self._record and len(self._served.log) == asked,
             f"The same {len(recorded)} URLs, without one request to the server.",
         )
 
@@ -199,6 +194,14 @@ class _Demo:
             set(before) == set(after) == set(self._pages) and set(changed) == set(_CHANGED),
             f"Other content now: {' '.join(changed)}. The other {PAGES - len(changed)} pages are as they were.",
         )
+
+    def _elsewhere(self, home: str, *options: str) -> list[str]:
+        """What a crawl of the same site in another home records."""
+        before, self._home = self._home, self._folder / home
+        self._crawl(*options)
+        recorded = self._recorded()
+        self._home = before
+        return recorded
 
     # What they are made of
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+import shutil
 import sqlite3
+import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from inchworm import __version__, settings
 from inchworm.app import App
+from inchworm.cli.words import size
 from inchworm.errors import InchwormError
 from inchworm.model import CrawlInfo
 
 _LIBRARIES = ("pycurl", "turbohtml", "ada-url", "isal", "click", "rich")
 _WAL_FIX = (3, 51, 3)
+_LEAST_FREE_BYTES = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class Finding:
 
 def examine(app: App) -> list[Finding]:
     """Look at everything; one line for each thing looked at."""
-    findings = [*_versions(), *_settings(app)]
+    findings = [*_versions(), *_machine(app), *_settings(app)]
     for crawl in app.home.crawls():
         try:
             findings += _crawl(app, crawl)
@@ -44,6 +48,20 @@ def _versions() -> Iterator[Finding]:
     old = sqlite3.sqlite_version_info < _WAL_FIX
     note = "; older than 3.51.3, which is fine here: one process writes and checkpoints" if old else ""
     yield Finding(True, "SQLite", sqlite3.sqlite_version + note)
+
+
+def _machine(app: App) -> Iterator[Finding]:
+    certificates = ssl.get_default_verify_paths().cafile
+    yield Finding(
+        certificates is not None,
+        "certificates",
+        certificates or "none are installed, so every https site will fail",
+        "" if certificates else "Install your system's package of CA certificates (Debian: ca-certificates).",
+    )
+    free = shutil.disk_usage(app.folder).free
+    enough = free >= _LEAST_FREE_BYTES
+    hint = "" if enough else "Make room, or set INCHWORM_HOME to a folder on another disk."
+    yield Finding(enough, "disk", f"{size(free)} free for {app.folder}", hint)
 
 
 def _settings(app: App) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from inchworm.cli import display
+from inchworm.cli.words import about, clock, closing, opening, size
 from inchworm.model import CrawlInfo, RunInfo
 from inchworm.rules.url import shorten
 from inchworm.session import Progress
@@ -40,13 +40,13 @@ class Terminal:
         self._live.stop()
 
     def started(self, crawl: CrawlInfo, run: RunInfo, session: int) -> None:
-        self._console.print(Text(display.opening(crawl, run, session), style="bold"))
+        self._console.print(Text(opening(crawl, run, session), style="bold"))
 
     def progress(self, progress: Progress) -> None:
         self._live.update(self.picture(progress))
 
     def finished(self, summary: Any) -> None:
-        first, *rest = display.closing(summary)
+        first, *rest = closing(summary)
         is_well = summary.run_state == "completed" and not summary.failed
         self._console.print(Text(first, style="bold green" if is_well else "bold yellow"))
         for text in rest:
@@ -82,10 +82,10 @@ def _numbers(progress: Progress) -> Text:
     text = Text("  ", no_wrap=True, overflow="ellipsis")
     for count, word, style in (
         (counters.pages, "pages", "bold green"),
-        (counters.duplicates, "duplicates", "bold"),
-        (counters.failed, "failed", "bold red"),
-        (counters.refused, "refused", "bold"),
         (counters.pending, "pending", "bold"),
+        (counters.failed, "failed", "bold red"),
+        (counters.duplicates, "duplicates", "bold"),
+        (counters.refused, "refused", "bold"),
     ):
         if count or word in ("pages", "pending"):
             text.append(f"{count:,}", style).append(f" {word}   ")
@@ -95,7 +95,7 @@ def _numbers(progress: Progress) -> Text:
 def _session_line(progress: Progress) -> Text:
     """What this session did, and how long it may take."""
     rate = progress.requests / progress.seconds if progress.seconds > 0.5 else 0.0
-    text = f"  {display.clock(progress.seconds)}   {rate:,.1f} requests/s   {display.size(progress.size)}"
+    text = f"  {clock(progress.seconds)}   {rate:,.1f} requests/s   {size(progress.size)}"
     if rate and progress.counters.pending:
-        text += f"   about {display.about(progress.counters.pending / rate)} left for what is known"
+        text += f"   about {about(progress.counters.pending / rate)} left for what is known"
     return Text(text, style="dim", no_wrap=True, overflow="ellipsis")

@@ -230,6 +230,8 @@ def _read_html(document: Document, url: str, resources: bool, resolver: Resolver
     text = _main_text(page)
     meta = _describe(page, base.url) if page.metas or page.json_ld or page.feeds else {}
     flags = {
+        "nofollow": not page.robots.isdisjoint(("nofollow", "none")),
+        "noindex": not page.robots.isdisjoint(("noindex", "none")),
         "links_capped": capped,
         "title_capped": len(title) > MAX_TITLE,
         "text_capped": len(text) > MAX_TEXT,
@@ -241,8 +243,8 @@ def _read_html(document: Document, url: str, resources: bool, resolver: Resolver
         text=text[:MAX_TEXT],
         language=_language(document.root),
         canonical=_address(page.canonical, base.url),
-        nofollow=not page.robots.isdisjoint(("nofollow", "none")),
-        noindex=not page.robots.isdisjoint(("noindex", "none")),
+        nofollow=flags["nofollow"],
+        noindex=flags["noindex"],
         meta=meta,
     )
 

@@ -178,6 +178,9 @@ class CrawlStore:
         rows = self.db.execute(f"SELECT {_SESSION} FROM session WHERE run_id = ? ORDER BY number", (run_id,))
         return [_session(row) for row in rows]
 
+    def all_sessions(self) -> list[SessionInfo]:
+        return [_session(row) for row in self.db.execute(f"SELECT {_SESSION} FROM session ORDER BY token")]
+
     def start_session(self, token: int, run: RunInfo, settings: str, now_ms: int) -> int:
         """A new session of a run; sessions that nobody ended are marked as crashed. Its number in the run."""
         with plain_errors(self.path), transaction(self.db):
@@ -263,9 +266,8 @@ class CrawlStore:
             found += self._rows(f"f.run_id = ? AND f.url_id IN ({_marks(len(chunk))})", run_id, *chunk)
         return found
 
-    def refused(self, run_id: int, reason: Reason) -> list[Row]:
-        where = "f.run_id = ? AND f.state = 'refused' AND f.reason = ? ORDER BY f.place_seq, f.place_idx"
-        return self._rows(where, run_id, reason)
+    def outside(self, run_id: int) -> list[Row]:
+        return self._rows("f.run_id = ? AND f.hops > 0 ORDER BY f.place_seq, f.place_idx, f.url_id", run_id)
 
     def failed(self, run_id: int, kind: str | None = None, url: str | None = None) -> list[Row]:
         where = (
@@ -285,13 +287,14 @@ class CrawlStore:
             Row(url_id, url, Kind(kind), Source(source), _standing(rest)) for url_id, url, kind, source, *rest in rows
         ]
 
-    def links_of(self, run_id: int, url_id: int) -> list[int]:
+    def visit_of(self, run_id: int, url_id: int) -> VisitRow | None:
+        columns = ", ".join(f'v."{name}"' for name in VisitRow._fields)
         row = self.db.execute(
-            "SELECT v.links FROM frontier f JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done"
-            " WHERE f.run_id = ? AND f.url_id = ?",
+            f"SELECT {columns} FROM frontier f JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done"
+            " WHERE f.run_id = ? AND f.url_id = ? AND f.state = 'done'",
             (run_id, url_id),
         ).fetchone()
-        return _unpack(row[0]) if row else []
+        return _visit_row(row) if row else None
 
     def owners_of(self, run_id: int, hashes: Iterable[bytes]) -> set[bytes]:
         found: set[bytes] = set()

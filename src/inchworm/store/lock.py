@@ -16,6 +16,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+_TRIES = 20
+_PAUSE_SECONDS = 0.005
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "glusterfs", "afs"}
 
 
@@ -57,18 +59,17 @@ class OwnerLock:
         self._descriptor = -1
 
     def acquire(self) -> bool:
-        """Take the lock when nobody holds it."""
-        while True:
+        """Take the lock when nobody holds it. Those who only look hold it for a moment, so we ask a few times."""
+        for _ in range(_TRIES):
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            try:
+            with contextlib.suppress(BlockingIOError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(descriptor)
-                return False
-            if self._is_current(descriptor):
-                self._descriptor = descriptor
-                return True
+                if self._is_current(descriptor):
+                    self._descriptor = descriptor
+                    return True
             os.close(descriptor)
+            time.sleep(_PAUSE_SECONDS)
+        return False
 
     def is_held(self) -> bool:
         """Whether a living process holds the lock."""

@@ -1,0 +1,118 @@
+"""How a session is spoken of: the sentences and numbers that lines, logs and the live picture share."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from inchworm.model import CrawlInfo, RunInfo
+from inchworm.rules.url import shorten
+from inchworm.session import Progress
+
+ENDINGS: Mapping[str, str] = {
+    "finished": "Complete: nothing is left to crawl.",
+    "page_limit": "Complete: every seed has the pages its limit allows.",
+    "budget": "Stopped at the budget. The same command goes on from here.",
+    "time": "Stopped at the time limit. The same command goes on from here.",
+    "bytes": "Stopped at the byte limit. The same command goes on from here.",
+    "waiting": "Paused: all that is left must wait. Run the same command again later.",
+    "paused": "Paused. The same command goes on from here.",
+    "cancelled": "Cancelled. The pages stay; a new crawl starts over.",
+}
+
+
+def opening(crawl: CrawlInfo, run: RunInfo, session: int) -> str:
+    """What is about to happen, in one sentence."""
+    if session > 1:
+        return (
+            f"Resuming {crawl.name}, run {run.number}, session {session}:"
+            f" {run.counters.pages:,} pages, {run.counters.pending:,} pending."
+        )
+    if not run.number:
+        return f"Crawling {crawl.name} for the first time."
+    last = f"The last run of {crawl.name} is complete. " if run.parent == run.number - 1 else f"{crawl.name}: "
+    return f"{last}Run {run.number} visits every page again."
+
+
+def line(progress: Progress) -> str:
+    """Progress in one line."""
+    counters = progress.counters
+    rate = progress.requests / progress.seconds if progress.seconds else 0.0
+    failed = f", {counters.failed:,} failed" if counters.failed else ""
+    return (
+        f"{clock(progress.seconds)}  {counters.pages:,} pages, {counters.pending:,} pending{failed},"
+        f" {rate:,.1f}/s, {size(progress.size)}"
+    )
+
+
+def closing(summary: Any) -> list[str]:
+    """How a session ended and how its run stands."""
+    used = f"{summary.fetched:,} requests, {size(summary.bytes)} in {clock(summary.seconds)}"
+    rest = [
+        f"{count:,} {word}"
+        for count, word in (
+            (summary.duplicates, "duplicates"),
+            (summary.failed, "failed"),
+            (summary.refused, "refused"),
+            (summary.pending, "pending"),
+        )
+        if count
+    ]
+    texts = [
+        ending(summary),
+        f"  this session  {used}",
+        f"  this run      {', '.join([f'{summary.pages:,} pages', *rest])}; order: {summary.order}",
+    ]
+    if len(summary.seeds) > 1:
+        texts += [f"  {pages:>6,} pages  {shorten(url, 60)}" for url, pages in summary.seeds]
+    if summary.failed:
+        texts.append(f"  What failed:  inchworm failed {quoted(summary.name)}")
+    if summary.refused and not summary.pages:
+        texts.append(f"  What was refused:  inchworm queue {quoted(summary.name)}")
+    return texts
+
+
+def ending(summary: Any) -> str:
+    """How a session ended, in one sentence."""
+    if summary.run_state == "completed" and summary.failed:
+        return "Complete, but nothing could be fetched." if not summary.pages else "Complete, but some URLs failed."
+    if summary.run_state == "completed" and summary.refused and not summary.pages:
+        return "Complete, but there was nothing that may be crawled."
+    return ENDINGS.get(summary.ended_by, f"Ended by {summary.ended_by}.")
+
+
+def quoted(name: str) -> str:
+    """As a shell takes it."""
+    return shlex.quote(name)
+
+
+def clock(seconds: float) -> str:
+    """12.3s, 4m05s, 2h03m, 6d19h."""
+    if seconds < 60:
+        return f"{seconds:.1f}s"
+    if seconds < 3600:
+        return f"{int(seconds // 60)}m{int(seconds % 60):02}s"
+    if seconds < 172_800:
+        return f"{int(seconds // 3600)}h{int(seconds % 3600 // 60):02}m"
+    return f"{int(seconds // 86_400)}d{int(seconds % 86_400 // 3600):02}h"
+
+
+def about(seconds: float) -> str:
+    """A time that nobody knows exactly: 7s, 4m, 2h10m."""
+    return f"{max(1, round(seconds))}s" if seconds < 99 else clock(60 * round(seconds / 60)).replace("m00s", "m")
+
+
+def size(count: int) -> str:
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def clip(text: str, width: int) -> str:
+    """The beginning of a text, on one line."""
+    plain = "".join(c if c.isprintable() else " " for c in text)
+    return plain if len(plain) <= width else plain[: width - 1] + "…"

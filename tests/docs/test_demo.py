@@ -1,0 +1,45 @@
+"""The demo runs, in a pipe, and every claim it makes is true. What it would do with an untrue one is tried too."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inchworm.cli import demo
+
+
+def test_the_demo(tmp_path: Path) -> None:
+    """In somebody's environment, whose settings and home it must not touch."""
+    home = tmp_path / "home"
+    environment = {**os.environ, "INCHWORM_HOME": str(home), "INCHWORM_BUDGET": "3", "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "inchworm", "demo"]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    said = ended.stdout
+    assert ended.returncode == 0, said + ended.stderr
+    assert said.count("✓") >= 12
+    assert "\x1b" not in said
+    for claim in (
+        f"exactly {demo.BUDGET} requests",
+        "The run counts as paused",
+        f"All {demo.PAGES} pages were fetched",
+        "twice: those that were under way at the kill",
+        f"The same {demo.PAGES} URLs, in the same order",
+        "without one request to the server",
+        "Other content now: /p7 /p58 /p131",
+        "checked and is true",
+    ):
+        assert claim in said, said
+    assert not home.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_untrue_claim_is_not_made(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A crawler that sends one request too few for its budget: the demo says so and fails."""
+    monkeypatch.setattr(demo, "BUDGET", 20)
+    monkeypatch.setattr(demo._Demo, "_asked", lambda self: self._served.paths()[3:])
+    assert demo.run() == 1
+    assert "NOT TRUE: The server got exactly 20 requests." in capsys.readouterr().out

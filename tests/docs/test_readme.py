@@ -1,0 +1,95 @@
+"""The documents tell the truth: their commands work, their links lead somewhere, their tables are complete."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tests.docs.blocks import EXAMPLE, ROOT, blocks, run, served
+
+from inchworm.errors import InchwormError
+
+README = ROOT / "README.md"
+GUIDE = ROOT / "docs" / "guide.md"
+DOCUMENTS = sorted(path for folder in (ROOT, ROOT / "docs") for path in folder.glob("*.md"))
+DOCUMENTS += sorted((ROOT / "docs").glob("*/*.md"))
+
+
+def commands(path: Path) -> list[str]:
+    """The lines of a document's shell blocks, without comments."""
+    lines = [line for language, text in blocks(path) if language == "sh" for line in text.splitlines()]
+    return [line.partition("    #")[0].rstrip() for line in lines]
+
+
+def test_the_readme_works(tmp_path: Path) -> None:
+    """The first crawl is cut short by a budget, so the second line has something to go on with."""
+    lines = [line for line in commands(README) if not line.startswith(("pip ", "make "))]
+    assert lines[:2] == [f"inchworm crawl {EXAMPLE}/docs"] * 2
+    with served() as serving:
+        ended = run("\n".join(lines), serving, tmp_path, INCHWORM_BUDGET="4")
+        asked = [path for path in serving.paths() if path.startswith("/docs")]
+    assert ended.returncode == 0, ended.stderr
+    said = ended.stderr
+    assert said.index("for the first time") < said.index("Stopped at the budget") < said.index("Resuming")
+    assert len(asked) == len(set(asked)) == 7
+    exported = [json.loads(line) for line in (tmp_path / "docs.jsonl").read_text().splitlines()]
+    assert sorted(line["request_url"] for line in exported) == sorted(serving.url(path) for path in asked)
+    assert "done: it was fetched" in ended.stdout
+
+
+def test_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = {line.split()[1] for path in (README, GUIDE) for line in commands(path) if line.startswith("make ")}
+    targets |= set(re.findall(r"^    make (\w+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE))
+    assert targets >= {"demo", "test", "shape"}
+    for target in targets:
+        assert re.search(rf"^{target}:.*## \S", makefile, re.MULTILINE), target
+
+
+def test_the_guide_works(tmp_path: Path) -> None:
+    """All its shell blocks, one after the other as a reader would try them, and the piece of Python."""
+    script = "\n".join(text for language, text in blocks(GUIDE) if language == "sh")
+    program = "\n".join(text for language, text in blocks(GUIDE) if language == "python")
+    with served() as serving:
+        ended = run(f"{script}\npython - <<'END'\n{program}\nEND\n", serving, tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert "refused (out_of_scope)" in ended.stdout
+    assert "1 re-opened." in ended.stdout
+    assert re.search(r"^workers +10$", ended.stdout, re.MULTILINE)
+    assert "completed 5" in ended.stdout, "the print page is excluded by the file"
+    assert (tmp_path / "docs.warc.gz").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text()):
+        if "://" not in target:
+            assert (path.parent / target).exists(), target
+
+
+def test_every_exit_code_is_in_the_readme() -> None:
+    listed = {
+        int(code)
+        for row in re.findall(r"^\| ([\d, ]+) \|", README.read_text(), re.MULTILINE)
+        for code in row.split(",")
+    }
+    kinds = {InchwormError, *InchwormError.__subclasses__()}
+    assert listed == {0, 129, 130, 143} | {kind.exit_code for kind in kinds}
+
+
+def test_the_picture_needs_nothing_from_elsewhere() -> None:
+    picture = (ROOT / "docs" / "pictures" / "session.svg").read_text()
+    hosts = set(re.findall(r"(?:https?:)?//([\w.-]+)", picture))
+    assert hosts == {"www.w3.org", "manual.localhost"}
+    assert not re.search(r"@import|@font-face|url\((?!#)|<script|<image|href=", picture)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=lambda path: path.stem)
+def test_decisions_are_short(path: Path) -> None:
+    text = path.read_text()
+    assert re.fullmatch(r"\d{4}-[a-z0-9-]+", path.stem)
+    assert text.startswith(f"# {path.stem[:4]} ")
+    assert len(text.splitlines()) < 40
+    assert all(f"**{word}.**" in text for word in ("What", "Why", "What we gave up"))

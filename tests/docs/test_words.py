@@ -1,0 +1,111 @@
+"""What a session is told in: numbers and sentences for people, and a picture that fits its terminal."""
+
+from __future__ import annotations
+
+import shutil
+import ssl
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from inchworm.app import App
+from inchworm.cli import doctor, words
+from inchworm.cli.terminal import Terminal
+from inchworm.engine import Summary
+from inchworm.model import Counters, CrawlInfo, RunInfo, RunState
+from inchworm.session import Progress
+
+CRAWL = CrawlInfo("id", "example.org/docs", ("https://example.org/docs",), {}, 0)
+RUN = RunInfo(1, 0, "baseline", None, RunState.IN_PROGRESS, 0, {}, Counters(pages=12, pending=3), (), "", 0, None)
+DONE = Summary(
+    "id", "a (2)", 0, 1, "completed", "completed", "finished", 9, 1500, 1.25, 8, 0, 0, 0, 0, 0, 9, "exact", "completed"
+)
+HUGE = Counters(12_345_678, 7_345_678, 4_900_000, 12_000, failed=321, refused=88_000)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0.0s"), (59.94, "59.9s"), (61, "1m01s"), (3599, "59m59s"), (7380, "2h03m"), (590_400, "6d20h")],
+)
+def test_clock(seconds: float, text: str) -> None:
+    assert words.clock(seconds) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.1, "1s"), (7.4, "7s"), (98, "98s"), (240, "4m"), (7800, "2h10m")])
+def test_about(seconds: float, text: str) -> None:
+    assert words.about(seconds) == text
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2 * 10**15, "2000.0 TB")])
+def test_size(count: int, text: str) -> None:
+    assert words.size(count) == text
+
+
+def test_clip_keeps_one_line() -> None:
+    assert words.clip("one\ntwo\x1b[2J", 100) == "one two [2J"
+    assert words.clip("abcdef", 4) == "abc…"
+
+
+def test_opening() -> None:
+    assert words.opening(CRAWL, RUN, 1) == "Crawling example.org/docs for the first time."
+    assert words.opening(CRAWL, RUN, 2) == "Resuming example.org/docs, run 0, session 2: 12 pages, 3 pending."
+    after = words.opening(CRAWL, replace(RUN, number=1, parent=0), 1)
+    assert after == "The last run of example.org/docs is complete. Run 1 visits every page again."
+    cancelled = words.opening(CRAWL, replace(RUN, number=2, parent=0), 1)
+    assert "complete" not in cancelled, "the last run was given up"
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, "Complete: nothing is left to crawl."),
+        ({"failed": 2}, "Complete, but some URLs failed."),
+        ({"failed": 1, "pages": 0}, "Complete, but nothing could be fetched."),
+        ({"refused": 1, "pages": 0}, "Complete, but there was nothing that may be crawled."),
+        ({"run_state": "paused", "ended_by": "budget", "failed": 1}, words.ENDINGS["budget"]),
+    ],
+)
+def test_ending(changes: dict[str, object], text: str) -> None:
+    assert words.closing(replace(DONE, **changes))[0] == text
+
+
+def test_commands_to_copy_are_quoted() -> None:
+    assert words.closing(replace(DONE, failed=1))[-1].endswith("inchworm failed 'a (2)'")
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_the_picture_fits_its_terminal(width: int) -> None:
+    console = Console(width=width, force_terminal=False)
+    urls = (
+        f"https://example.org/{'long/' * 40}end",
+        "https://example.org/\x1b[2J",
+        "https://e.org/",
+        "https://e.org/b",
+    )
+    terminal = Terminal(console)
+    shown = []
+    for in_flight in (urls, urls[:1], ()):
+        with console.capture() as captured:
+            console.print(terminal.picture(Progress(HUGE, 1_234_567, 10**11, 98_765.4, in_flight, "exact")))
+        shown.append(captured.get().splitlines())
+    assert all(len(line) <= width for lines in shown for line in lines)
+    assert len({len(lines) for lines in shown}) == 1, "the lines stay in place"
+    assert "\x1b" not in "".join(shown[0])
+    assert "7,345,678 pending" in shown[0][1] or width == 40
+
+
+def test_doctor_finds_what_a_machine_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = App(tmp_path)
+    try:
+        assert [finding for finding in doctor.examine(app) if not finding.ok] == []
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+        monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: SimpleNamespace(cafile=None))
+        (tmp_path / "config.toml").write_text("workers = 0")
+        bad = [finding for finding in doctor.examine(app) if not finding.ok]
+    finally:
+        app.close()
+    assert [finding.subject for finding in bad] == ["certificates", "disk", "settings"]
+    assert all(finding.hint for finding in bad)

@@ -1,0 +1,127 @@
+"""home.db: which crawls there are, and what others ask of their owners."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+
+import pytest
+
+from inchworm.errors import Broken, InchwormError, WrongUse
+from inchworm.model import CrawlInfo
+from inchworm.store.home import Asked, Home
+
+DOCS = CrawlInfo("c1", "docs", ("https://a.test/docs",), {"budget": 5, "include": ["*.html"]}, 100)
+BLOG = CrawlInfo("c2", "blog", ("a.test/blog", "b.test"), {}, 50)
+
+
+@pytest.fixture
+def home(tmp_path):
+    with closing(Home(tmp_path / "home")) as made:
+        made.add(DOCS, "https://a.test/docs")
+        made.add(BLOG, "https://a.test/blog\nhttps://b.test/")
+        yield made
+
+
+def test_a_home_is_made_where_there_is_none_and_found_again(tmp_path):
+    with closing(Home(tmp_path / "some" / "where")) as home:
+        assert home.crawls() == []
+        home.add(DOCS, "key")
+    with closing(Home(tmp_path / "some" / "where")) as home:
+        assert home.crawls() == [DOCS]
+
+
+def test_a_folder_that_cannot_be_made_is_wrong_use(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(WrongUse) as raised:
+        Home(tmp_path / "file" / "home")
+    assert "INCHWORM_HOME" in raised.value.hint
+
+
+def test_crawls_are_listed_by_age_and_come_back_as_they_were(home):
+    assert home.crawls() == [BLOG, DOCS]
+
+
+@pytest.mark.parametrize(
+    ("word", "key", "found"),
+    [
+        ("docs", None, DOCS),
+        ("c2", None, BLOG),
+        ("", "https://a.test/docs", DOCS),
+        ("https://a.test/docs", "https://a.test/docs", DOCS),
+        ("blog", "https://a.test/docs", BLOG),
+        ("doc", None, None),
+        ("", None, None),
+        ("", "https://b.test/", None),
+    ],
+)
+def test_a_crawl_is_found_by_name_then_id_then_all_its_seeds(home, word, key, found):
+    assert home.find(word, key) == found
+
+
+def test_a_name_wins_over_an_id_and_the_oldest_over_the_others(home):
+    home.add(CrawlInfo("c3", "c1", (), {}, 1), "other")
+    home.add(CrawlInfo("c4", "docs again", (), {}, 1), "https://a.test/docs")
+    assert home.find("c1").crawl_id == "c3"
+    assert home.find("", "https://a.test/docs").crawl_id == "c4"
+
+
+def test_two_crawls_of_one_name_are_refused_and_nothing_changes(home):
+    with pytest.raises(InchwormError) as raised:
+        home.add(CrawlInfo("c9", "docs", (), {}, 1), "key")
+    assert raised.value.hint
+    assert home.crawls() == [BLOG, DOCS]
+
+
+def test_settings_are_remembered(home):
+    home.remember("c1", {"workers": 7, "exclude": ["a", "b"]})
+    assert home.find("docs").settings == {"workers": 7, "exclude": ["a", "b"]}
+    assert home.find("blog") == BLOG
+
+
+def test_a_removed_crawl_takes_what_was_asked_of_it_along(home):
+    mine, other = home.ask("c1", "pause", {}, 1), home.ask("c2", "pause", {}, 1)
+    home.remove("c1")
+    assert home.crawls() == [BLOG]
+    assert (home.asked("c1"), [asked.inbox_id for asked in home.asked("c2")]) == ([], [other])
+    assert home.answer_to(mine) == ""
+
+
+def test_requests_wait_in_order_until_they_are_answered(home):
+    first = home.ask("c1", "retry", {"kind": "dns", "url": None}, 1)
+    second = home.ask("c1", "pause", {}, 2)
+    home.ask("c2", "cancel", {}, 3)
+    assert home.asked("c1") == [Asked(first, "retry", {"kind": "dns", "url": None}), Asked(second, "pause", {})]
+    assert home.answer_to(first) is None
+    home.answer(first, "reopened", 4)
+    assert (home.answer_to(first), home.asked("c1")) == ("reopened", [Asked(second, "pause", {})])
+
+
+def test_the_first_answer_stands(home):
+    asked = home.ask("c1", "pause", {}, 1)
+    home.answer(asked, "stopping", 2)
+    home.answer(asked, "too late", 3)
+    assert home.answer_to(asked) == "stopping"
+
+
+def test_processes_share_a_home(home):
+    """Everybody writes at once; nobody's request is lost."""
+
+    def ask(crawl_id: str) -> None:
+        with closing(Home(home.folder)) as other:
+            for number in range(10):
+                other.ask(crawl_id, "pause", {"n": number}, number)
+
+    threads = [threading.Thread(target=ask, args=(crawl_id,)) for crawl_id in ("c1", "c2", "c1")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(home.asked("c1")), len(home.asked("c2"))) == (20, 10)
+
+
+def test_a_damaged_home_is_told_with_a_way_out(tmp_path):
+    (tmp_path / "home.db").write_bytes(b"not a database" * 100)
+    with pytest.raises(Broken) as raised:
+        Home(tmp_path)
+    assert "damaged" in raised.value.hint

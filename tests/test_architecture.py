@@ -1,0 +1,232 @@
+"""The shape of the code: who may import whom, what may stand where, and that ARCHITECTURE.md tells the truth.
+
+A new module has to be given a place in `LAYERS` and in ARCHITECTURE.md; until then these tests fail.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "inchworm"
+ARCHITECTURE = ROOT / "ARCHITECTURE.md"
+
+LAYERS = """
+__main__
+cli | library
+app
+engine
+run | session
+visit | frontier | checkpoint
+host
+fetch | store | archive | sink | testing
+ports | rules
+settings
+model
+errors | fault | __init__
+"""
+"""Top to bottom. A module imports only from lower layers; `|` marks siblings that do not import each other."""
+
+# `__init__` stands at the bottom for its version number; it names `library` only to hand out `Crawl` when asked.
+LAZY = {("__init__", "library")}
+
+ADAPTERS = ("fetch", "store", "archive", "sink", "testing")
+PICKS_ADAPTERS = ("app", "engine")
+ALSO_ALLOWED = {("cli.demo", "testing")}
+
+IMPURE = {"asyncio", "time", "random", "os", "socket", "sqlite3", "logging"}
+DANGEROUS = {"pickle", "marshal", "shelve", "dill"}
+
+MAX_FILE_LINES = 600
+MAX_FUNCTION_LINES = 80
+
+SQL = re.compile(
+    r"\bSELECT\s.+\bFROM\b|\bINSERT\s+(OR\s+\w+\s+)?INTO\b|\bUPDATE\s+\w+\s+SET\b|\bDELETE\s+FROM\b"
+    r"|\bCREATE\s+(TABLE|INDEX|UNIQUE)\b|\bALTER\s+TABLE\b|\bDROP\s+(TABLE|INDEX)\b|\bPRAGMA\s+\w",
+    re.DOTALL,
+)
+
+
+def name_of(path: Path) -> str:
+    """`rules.url` for src/inchworm/rules/url.py; a package goes by its own name."""
+    parts = list(path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+MODULES = {name_of(path): path for path in sorted(SOURCE.rglob("*.py"))}
+
+
+@cache
+def tree(name: str) -> ast.Module:
+    return ast.parse(MODULES[name].read_text(), str(MODULES[name]))
+
+
+def imports(name: str) -> Iterator[str]:
+    """Dotted names of everything a module imports, wherever the import stands."""
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name} uses a relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@cache
+def inner_imports(name: str) -> frozenset[str]:
+    """Our own modules that a module imports."""
+    found = set()
+    for target in imports(name):
+        if target.split(".")[0] != "inchworm":
+            continue
+        path = target.split(".")[1:]
+        while path and ".".join(path) not in MODULES:
+            path.pop()
+        found.add(".".join(path) or "__init__")
+    return frozenset(found - {name})
+
+
+def part_of(name: str) -> str:
+    """The entry of `LAYERS` that a module belongs to."""
+    return name.split(".")[0]
+
+
+def layers() -> list[list[str]]:
+    return [[part.strip() for part in line.split("|")] for line in LAYERS.split("\n") if line]
+
+
+def level_of() -> dict[str, int]:
+    return {part: level for level, parts in enumerate(layers()) for part in parts}
+
+
+def test_every_module_has_a_layer() -> None:
+    listed = [part for parts in layers() for part in parts]
+    assert len(listed) == len(set(listed))
+    assert {part_of(name) for name in MODULES} == set(listed)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_go_down(name: str) -> None:
+    levels, own = level_of(), part_of(name)
+    wrong = [
+        f"{name} imports {target}"
+        for target in inner_imports(name)
+        if part_of(target) != own and levels[part_of(target)] <= levels[own] and (name, target) not in LAZY
+    ]
+    assert not wrong
+
+
+def test_no_cycles_anywhere() -> None:
+    graph = {name: {target for target in inner_imports(name) if (name, target) not in LAZY} for name in MODULES}
+    # A package's own module may hand out the names of its parts.
+    packages = {name for name, path in MODULES.items() if path.name == "__init__.py"}
+    graph = {name: targets - (packages if "." in name else set()) for name, targets in graph.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_only_app_and_engine_pick_adapters(name: str) -> None:
+    if part_of(name) in PICKS_ADAPTERS:
+        return
+    wrong = [
+        f"{name} names {target}"
+        for target in inner_imports(name)
+        if part_of(target) in ADAPTERS
+        and part_of(target) != part_of(name)
+        and (name, part_of(target)) not in ALSO_ALLOWED
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if part_of(name) == "rules"])
+def test_rules_are_pure(name: str) -> None:
+    assert {target.split(".")[0] for target in imports(name)}.isdisjoint(IMPURE)
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if part_of(name) != "store"])
+def test_sql_only_in_the_store(name: str) -> None:
+    strings = (node for node in ast.walk(tree(name)) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    assert not [f"{name}:{node.lineno}: {node.value}" for node in strings if SQL.search(str(node.value))]
+
+
+def test_the_sql_pattern_finds_sql() -> None:
+    assert all(SQL.search(text) for text in ("SELECT a FROM b", "INSERT INTO a", "UPDATE a SET b = 1", "DELETE FROM a"))
+    assert not SQL.search("Select a page from the list and update it.")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_sizes(name: str) -> None:
+    lines = len(MODULES[name].read_text().splitlines())
+    assert lines <= MAX_FILE_LINES, f"{name} has {lines} lines"
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert length <= MAX_FUNCTION_LINES, f"{name}.{node.name} has {length} lines"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_nothing_dangerous(name: str) -> None:
+    assert {target.split(".")[0] for target in imports(name)}.isdisjoint(DANGEROUS)
+    calls = (node.func for node in ast.walk(tree(name)) if isinstance(node, ast.Call))
+    assert not [call.id for call in calls if isinstance(call, ast.Name) and call.id in ("eval", "exec", "compile")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_says_what_it_is(name: str) -> None:
+    assert ast.get_docstring(tree(name))
+
+
+def test_no_drawers() -> None:
+    drawers = {"utils", "util", "common", "helpers", "misc", "base", "manager", "core", "compat"}
+    assert not [name for name in MODULES if name.split(".")[-1] in drawers]
+
+
+# ARCHITECTURE.md
+
+
+def drawn_tree() -> set[str]:
+    """The modules that the tree in ARCHITECTURE.md names."""
+    block = re.search(r"```\nsrc/inchworm/\n(.*?)```", ARCHITECTURE.read_text(), re.DOTALL)
+    assert block, "ARCHITECTURE.md has no tree of src/inchworm/"
+    found, folder = set(), ""
+    for line in block[1].splitlines():
+        indent = len(line) - len(line.lstrip())
+        name = line.split()[0]
+        if indent == 2:
+            folder = name.removesuffix("/") + "." if name.endswith("/") else ""
+        found.add(name.removesuffix(".py").removesuffix("/") if indent == 2 else folder + name.removesuffix(".py"))
+    return found
+
+
+def test_the_drawn_tree_is_the_real_one() -> None:
+    assert drawn_tree() == set(MODULES)
+
+
+def test_the_drawn_layers_are_the_real_ones() -> None:
+    assert LAYERS.strip() in ARCHITECTURE.read_text()
+
+
+def test_architecture_names_no_file_that_does_not_exist() -> None:
+    text = re.sub(r"```.*?```", "", ARCHITECTURE.read_text(), flags=re.DOTALL)
+    words = {word for quoted in re.findall(r"`([^`\n]+)`", text) for word in quoted.split()}
+    files = {word for word in words if re.fullmatch(r"[\w./-]+\.(py|md|sql|toml)", word)}
+    missing = [word for word in files if not any((base / word).exists() for base in (ROOT, SOURCE))]
+    dotted = {word for word in words if re.fullmatch(r"[a-z]+\.[a-z_]+", word) and part_of(word) in level_of()}
+    missing += [word for word in dotted - files if word not in MODULES and not _is_attribute(word)]
+    assert not missing
+
+
+def _is_attribute(word: str) -> bool:
+    """Whether `settings.FIELDS` or `app.App` is something that its module defines."""
+    module, _, attribute = word.partition(".")
+    defined = rf"^(def |class |async def )?{attribute}\b"
+    return module in MODULES and re.search(defined, MODULES[module].read_text(), re.MULTILINE) is not None

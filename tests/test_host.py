@@ -1,0 +1,104 @@
+"""What we know of each host: what its robots.txt allows, and when it may be asked again."""
+
+from __future__ import annotations
+
+import pytest
+
+from inchworm.host import Hosts
+from inchworm.settings import make
+
+A, B = "http://a.test", "http://b.test"
+RULES = (
+    b"User-agent: *\nDisallow: /private\nCrawl-delay: 10\n\nUser-agent: inchworm\nDisallow: /secret\nCrawl-delay: 3\n"
+)
+
+
+def hosts(*verdicts: tuple[str, str, bytes | None], **given: object) -> Hosts:
+    return Hosts(make({"delay": 1, **given}), verdicts)
+
+
+def test_a_host_is_known_by_its_origin():
+    h = hosts((A, "rules", RULES))
+    assert h.is_known(f"{A}/x")
+    assert not any(map(h.is_known, (f"{B}/", "https://a.test/", "http://a.test:8080/")))
+    h.learn([(B, "allow", None)])
+    assert h.is_known(f"{B}/")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "path", "allows"),
+    [
+        (("rules", RULES), "/secret/x", False),
+        (("rules", RULES), "/private/x", True),
+        (("rules", b"User-agent: *\nDisallow: /"), "/", False),
+        (("allow", None), "/secret", True),
+        (("rules", b""), "/", True),
+    ],
+)
+def test_rules_are_those_for_our_name(verdict, path, allows):
+    assert hosts((A, *verdict)).allows(f"{A}{path}") is allows
+
+
+def test_the_user_agent_decides_which_rules_are_ours():
+    h = hosts((A, "rules", RULES), user_agent="somebody/1.0")
+    assert (h.allows(f"{A}/private"), h.allows(f"{A}/secret")) == (False, True)
+
+
+def test_a_robots_file_that_could_not_be_read_is_trouble_until_it_is_forgotten():
+    h = hosts((A, "unreadable", "http_5xx: 503 für alle".encode()))
+    assert h.is_known(f"{A}/")
+    assert h.trouble(f"{A}/x") == "http_5xx: 503 für alle"
+    assert h.trouble(f"{B}/") == ""
+    h.learn([(A, "forgotten", None)])
+    assert not h.is_known(f"{A}/")
+    assert h.trouble(f"{A}/") == ""
+    h.learn([(A, "rules", RULES)])
+    assert h.is_known(f"{A}/")
+    assert not h.allows(f"{A}/secret")
+
+
+def test_trouble_replaces_rules_and_rules_replace_trouble():
+    h = hosts((A, "rules", RULES))
+    h.learn([(A, "unreadable", None)])
+    assert h.is_known(f"{A}/")
+    h.learn([(A, "allow", None)])
+    assert (h.trouble(f"{A}/"), h.allows(f"{A}/secret")) == ("", True)
+
+
+def test_without_robots_everything_is_known_and_allowed():
+    h = hosts((A, "rules", RULES), (B, "unreadable", b"503"), robots=False)
+    assert h.is_known("http://c.test/")
+    assert h.allows(f"{A}/secret")
+    assert h.allows("http://c.test/")
+    assert h.trouble(f"{B}/") == ""
+
+
+def test_a_host_may_be_asked_at_once_and_then_after_the_delay():
+    h = hosts((A, "allow", None))
+    assert h.turn(f"{A}/") == 0.0
+    h.started(f"{A}/x", 100.0)
+    assert h.turn(f"{A}/y") == 101.0
+    assert h.turn(f"{B}/") == 0.0
+
+
+def test_schemes_of_one_host_share_its_pause_and_ports_do_not():
+    h = hosts()
+    h.started(f"{A}/", 100.0)
+    assert (h.turn("https://a.test/"), h.turn("http://a.test:80/"), h.turn("http://a.test:8080/")) == (
+        101.0,
+        101.0,
+        0.0,
+    )
+
+
+@pytest.mark.parametrize(("given", "pause"), [({}, 3.0), ({"delay": 5}, 5.0), ({"max_delay": 2}, 2.0)])
+def test_a_crawl_delay_is_obeyed_up_to_our_cap(given, pause):
+    h = hosts((A, "rules", RULES), **given)
+    h.started(f"{A}/", 100.0)
+    assert h.turn(f"{A}/") == 100.0 + pause
+
+
+def test_hosts_of_an_earlier_session_rest_first():
+    h = hosts((A, "rules", RULES), (B, "unreadable", b"503"))
+    h.rest(50.0)
+    assert (h.turn(f"{A}/"), h.turn(f"{B}/"), h.turn("http://c.test/")) == (53.0, 51.0, 0.0)
