@@ -106,7 +106,7 @@ def _watch(console: Console, home: str, url: str, kill: bool) -> None:
                     child.kill()
         if kill and last is not None:
             console.print(terminal.picture(last), end="")
-            console.print(Text.assemble(("Killed", "bold red"), ("   by `kill -9` from another terminal", "dim")))
+            console.print(Text.assemble(("Killed", "bold red"), ("   by `kill -9`", "dim")))
 
 
 def _messages(child: subprocess.Popen[str]) -> Iterator[tuple[str, Any]]:

@@ -9,7 +9,7 @@ PLAN is one of
     fail-CALL:N:NAME  the N-th os.CALL fails with this errno (write, fdatasync, fsync, open, truncate, unlink)
     short-write:N     every N-th write puts down half of its bytes and says so
     poison:TEXT       SIGKILL while a page or sitemap that contains TEXT is read
-    dream             as always
+    clock:SECONDS     the wall clock is wrong by so much
 
 so that the suite can reach places for which the product has no name.
 """
@@ -21,6 +21,7 @@ import os
 import signal
 import sqlite3
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -123,6 +124,13 @@ def _deadly(read: Callable[..., Any], text: bytes) -> Callable[..., Any]:
     return reading
 
 
+def shift_clock(seconds: float) -> None:
+    """For where `faketime` cannot be used: under it, time.sleep fails."""
+    real, real_ns = time.time, time.time_ns
+    time.time = lambda: real() + seconds
+    time.time_ns = lambda: real_ns() + round(seconds * 1e9)
+
+
 def sabotage(plan: str) -> None:
     verb, *words = plan.split(":")
     if verb == "die-sql":
@@ -141,6 +149,8 @@ def sabotage(plan: str) -> None:
         at_call(verb.removeprefix("fail-"), Countdown(int(words[0]), failing(words[1])))
     elif verb == "poison":
         poison(words[0])
+    elif verb == "clock":
+        shift_clock(float(words[0]))
     else:
         raise SystemExit(f"no such plan: {plan}")
 

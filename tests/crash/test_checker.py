@@ -51,8 +51,8 @@ DAMAGES = {
     "a wrong session": "UPDATE session SET requests = requests + 1",
     "a wrong lane": "UPDATE lane SET pending = pending + 1",
     "a page stored twice": (
-        "INSERT INTO visit SELECT log_id + 1000, run_id, seq + 1000, session, url_id, request_url, kind, at_ms, outcome,"
-        " requested, failure, message, status, millis, size, content_type, etag, last_modified, payload, text_hash,"
+        "INSERT INTO visit SELECT log_id + 1000, run_id, seq + 1000, session, url_id, request_url, kind, at_ms,"
+        " outcome, requested, failure, message, status, millis, size, content_type, etag, last_modified, payload, text_hash,"
         ' title, language, canonical, meta, links, redirect, reader, file_id, "offset", length, revisit'
         " FROM visit WHERE seq = 40"
     ),

@@ -123,8 +123,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of its own, 300 kB large."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "none", folder], capture_output=True)
-    if mounted.returncode:
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=300k", "none", folder]
+    if subprocess.run(mounting, check=False, capture_output=True).returncode:
         pytest.skip("only root may mount a small disk")
     yield folder
     subprocess.run(["umount", "-l", folder], check=True)

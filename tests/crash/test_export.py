@@ -100,6 +100,7 @@ def test_an_export_that_is_killed_leaves_the_old_one(trial: Trial) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         subprocess.run(
             [sys.executable, "-m", "inchworm", "export", trial.seeds[0], "--format", "jsonl", "-o", str(target)],
+            check=True,
             env=PLAIN.environment(trial.home),
             timeout=0.12,
         )

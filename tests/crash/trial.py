@@ -163,7 +163,7 @@ class Trial:
                 stdout=to_out,
                 stderr=to_err,
                 env=twist.environment(self.home),
-                preexec_fn=twist.limit if twist.limits else None,
+                preexec_fn=twist.limit if twist.limits else None,  # noqa: PLW1509 - it calls nothing but setrlimit
             )
         running = Running(process, out, err, self.web, self.web.count())
         self._processes.append(running)

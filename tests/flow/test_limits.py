@@ -296,6 +296,18 @@ def test_a_shorter_way_to_a_redirect(home: Home, workers: int) -> None:
         assert (ended.pages, ended.refused) == (8, 0)
 
 
+def test_a_shorter_way_to_a_page_of_the_same_commit(home: Home) -> None:
+    """/x was answered while /slow was not; both are committed at once, and /slow makes /x nearer just before."""
+    site: dict[str, Any] = {"/": page("home", "/a", "/to"), "/a": page("a", "/a2"), "/a2": page("a2", "/x")}
+    site |= {"/to": redirect("/slow"), "/slow": Page(page("slow", "/x"), delay=0.3), "/x": page("x", "/y")}
+    site["/y"] = page("y")
+    with Site(site).serve() as served:
+        ended = home.crawl(served.url("/"), max_depth=3, sitemap=False)
+        assert (ended.pages, ended.pending, ended.refused) == (6, 0, 0)
+        assert depths(home, served, "/x", "/y") == {"/x": 2, "/y": 3}
+        only_what_is_recorded(home, served)
+
+
 def test_a_shorter_way_does_not_overrule_nofollow(home: Home) -> None:
     """A page that says nofollow says so from near and from far."""
     site: dict[str, Any] = {**LONG, "/x": page("x", "/two", head='<meta name="robots" content="nofollow">')}

@@ -32,9 +32,14 @@ from inchworm.store.crawl import CrawlStore
 from inchworm.store.lock import Life
 from inchworm.store.view import View
 
-STORES: dict[str, Callable[[Path], CrawlStore]] = {
-    "sqlite": lambda folder: CrawlStore(folder / "crawl.db"),
-}
+
+def sqlite(folder: Path) -> CrawlStore:
+    store = CrawlStore(folder / "crawl.db")
+    store.db.execute("PRAGMA synchronous = OFF")  # Power cuts are tested elsewhere.
+    return store
+
+
+STORES: dict[str, Callable[[Path], CrawlStore]] = {"sqlite": sqlite}
 
 A = "http://a.test"
 SOMEBODY = Life(4711, "a machine", "a boot", 1)
@@ -242,29 +247,26 @@ def test_rows_of_a_run_by_id(book):
     assert sorted(ids(book.store.rows(1, many))) == many
 
 
-def test_links_of_the_page_that_a_row_ended_with(book):
+def test_the_visit_that_settled_a_done_row(book):
     page = book.add(f"{A}/")
     book.visit(1, page, settles=False, outcome="retry", links=(7,))
-    assert book.store.links_of(1, page) == []
-    book.visit(2, page, links=(5, 3, 5, 4_000_000_000))
-    assert book.store.links_of(1, page) == [5, 3, 5, 4_000_000_000]
-    assert book.store.links_of(2, page) == []
-    empty = book.add(f"{A}/empty")
-    book.visit(3, empty)
-    assert book.store.links_of(1, empty) == []
+    assert book.store.visit_of(1, page) is None
+    book.visit(2, page, title="A title", links=(5, 3, 5, 4_000_000_000), redirect=3, meta='{"a": 1}')
+    expected = visit_row(2, page, title="A title", links=(5, 3, 5, 4_000_000_000), redirect=3, meta='{"a": 1}')
+    assert book.store.visit_of(1, page) == expected
+    assert book.store.visit_of(2, page) is None
+    no = book.add(f"{A}/no", **refused(Reason.ROBOTS, done=2))
+    assert book.store.visit_of(1, no) is None
 
 
-def test_refused_rows_of_a_reason_in_the_order_they_were_found(book):
-    # The first one was tried twice before it was refused, so its place is a late one.
-    tried = book.add(f"{A}/tried", found=1, **refused(Reason.ROBOTS, place_seq=9))
-    later = book.add(f"{A}/later", found=3, **refused(Reason.ROBOTS, place_seq=3))
-    second = book.add(f"{A}/second", found=2, **refused(Reason.ROBOTS, place_seq=2, place_idx=1))
-    first = book.add(f"{A}/first", found=2, **refused(Reason.ROBOTS, place_seq=2, place_idx=0))
-    book.add(f"{A}/pending")
-    book.add(f"{A}/deep", **refused(Reason.MAX_DEPTH))
-    book.add(f"{A}/elsewhere", run_id=2, **refused(Reason.ROBOTS))
-    assert ids(book.store.refused(1, Reason.ROBOTS)) == [tried, first, second, later]
-    assert book.store.refused(1, Reason.HOPS) == []
+def test_rows_outside_the_scope_in_any_state_in_the_order_of_their_places(book):
+    late = book.add(f"{A}/late", hops=1, place_seq=9, **refused(Reason.OUT_OF_SCOPE))
+    second = book.add(f"{A}/second", hops=2, place_seq=2, place_idx=1)
+    first = book.add(f"{A}/first", hops=1, place_seq=2, place_idx=-1, state=State.DONE, done=5)
+    tie = book.add(f"{A}/tie", hops=1, place_seq=2, place_idx=1)
+    book.add(f"{A}/inside")
+    book.add(f"{A}/elsewhere", run_id=2, hops=1)
+    assert ids(book.store.outside(1)) == [first, second, tie, late]
 
 
 def test_failed_rows_by_kind_and_url_in_the_order_of_record(book):
@@ -328,13 +330,6 @@ def test_the_newest_good_page_of_another_run_with_its_links(book):
     assert book.store.earlier_page(page, 2, since_ms=2001) is None
     assert book.store.earlier_page(page, 1, since_ms=0) is None
     assert book.store.earlier_page(slash, 2, since_ms=0) is None
-
-
-def test_links_of_an_earlier_page_are_as_they_were_found_nofollow_included(book):
-    page, no = book.add(f"{A}/page"), book.add(f"{A}/no", **refused(Reason.NOFOLLOW))
-    book.visit(1, page, links=(no,))
-    _, (link,) = book.store.earlier_page(page, 2, since_ms=0)
-    assert link.nofollow
 
 
 def test_robots_files_of_a_run(book):
@@ -548,6 +543,14 @@ def test_sessions_that_nobody_ended_are_found_crashed_by_the_next_start(book):
         (SessionState.IN_PROGRESS, None, None),
         (SessionState.FAILED, EndedBy.CRASHED, 80),
     ]
+
+
+def test_all_sessions_in_the_order_of_their_owners(book, opened):
+    book.store.start_session(book.token, SECOND, "{}", 50)
+    other = opened()
+    token = other.take(SOMEBODY)
+    other.start_session(token, FIRST, "{}", 40)
+    assert [(one.run_id, one.token) for one in other.all_sessions()] == [(2, book.token), (1, token)]
 
 
 def test_suspects_are_counted_per_run(book):

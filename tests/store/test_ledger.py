@@ -75,6 +75,7 @@ class Desk:
     def __init__(self, folder: Path, seeds: Sequence[str] = (A,), **given: object) -> None:
         self.settings = settings.make({"robots": False, "sitemap": False, **given})
         self.store = CrawlStore(folder / "crawl.db")
+        self.store.db.execute("PRAGMA synchronous = OFF")  # Power cuts are tested elsewhere.
         self.shelf = Shelf()
         self.token = self.store.take(Life.of_this_process())
         found = run.seeds_of(seeds)
@@ -107,6 +108,11 @@ class Desk:
         text_hash = digest(text or entry.url) if usual is Outcome.PAGE else b""
         made = Visit(entry, 1000, usual, status=200, size=7, text_hash=text_hash)
         return replace(made, reading=Reading(tuple(map(link, links))), **fields)
+
+    def nofollow(self, url: str, *links: str) -> Visit:
+        """A page that asks robots not to follow its links."""
+        found = tuple(replace(link(to), nofollow=True) for to in links)
+        return replace(self.visit(url), reading=Reading(found, nofollow=True, meta={"nofollow": True}))
 
     def commit(self, *turns: Turn | str) -> Committed:
         committed = self.ledger.commit([self.visit(turn) if isinstance(turn, str) else turn for turn in turns])
@@ -276,10 +282,10 @@ def test_a_shorter_way_is_passed_on_through_a_redirect(desk):
 
 
 def test_a_shorter_way_does_not_overrule_a_nofollow_link(desk):
-    d = desk(f"{A}/", f"{B}/", max_depth=5)
+    d = desk(f"{A}/", f"{B}/", max_depth=5, robots=True)
     d.commit(d.visit(f"{A}/", f"{A}/1"))
     d.commit(d.visit(f"{A}/1", f"{A}/2"))
-    d.commit(d.visit(f"{A}/2", link(f"{A}/private", nofollow=True)))
+    d.commit(d.nofollow(f"{A}/2", f"{A}/private"))
     assert d.state(f"{A}/private") == "nofollow"
     d.commit(d.visit(f"{B}/", f"{A}/2"))
     assert (d.row(f"{A}/2").standing.depth, d.state(f"{A}/private")) == (1, "nofollow")
@@ -321,10 +327,10 @@ def test_fewer_hops_reopen_what_was_too_far_outside(desk):
 
 
 def test_another_page_may_overrule_nofollow_but_not_a_pattern(desk):
-    d = desk(exclude=["*/admin"])
-    d.commit(d.visit(f"{A}/", link(f"{A}/x", nofollow=True), f"{A}/y", f"{A}/admin"))
+    d = desk(f"{A}/", f"{B}/", robots=True, exclude=["*/admin"])
+    d.commit(d.nofollow(f"{A}/", f"{A}/x", f"{A}/admin"))
     assert (d.state(f"{A}/x"), d.state(f"{A}/admin")) == ("nofollow", "excluded")
-    d.commit(d.visit(f"{A}/y", f"{A}/x", f"{A}/admin"))
+    d.commit(d.visit(f"{B}/", f"{A}/x", f"{A}/admin"))
     assert (d.state(f"{A}/x"), d.state(f"{A}/admin")) == ("pending", "excluded")
 
 
@@ -364,6 +370,16 @@ def test_a_redirect_to_the_same_identity_keeps_the_row(desk):
     assert (d.state(f"{A}/docs"), d.outcomes()) == ("done", ["page", "redirect", "page"])
 
 
+def test_redirects_that_lead_back_are_a_loop(desk):
+    d = desk()
+    d.commit(d.visit(f"{A}/", f"{A}/x", f"{A}/y"))
+    d.commit(d.visit(f"{A}/x", **hop(f"{A}/y")))
+    committed = d.commit(d.visit(f"{A}/y", **hop(f"{A}/x")))
+    assert [outcome for _, outcome in committed.outcomes] == [Outcome.FAILED]
+    assert [visit["failure"] for visit in View(d.store).failures(RUN_ID, None)] == ["redirect_loop"]
+    assert (d.pending(), d.info.counters.failed, d.info.counters.redirects) == ([], 1, 1)
+
+
 # A seed that moves
 
 
@@ -376,6 +392,17 @@ def test_a_seed_that_redirects_takes_its_scope_along_and_old_refusals_are_judged
     assert (d.state("http://www.a.test/docs/x"), d.row("http://www.a.test/docs/x").standing.seed) == ("pending", 0)
     assert {d.state("http://www.a.test/blog"), d.state("http://c.test/")} == {"out_of_scope"}
     assert (2, "seed", 0, {"host": "a.test", "path": "/docs"}) in d.undo()
+
+
+def test_hops_are_counted_anew_from_where_the_seed_went(desk):
+    d = desk(f"{A}/", f"{B}/", external_hops=1)
+    d.commit(d.visit(f"{B}/", "http://www.a.test/x"))
+    d.commit(d.visit("http://www.a.test/x", "http://www.a.test/y", "http://c.test/"))
+    assert (d.state("http://www.a.test/y"), d.state("http://c.test/")) == ("hops", "hops")
+    d.commit(d.visit(f"{A}/", **hop("http://www.a.test/")))
+    names = ("http://www.a.test/x", "http://www.a.test/y", "http://c.test/")
+    assert [d.row(name).standing.hops for name in names] == [0, 0, 1]
+    assert [d.state(name) for name in names] == ["done", "pending", "pending"]
 
 
 def test_a_seed_moves_along_a_chain_of_redirects(desk):
@@ -404,9 +431,19 @@ def test_a_sitemap_that_was_out_of_scope_is_judged_again_when_the_seed_moves(des
     assert d.state(there.url) == "pending"
 
 
+def test_a_moving_seed_opens_no_sitemaps_of_other_hosts(desk):
+    d = desk(f"{A}/", f"{B}/", robots=True, sitemap=True, external_hops=1)
+    d.commit(d.visit(f"{B}/", "http://c.test/"))
+    there = sitemap_file("http://c.test/sitemap.xml")
+    d.commit(d.visit(robots_file("http://c.test").url, there, robots=b""))
+    assert d.state(there.url) == "hops"
+    d.commit(d.visit(f"{A}/", **hop("http://www.a.test/")))
+    assert d.state(there.url) == "hops"
+
+
 def test_a_moving_seed_does_not_overrule_nofollow(desk):
-    d = desk(f"{A}/", f"{B}/")
-    d.commit(d.visit(f"{B}/", link("http://www.a.test/private", nofollow=True)))
+    d = desk(f"{A}/", f"{B}/", robots=True)
+    d.commit(d.nofollow(f"{B}/", "http://www.a.test/private"))
     d.commit(d.visit(f"{A}/", **hop("http://www.a.test/")))
     assert d.state("http://www.a.test/private") != "pending"
 
@@ -578,12 +615,13 @@ def test_reopening_asks_for_an_unreadable_robots_file_first(desk):
     assert [verdict for _, verdict, _ in reopened.robots] == ["forgotten"]
 
 
-def test_sitemaps_nest_only_so_deep(desk):
+@pytest.mark.parametrize("times", [1, 2])
+def test_sitemaps_nest_only_so_deep_however_often_they_are_named(desk, times):
     d = desk(robots=True, sitemap=True)
     files = [sitemap_file(f"{A}/{number}.xml") for number in range(SITEMAP_DEPTH + 1)]
     d.commit(d.visit(robots_file(A).url, files[0], robots=b""))
     for parent, child in pairwise(files):
-        d.commit(d.visit(parent.url, child))
+        d.commit(d.visit(parent.url, *[child] * times))
     assert [d.state(f.url) for f in files] == ["done"] * SITEMAP_DEPTH + ["max_depth"]
 
 
@@ -688,10 +726,10 @@ def contents(db: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
 
 
 def used_by_seeds(db: sqlite3.Connection) -> dict[int, tuple[int, int]]:
-    """Pages kept and requests made per seed, counted."""
+    """Pages kept and pages asked for per seed, counted."""
     rows = db.execute(
         "SELECT s.number, COALESCE(SUM(v.outcome = 'page'), 0), COALESCE(SUM(v.requested), 0) FROM seed s"
-        " LEFT JOIN frontier f ON f.run_id = s.run_id AND f.seed = s.number AND f.kind IN ('page', 'resource')"
+        " LEFT JOIN frontier f ON f.run_id = s.run_id AND f.seed = s.number AND f.kind = 'page'"
         " LEFT JOIN visit v ON v.run_id = f.run_id AND v.url_id = f.url_id GROUP BY s.number"
     )
     return {number: (kept, requests) for number, kept, requests in rows}

@@ -238,9 +238,7 @@ def mounts(monkeypatch):
     return set_mounts
 
 
-@pytest.mark.parametrize(
-    "kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph", "fuse.glusterfs", "afs"]
-)
+@pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph", "fuse.glusterfs", "afs"])
 def test_network_file_systems_are_told_by_name(mounts, kind):
     mounts(f"/dev/vda / ext4 rw 0 0\nserver:/home /far {kind} rw 0 0\n")
     assert network_file_system(Path("/far/crawls/c1")) == kind
