@@ -6,7 +6,7 @@ import dataclasses
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
@@ -140,6 +140,7 @@ def test_an_unknown_name_is_told():
 @given(
     name=st.sampled_from(NAMES), value=st.one_of(st.text(), st.floats(), st.integers(), st.none(), st.lists(st.text()))
 )
+@example("workers", math.inf)
 def test_no_value_makes_checking_fail_in_another_way(name, value):
     try:
         found = check(name, value)

@@ -1,4 +1,4 @@
-"""The verbs of inchworm, shared by library, command line and service. The only module that picks adapters."""
+"""The verbs of inchworm, shared by library and command line. With `engine` the only module that picks adapters."""
 
 from __future__ import annotations
 
@@ -88,9 +88,8 @@ class App:
         seeds = run.seeds_of(start.seeds)
         key = run.seeds_key(seeds)
         crawl = self.home.find(start.name) if start.name else self.home.find("", key)
-        if crawl is None:
-            crawl = self._make(start, seeds, key)
-        elif run.seeds_key(run.seeds_of(crawl.seeds)) != key:
+        crawl = crawl or self._make(start, seeds, key)
+        if run.seeds_key(run.seeds_of(crawl.seeds)) != key:
             raise WrongUse(
                 f"The crawl {crawl.name!r} has other seeds: {', '.join(crawl.seeds)}.",
                 "Use its seeds, or another --name.",
@@ -104,8 +103,7 @@ class App:
         while not start.name and self.home.find(name):
             name, number = f"{run.default_name(seeds)} ({number})", number + 1
         crawl = CrawlInfo(uuid.uuid4().hex[:10], name, tuple(start.seeds), {}, self.clock.now_ms())
-        self.home.add(crawl, key)
-        return crawl
+        return self.home.add(crawl, key)
 
     def _ground(self) -> dict[str, Any]:
         """What file and environment say, below everything that the user names."""
@@ -162,7 +160,8 @@ class App:
     def _owning(self, crawl: CrawlInfo, stale_seconds: float) -> Iterator[Owner]:
         owner = Owner(self.crawl_folder(crawl), stale_seconds)
         try:
-            yield owner
+            with plain_errors(owner.folder):
+                yield owner
         finally:
             owner.close()
 
@@ -425,7 +424,8 @@ class App:
             if format_name == "urls":
                 return export.urls(view.requested_urls(current.run_id, current.seq), out)
             if format_name == "jsonl":
-                return export.jsonl(view.record(current.run_id, current.seq), view.alternates, out)
+                run_id, seq = current.run_id, current.seq
+                return export.jsonl(view.record(run_id, seq), lambda text: view.alternates(run_id, text, seq), out)
             if format_name == "warc":
                 ranges = view.archive_ranges(current.run_id)
                 return export.warc(self.crawl_folder(crawl) / "archive", ranges, out)

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from inchworm import fault
+from inchworm import fault, rows
 from inchworm.model import (
     Counters,
     Entry,
@@ -40,7 +40,7 @@ from inchworm.model import (
     Turn,
     Visit,
 )
-from inchworm.ports import Archive, Changes, Known, NewEntry, Original, Row, Standing, Store, VisitRow
+from inchworm.ports import Archive, Changes, Known, NewEntry, Original, Row, Standing, Store
 from inchworm.rules import content, control
 from inchworm.rules import url as urls
 from inchworm.rules.limits import exhausted
@@ -151,14 +151,16 @@ class Ledger:
         """Failed rows become pending again, at the end of their lanes."""
         self._begin()
         self._changes.inbox_id = inbox_id
-        rows = self._store.failed(self._run_id, kind, url)
+        self._again_index = max(_AGAIN, self._store.last_index(self._run_id, self._seq))
+        failed = self._store.failed(self._run_id, kind, url)
         with self._store.committing(self._session.token):
-            for origin in {urls.origin_of(row.standing.request_url or row.url) for row in rows}:
+            for origin in {urls.origin_of(row.standing.request_url or row.url) for row in failed}:
                 self._forget_robots(origin)
-            for row in rows:
+            for row in failed:
                 place_seq, place_idx = self._next_place()
                 standing = row.standing._replace(place_seq=place_seq, place_idx=place_idx)
                 self._move(row, standing._replace(state=State.PENDING, done=None, attempts=0, not_before_ms=0))
+                self._changes.pardoned.append(row.url_id)
                 self._add(failed=-1, pending=1)
                 self._lane(standing.lane, 1)
             self._write()
@@ -231,7 +233,8 @@ class Ledger:
             self._add(**{_COUNTED[outcome]: 1} if outcome in _COUNTED else {})
             if entry.kind is Kind.ROBOTS:
                 self._learn_robots(urls.origin_of(entry.request_url), visit)
-        self._changes.visits.append(self._row(visit, outcome, links, redirect, originals))
+        row = rows.of_visit(visit, outcome, visit.stored or self._archived(visit, originals), links, redirect)
+        self._changes.visits.append(row._replace(seq=self._seq, reader=self._reader))
         return outcome
 
     def _fresh(self, entry: Entry) -> Entry:
@@ -240,7 +243,7 @@ class Ledger:
         return replace(entry, depth=known.depth, hops=known.hops) if known else entry
 
     def _learn_robots(self, origin: str, visit: Visit) -> None:
-        verdict, rules = _verdict(visit)
+        verdict, rules = rows.robots_verdict(visit)
         self._changes.robots.append((origin, self._seq, verdict, rules))
         self._verdicts.append((origin, verdict, rules))
 
@@ -322,11 +325,17 @@ class Ledger:
         self._judge = self._make_judge()
         self._write()
         for row in self._store.outside(self._run_id):
-            found = Found(row.url, row.standing.request_url or row.url, row.kind, row.source)
+            nofollow = row.source is Source.SPIDER and self._forbids_following(row.found_on)
+            found = Found(row.url, row.standing.request_url or row.url, row.kind, row.source, nofollow)
             depth = row.standing.depth - 1 if row.source is Source.SPIDER else row.standing.depth
             verdict = self._judge.judge(found, replace(entry, depth=depth))
-            if verdict.hops == 0:
+            if verdict.hops == 0 and row.kind is not Kind.ROBOTS:
                 self._judge_again(row.url_id, verdict)
+
+    def _forbids_following(self, url_id: int | None) -> bool:
+        """Whether a page that is done says that its links are not to be followed."""
+        visit = self._store.visit_of(self._run_id, url_id) if url_id and self._settings.robots else None
+        return visit is not None and bool(json.loads(visit.meta or "{}").get("nofollow"))
 
     # One URL
 
@@ -351,7 +360,8 @@ class Ledger:
         if state is State.PENDING and found.kind is not Kind.ROBOTS:
             self._open_origin(found.request_url, verdict, parent, place)
         request_url = found.request_url if found.request_url != found.url else None
-        chain = parent.chain + 1 if tried or found.kind is Kind.SITEMAP else 0
+        nested = found.kind is Kind.SITEMAP and parent.kind is Kind.SITEMAP
+        chain = parent.chain + 1 if tried or nested else 0
         standing = Standing(
             state, reason, verdict.seed, verdict.depth, verdict.hops,
             self._lane_of(found.request_url) if state is State.PENDING else 0,
@@ -412,16 +422,16 @@ class Ledger:
         while todo:
             url_id, verdict = todo.popleft()
             self._write()
-            rows = self._store.rows(self._run_id, [url_id])
-            if rows and self._improve(rows[0], verdict) and rows[0].standing.state is State.DONE:
-                todo.extend(self._passed_on(rows[0], verdict))
+            for row in self._store.rows(self._run_id, [url_id]):
+                if self._improve(row, verdict) and row.standing.state is State.DONE:
+                    todo.extend(self._passed_on(row, verdict))
 
     def _passed_on(self, row: Row, verdict: Verdict) -> Iterator[tuple[int, Verdict]]:
         """The verdicts that a done row's new place among the pages means for what it gave."""
-        visit, parent = self._store.visit_of(self._run_id, row.url_id), _as_parent(row, verdict)
+        visit, parent = self._store.visit_of(self._run_id, row.url_id), rows.as_parent(row, verdict)
         if visit is None:
             return
-        nofollow = self._settings.robots and bool(json.loads(visit.meta or "{}").get("nofollow"))
+        nofollow = self._forbids_following(row.url_id)
         ids = visit.links if visit.redirect is None else (visit.redirect,)
         for given in self._store.rows(self._run_id, ids):
             source = Source.RESOURCE if given.kind is Kind.RESOURCE else Source.SPIDER
@@ -431,7 +441,8 @@ class Ledger:
 
     def _improve(self, row: Row, verdict: Verdict) -> bool:
         old = row.standing
-        if verdict.reason:
+        too_nested = row.kind is Kind.SITEMAP and old.reason is Reason.MAX_DEPTH
+        if verdict.reason or too_nested:
             return False
         if old.state is State.REFUSED:
             if old.reason not in (*_DEPENDS_ON_PATH, Reason.OUT_OF_SCOPE) or self._exhausted(verdict.seed, row.kind):
@@ -443,7 +454,7 @@ class Ledger:
             if row.kind not in control.KINDS:
                 self._add(refused=-1, pending=1)
             self._lane(lane, 1)
-            self._open_origin(old.request_url or row.url, verdict, _as_parent(row, verdict), place)
+            self._open_origin(old.request_url or row.url, verdict, rows.as_parent(row, verdict), place)
         elif verdict.depth < old.depth or verdict.hops < old.hops:
             new = old
         else:
@@ -467,7 +478,7 @@ class Ledger:
 
     def _replace(self, entry: Entry, place: Place, **values: Any) -> None:
         """Change a pending row in place; its lane keeps its number of rows."""
-        row = _as_row(entry)
+        row = rows.of_entry(entry)
         self._move(row, row.standing._replace(place_seq=place[0], place_idx=place[1], **values))
 
     def _move(self, row: Row, standing: Standing) -> None:
@@ -475,47 +486,6 @@ class Ledger:
         self._changes.moved.append((row.url_id, standing))
         self._touched.add(standing.lane)
         self._cache[row.url] = Known(row.url_id, True, standing.state, standing.reason, standing.depth, standing.hops)
-
-    def _row(
-        self,
-        visit: Visit,
-        outcome: Outcome,
-        links: list[int],
-        redirect: int | None,
-        originals: dict[bytes, Original],
-    ) -> VisitRow:
-        entry, reading = visit.entry, visit.reading
-        stored = visit.stored or self._archived(visit, originals)
-        return VisitRow(
-            seq=self._seq,
-            url_id=entry.url_id,
-            request_url=entry.request_url if entry.request_url != entry.url else None,
-            kind=entry.kind,
-            at_ms=visit.at_ms,
-            outcome=outcome.value,
-            requested=int(visit.requested),
-            failure=visit.failure or None,
-            message=visit.message or None,
-            status=visit.status,
-            millis=visit.millis,
-            size=visit.size,
-            content_type=visit.content_type or None,
-            etag=visit.etag or None,
-            last_modified=visit.last_modified or None,
-            payload=stored.payload,
-            text_hash=visit.text_hash or None,
-            title=reading.title or None,
-            language=reading.language or None,
-            canonical=reading.canonical or None,
-            meta=stored.meta,
-            links=tuple(links),
-            redirect=redirect,
-            reader=self._reader,
-            file_id=stored.file_id,
-            offset=stored.offset,
-            length=stored.length,
-            revisit=stored.revisit,
-        )
 
     def _archived(self, visit: Visit, originals: dict[bytes, Original]) -> Stored:
         """Put the answer into the archive; a payload that is there already becomes a revisit."""
@@ -609,23 +579,3 @@ class Ledger:
 
 _AGAIN = 1 << 20
 """Index of what is put in its place by a decision rather than by a link: behind every link of that visit."""
-
-
-def _verdict(visit: Visit) -> tuple[str, bytes | None]:
-    if visit.robots is None:
-        return "unreadable", f"{visit.failure}: robots.txt could not be read: {visit.message}".encode()
-    return ("rules", visit.robots) if visit.robots else ("allow", None)
-
-
-def _as_row(entry: Entry) -> Row:
-    standing = Standing(
-        State.PENDING, None, entry.seed, entry.depth, entry.hops, entry.lane, *entry.place,
-        entry.request_url if entry.request_url != entry.url else None,
-        entry.attempts, entry.not_before_ms, entry.chain, json.dumps(entry.tried) if entry.tried else None, None,
-    )  # fmt: skip
-    return Row(entry.url_id, entry.url, entry.kind, entry.source, standing)
-
-
-def _as_parent(row: Row, verdict: Verdict) -> Entry:
-    address, (seed, depth, hops) = row.standing.request_url or row.url, (verdict.seed, verdict.depth, verdict.hops)
-    return Entry(row.url_id, row.url, address, row.kind, row.source, seed, depth, hops, 0, (0, 0))

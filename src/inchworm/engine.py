@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import random
+import resource
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -19,7 +20,7 @@ from inchworm.archive import reader as warc_reader
 from inchworm.archive import warc
 from inchworm.checkpoint import Committed, Ledger
 from inchworm.checkpoint import Session as LedgerSession
-from inchworm.errors import InchwormError, Lost, Owned, WrongUse
+from inchworm.errors import Broken, InchwormError, Lost, Owned, WrongUse
 from inchworm.fetch.guard import Guard
 from inchworm.fetch.http import HttpFetcher, HttpOptions
 from inchworm.fetch.replay import ReplayFetcher
@@ -96,6 +97,7 @@ class Owner:
                 f"{folder} lies on a network file system ({kind}), where locks cannot be trusted.",
                 "Set INCHWORM_HOME to a folder on a local disk.",
             )
+        self._refuse_without_store()
         self._lock = OwnerLock(folder)
         asleep = self._acquire(stale_seconds)
         try:
@@ -106,6 +108,15 @@ class Owner:
         except BaseException:
             self._lock.release()
             raise
+
+    def _refuse_without_store(self) -> None:
+        """An archive whose store vanished must not be taken for leftovers and swept away."""
+        path = self.folder / "crawl.db"
+        if any(self.archive.glob("*.warc.gz")) and (not path.exists() or not path.stat().st_size):
+            raise Broken(
+                f"{path} is missing or empty, though its archive is there.",
+                f"Restore it from a backup, or move {self.folder} away to start over.",
+            )
 
     def _acquire(self, stale_seconds: float) -> bool:
         """Take the lock. True when it was taken from an owner that may still be alive."""
@@ -188,6 +199,9 @@ class Inbox:
         return committed
 
 
+_OTHER_FILES = 40
+
+
 @contextlib.asynccontextmanager
 async def fetching(crawl: CrawlInfo, values: Settings) -> AsyncIterator[Fetcher]:
     """What answers requests: the network, or WARC files."""
@@ -202,7 +216,7 @@ async def fetching(crawl: CrawlInfo, values: Settings) -> AsyncIterator[Fetcher]
             Guard(values.allow_private, allowed),
             values.connect_timeout,
             values.first_byte_timeout,
-            max(64, values.workers),
+            _connections(max(64, values.workers)),
         )
         fetcher = HttpFetcher(options)
     try:
@@ -362,6 +376,15 @@ class NoArchive:
     def sync(self) -> None: ...
 
     def close(self) -> None: ...
+
+
+def _connections(wanted: int) -> int:
+    """As many connections as we may have besides our files: running out of them would look like failures."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted + _OTHER_FILES:
+        soft = min(hard, wanted + _OTHER_FILES) if hard != resource.RLIM_INFINITY else wanted + _OTHER_FILES
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(1, min(wanted, soft - _OTHER_FILES))
 
 
 def _address(url: str) -> tuple[str, int]:

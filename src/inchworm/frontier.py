@@ -25,6 +25,7 @@ class Slot:
 
     entry: Entry
     granted: bool = False
+    ready_at: float | None = None
     turn: Turn | None = None
 
 

@@ -108,6 +108,7 @@ class Row(NamedTuple):
     url: str
     kind: Kind
     source: Source
+    found_on: int | None
     standing: Standing
 
 
@@ -167,12 +168,14 @@ class Changes:
     lanes: dict[int, int] = field(default_factory=dict)
     robots: list[tuple[str, int, str, bytes | None]] = field(default_factory=list)
     files: dict[str, tuple[int, int]] = field(default_factory=dict)
+    pardoned: list[int] = field(default_factory=list)
 
     def clear_rows(self) -> None:
         """Forget the rows, which were written; the totals stay."""
         for rows in (self.urls, self.hosts, self.entries, self.settled, self.moved, self.undo, self.visits):
             rows.clear()
         self.robots.clear()
+        self.pardoned.clear()
         self.lanes.clear()
         self.files.clear()
 
@@ -225,7 +228,11 @@ class Store(Protocol):
         ...
 
     def robots(self, run_id: int) -> list[tuple[str, str, bytes | None]]:
-        """Origin, verdict and rules of every robots.txt committed in this run."""
+        """Origin, verdict and rules of every robots.txt committed in this run, the newest of each."""
+        ...
+
+    def last_index(self, run_id: int, seq: int) -> int:
+        """The largest index among the places that this seq gave."""
         ...
 
     def next_ids(self) -> tuple[int, int, int]:

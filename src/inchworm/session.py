@@ -35,7 +35,7 @@ from inchworm.model import (
     Visit,
 )
 from inchworm.ports import Store
-from inchworm.rules import control, order
+from inchworm.rules import control, order, politeness
 from inchworm.rules.limits import exhausted, may_reserve
 from inchworm.settings import Settings
 from inchworm.visit import Tools, unreadable_robots, visit
@@ -248,13 +248,13 @@ class Session:
             if not self._grant(slot):
                 skipped.append(slot)
                 break
-            wait_until = self._turn(slot.entry, now)
+            wait_until = max(self.hosts.turn(slot.entry.request_url), self._ready_at(slot, now))
             if wait_until <= now:
                 self._send(lane, slot, now)
                 continue
             skipped.append(slot)
             self._wake_by(wait_until)
-            if not (self._settings.strict_order or self._is_backing_off(slot.entry)):
+            if not (self._settings.strict_order or self._ready_at(slot, now) > now):
                 break
         lane.todo.extendleft(reversed(skipped))
 
@@ -346,13 +346,12 @@ class Session:
         slot.granted = True
         return True
 
-    def _turn(self, entry: Entry, now: float) -> float:
-        """The monotonic time from which the entry may be sent."""
-        backing_off = (entry.not_before_ms - self._clock.now_ms()) / 1000 if entry.not_before_ms else 0.0
-        return max(self.hosts.turn(entry.request_url), now + backing_off if backing_off > 0 else 0.0)
-
-    def _is_backing_off(self, entry: Entry) -> bool:
-        return entry.not_before_ms > self._clock.now_ms()
+    def _ready_at(self, slot: Slot, now: float) -> float:
+        """The monotonic time at which a backoff is over; found once, so that setting the clock changes nothing."""
+        if slot.ready_at is None:
+            left = (slot.entry.not_before_ms - self._clock.now_ms()) / 1000 if slot.entry.not_before_ms else 0.0
+            slot.ready_at = now + max(0.0, min(left, politeness.longest_backoff(slot.entry.attempts)))
+        return slot.ready_at
 
     def _send(self, lane: Lane, slot: Slot, now: float) -> None:
         self.hosts.started(slot.entry.request_url, now)

@@ -109,7 +109,7 @@ def check(name: str, value: Any) -> Any:
     wanted = _TYPES[name]
     try:
         result = _convert(value, wanted)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise WrongUse(f"{name} cannot be {value!r}.", f"It takes {_describe(name)}.") from None
     meta = FIELDS[name].metadata
     below = "least" in meta and result < meta["least"]
@@ -127,7 +127,7 @@ def _convert(value: Any, wanted: Any) -> Any:
         return value if isinstance(value, bool) else _boolean(str(value))
     if wanted is float:
         return duration(value) if isinstance(value, str) else float(value)
-    if wanted is int and isinstance(value, float) and value != int(value):
+    if value is None or (wanted is int and isinstance(value, float) and value != int(value)):
         raise ValueError(value)
     return wanted(value)
 
@@ -146,7 +146,8 @@ _UNITS = {"": 1, "ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400,
 def duration(text: str) -> float:
     """Seconds of '90', '1.5h', '1h30m', '7d'."""
     pieces = re.findall(r"\s*(\d+(?:\.\d+)?)\s*(ms|min|[smhdw]?)", text)
-    if not pieces or "".join(n + u for n, u in pieces) != re.sub(r"\s+", "", text):
+    whole = "".join(number + unit for number, unit in pieces) == re.sub(r"\s+", "", text)
+    if not pieces or not whole or any(not unit for _, unit in pieces[:-1]):
         raise ValueError(text)
     return float(sum(float(number) * _UNITS[unit] for number, unit in pieces))
 
@@ -163,7 +164,7 @@ def _describe(name: str) -> str:
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     """What INCHWORM_… variables and their aliases say."""
-    names = {f"INCHWORM_{name.upper()}": name for name in FIELDS} | dict(ALIASES)
+    names = dict(ALIASES) | {f"INCHWORM_{name.upper()}": name for name in FIELDS}
     found = {name: check(name, environment[key]) for key, name in names.items() if key in environment}
     if environment.get("FETCHER_FOLLOW_REDIRECTS", "").lower() in ("0", "false", "no", "off"):
         found["max_redirects"] = 0
@@ -176,6 +177,8 @@ def from_file(path: Path) -> dict[str, Any]:
         values = tomllib.loads(path.read_text())
     except FileNotFoundError:
         return {}
+    except OSError as error:
+        raise WrongUse(f"{path} cannot be read: {error.strerror}.", "Mend or remove it.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise WrongUse(f"{path} is not valid TOML: {error}.", "Mend or remove it.") from None
     return {name: check(name, value) for name, value in values.items()}

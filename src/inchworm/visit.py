@@ -69,8 +69,8 @@ class Tools:
 async def visit(entry: Entry, tools: Tools) -> Visit:
     """Ask for a URL and make sense of the answer. Failures of the web are outcomes like any other."""
     if tools.deaths.get(entry.url_id, 0) >= DEATHS:
-        message = f"the process died {DEATHS} times while reading it"
-        return Visit(entry, tools.clock.now_ms(), Outcome.FAILED, "reader_crashed", message, requested=False)
+        made = Visit(entry, tools.clock.now_ms(), Outcome.FAILED, requested=False)
+        return _tried(made, "reader_crashed", f"the process died {DEATHS} times while reading it", tools)
     if entry.kind is Kind.ROBOTS:
         return await _visit_robots(entry, tools)
     fault.point("before_fetch")

@@ -21,9 +21,12 @@ class Written:
 
 
 def written(trial: Trial) -> Written:
-    export = trial.export()
+    return Written(trial.export(), *_rows(trial))
+
+
+def _rows(trial: Trial) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     with trial.store() as db:
-        return Written(export, checker.record(db), checker.frontier(db))
+        return checker.record(db), checker.frontier(db)
 
 
 class Reference:
@@ -53,13 +56,16 @@ class Reference:
 
 
 def assert_same(trial: Trial, undisturbed: Written) -> None:
-    """The export byte for byte, and the whole record: order, outcomes, places."""
-    now = written(trial)
-    assert now.export == undisturbed.export, trial.report([_first_difference(now.export, undisturbed.export)])
-    for what, ours, theirs in (
-        ("record", now.record, undisturbed.record),
-        ("frontier", now.frontier, undisturbed.frontier),
-    ):
+    """The whole record, and the export byte for byte."""
+    assert_same_record(trial, undisturbed)
+    export = trial.export()
+    assert export == undisturbed.export, trial.report([_first_difference(export, undisturbed.export)])
+
+
+def assert_same_record(trial: Trial, undisturbed: Written) -> None:
+    """Every visit in its order, every row with its place."""
+    record, frontier = _rows(trial)
+    for what, ours, theirs in (("record", record, undisturbed.record), ("frontier", frontier, undisturbed.frontier)):
         different = [f"{what}: {a} instead of {b}" for a, b in zip(ours, theirs, strict=False) if a != b]
         assert ours == theirs, trial.report(different or [f"{what}: {len(ours)} rows instead of {len(theirs)}"])
 

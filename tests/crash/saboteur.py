@@ -6,6 +6,7 @@ PLAN is one of
     die-file:N        SIGKILL right before the N-th call that changes a file (of Python's, not of SQLite's)
     torn-write:N      the N-th write puts down half of its bytes, then SIGKILL
     fail-sql:N        the N-th SQL statement fails like a disk that cannot be read or written
+    lock-sql:N        the N-th transaction cannot begin, as when another process holds the file for too long
     fail-CALL:N:NAME  the N-th os.CALL fails with this errno (write, fdatasync, fsync, open, truncate, unlink)
     short-write:N     every N-th write puts down half of its bytes and says so
     poison:TEXT       SIGKILL while a page or sitemap that contains TEXT is read
@@ -45,17 +46,19 @@ class Countdown:
             self._then()
 
 
-def at_sql(tick: Callable[[], None]) -> None:
-    """Have every SQL statement pass `tick` first."""
+def at_sql(tick: Callable[[], None], start: str = "") -> None:
+    """Have every SQL statement that starts so pass `tick` first."""
 
     class Watched(sqlite3.Connection):
-        def execute(self, *arguments: Any) -> sqlite3.Cursor:
-            tick()
-            return super().execute(*arguments)
+        def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
+            if sql.startswith(start):
+                tick()
+            return super().execute(sql, *arguments)
 
-        def executemany(self, *arguments: Any) -> sqlite3.Cursor:
-            tick()
-            return super().executemany(*arguments)
+        def executemany(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
+            if sql.startswith(start):
+                tick()
+            return super().executemany(sql, *arguments)
 
     connect = sqlite3.connect
     sqlite3.connect = lambda *args, **kwargs: connect(*args, factory=Watched, **kwargs)
@@ -96,8 +99,11 @@ def shorten_writes(every: int) -> None:
     os.write = short
 
 
-def disk_failure() -> None:
-    raise sqlite3.OperationalError("disk I/O error")
+def failing_sql(text: str) -> Callable[[], None]:
+    def fail() -> None:
+        raise sqlite3.OperationalError(text)
+
+    return fail
 
 
 def failing(name: str) -> Callable[[], None]:
@@ -144,7 +150,9 @@ def sabotage(plan: str) -> None:
     elif verb == "short-write":
         shorten_writes(int(words[0]))
     elif verb == "fail-sql":
-        at_sql(Countdown(int(words[0]), disk_failure))
+        at_sql(Countdown(int(words[0]), failing_sql("disk I/O error")))
+    elif verb == "lock-sql":
+        at_sql(Countdown(int(words[0]), failing_sql("database is locked")), "BEGIN")
     elif verb.startswith("fail-"):
         at_call(verb.removeprefix("fail-"), Countdown(int(words[0]), failing(words[1])))
     elif verb == "poison":

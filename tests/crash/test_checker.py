@@ -52,8 +52,8 @@ DAMAGES = {
     "a wrong lane": "UPDATE lane SET pending = pending + 1",
     "a page stored twice": (
         "INSERT INTO visit SELECT log_id + 1000, run_id, seq + 1000, session, url_id, request_url, kind, at_ms,"
-        " outcome, requested, failure, message, status, millis, size, content_type, etag, last_modified, payload, text_hash,"
-        ' title, language, canonical, meta, links, redirect, reader, file_id, "offset", length, revisit'
+        " outcome, requested, failure, message, status, millis, size, content_type, etag, last_modified, payload,"
+        ' text_hash, title, language, canonical, meta, links, redirect, reader, file_id, "offset", length, revisit'
         " FROM visit WHERE seq = 40"
     ),
     "a URL under two ids": "INSERT INTO url SELECT url_id + 10000, hash, url FROM url WHERE url_id = 30",

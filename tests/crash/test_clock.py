@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.crash import website
 from tests.crash.conftest import Trials
-from tests.crash.reference import Reference, assert_same
+from tests.crash.reference import Reference, assert_same_record
 from tests.crash.trial import Running, Trial, Twist
 from tests.crash.website import Answer, Web, Website, article
 
@@ -63,7 +63,7 @@ def test_a_jump_between_sessions(trial: Trial, reference: Reference) -> None:
         assert ended.code == 0, ended
     trial.complete()
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 @pytest.mark.parametrize("by", JUMPS)

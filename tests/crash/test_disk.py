@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from tests.crash import website
 from tests.crash.conftest import Trials
-from tests.crash.reference import Reference, assert_same
+from tests.crash.reference import Reference, assert_same_record
 from tests.crash.trial import Ended, Trial, Twist
-from tests.crash.website import Web, Website, article
+from tests.crash.website import Website, article
 
 
 def _assert_failed_well(trial: Trial, ended: Ended) -> None:
@@ -46,7 +46,7 @@ def test_the_nth_file_call_fails(failure: str, trial: Trial, reference: Referenc
     assert number > 1, "nothing failed"
     trial.complete()
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 @pytest.mark.parametrize("failure", ["unlink:EIO", "truncate:EIO", "unlink:EROFS"])
@@ -60,7 +60,7 @@ def test_the_recovery_fails(failure: str, trial: Trial, reference: Reference) ->
     assert not trial.asked[-1].urls
     trial.complete()
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 @pytest.mark.parametrize("first", [1, 2, 3, 4, 5])
@@ -73,7 +73,7 @@ def test_the_nth_statement_fails(first: int, trial: Trial, reference: Reference)
         _assert_failed_well(trial, ended)
     trial.complete()
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 @pytest.mark.parametrize("every", [1, 2])
@@ -81,7 +81,7 @@ def test_short_writes(every: int, trial: Trial, reference: Reference) -> None:
     ended = trial.sit(twist=Twist(sabotage=f"short-write:{every}"))
     assert ended.code == 0 and ended.has_completed, ended
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 # Failures under SQLite and Python alike, at random
@@ -101,7 +101,7 @@ def test_a_disk_that_fails_now_and_then(call: str, error: str, trial: Trial, ref
             break
     trial.complete()
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 # No more space
@@ -115,7 +115,7 @@ def test_files_may_not_grow(kilobytes: int, trial: Trial, reference: Reference) 
     _assert_failed_well(trial, ended)
     trial.complete()
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 @pytest.fixture
@@ -135,10 +135,9 @@ def _remount(folder: Path, option: str) -> None:
 
 
 @pytest.mark.parametrize("kilobytes", [40, 100, 180, 260, 340])
-def test_the_disk_is_full(kilobytes: int, small_disk: Path, web: Web, reference: Reference) -> None:
+def test_the_disk_is_full(kilobytes: int, small_disk: Path, trial: Trial, reference: Reference) -> None:
     """ENOSPC wherever it strikes; space returns, and the same command goes on."""
     _remount(small_disk, f"size={kilobytes}k")
-    trial = Trial(small_disk.parent / "trial", web)
     trial.home = small_disk
     ended = trial.sit()
     assert ended.code == 1, ended
@@ -147,12 +146,11 @@ def test_the_disk_is_full(kilobytes: int, small_disk: Path, web: Web, reference:
     _remount(small_disk, "size=8m")
     trial.complete()
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
-def test_the_disk_is_read_only(small_disk: Path, web: Web, reference: Reference) -> None:
+def test_the_disk_is_read_only(small_disk: Path, trial: Trial, reference: Reference) -> None:
     _remount(small_disk, "size=8m")
-    trial = Trial(small_disk.parent / "trial", web)
     trial.home = small_disk
     trial.sit("--budget", "60")
     _remount(small_disk, "ro")
@@ -162,7 +160,7 @@ def test_the_disk_is_read_only(small_disk: Path, web: Web, reference: Reference)
     _remount(small_disk, "rw")
     trial.complete()
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 def test_the_log_is_full(trial: Trial, reference: Reference) -> None:
@@ -171,7 +169,7 @@ def test_the_log_is_full(trial: Trial, reference: Reference) -> None:
     assert ended.code in (0, 1), ended
     trial.complete()
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 # Descriptors

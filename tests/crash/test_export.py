@@ -13,7 +13,7 @@ import pytest
 from tests.crash import website
 from tests.crash.conftest import Trials
 from tests.crash.reference import Reference
-from tests.crash.trial import PLAIN, Trial
+from tests.crash.trial import PLAIN, Trial, Twist
 from tests.crash.website import Web, Website, article
 from warcio.archiveiterator import ArchiveIterator
 
@@ -54,6 +54,18 @@ def test_lines_are_whole_and_without_gaps(web: Web, trial: Trial) -> None:
     trial.check()
 
 
+def test_lines_are_the_record(trial: Trial) -> None:
+    """I6: as many lines as visits, and the same ones."""
+    trial.sit(twist=Twist(fault="in_commit:4"))
+    trial.complete()
+    lines = [json.loads(line) for line in trial.export("jsonl").splitlines()]
+    with trial.store() as db:
+        visits = db.execute(
+            "SELECT v.seq, u.url, v.outcome FROM visit v JOIN url u USING (url_id) WHERE v.kind = 'page' ORDER BY v.seq"
+        ).fetchall()
+    assert [(line["seq"], line["url"], line["outcome"]) for line in lines] == visits
+
+
 def test_archives_are_whole(web: Web, trial: Trial) -> None:
     counts = []
     for export in _while_running(trial, web, "warc"):
@@ -78,11 +90,11 @@ def test_a_slow_reader_gets_one_moment(format_name: str, trials: Trials) -> None
     with website.serving(Website(pages, {})) as web:
         trial = trials(web=web)
         trial.sit("--budget", "401")
-        at_rest = _export(trial, format_name).communicate()[0]
-        stalled = _export(trial, format_name)
-        first = stalled.stdout.read(1000)
-        assert trial.sit().has_completed
-        rest = stalled.communicate()[0]
+        at_rest = trial.export(format_name)
+        with _export(trial, format_name) as stalled:
+            first = stalled.stdout.read(1000)
+            assert trial.sit().has_completed
+            rest = stalled.stdout.read()
     assert stalled.returncode == 0
     assert first + rest == at_rest
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.crash.reference import Reference, assert_same
+from tests.crash.reference import Reference, assert_same_record
 from tests.crash.trial import Running, Trial, Twist, wait_until
 from tests.crash.website import Web
 
@@ -46,7 +46,7 @@ def test_the_second_process_is_told_who_is_first(web: Web, trial: Trial, referen
         assert f"process {first.pid} " in refused.err and "Traceback" not in refused.err
     assert trial.note(first).has_completed
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 def test_many_start_at_once(web: Web, trial: Trial, reference: Reference) -> None:
@@ -59,7 +59,7 @@ def test_many_start_at_once(web: Web, trial: Trial, reference: Reference) -> Non
     winner = next(running for running in started if running.wait().code == 0)
     trial.note(replace(winner, hits=started[0].hits))
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 def test_many_start_in_an_empty_home(web: Web, trial: Trial, reference: Reference) -> None:
@@ -69,7 +69,7 @@ def test_many_start_in_an_empty_home(web: Web, trial: Trial, reference: Referenc
     assert sorted(ended.code for ended in ends) == [0, 3, 3, 3], "\n".join(map(str, ends))
     trial.note(replace(started[[ended.code for ended in ends].index(0)], hits=started[0].hits))
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 def test_two_make_the_same_crawl_in_the_same_moment(web: Web, trial: Trial) -> None:
@@ -161,7 +161,7 @@ def test_an_owner_that_slept_cannot_write_any_more(
     assert (_rows(trial), _files(trial)) == (rows, files)
     trial.asked.insert(0, replace(trial.asked[0], session=1, urls=tuple(asked), killed=True))
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 def test_an_owner_that_wakes_up_while_the_other_works(web: Web, trial: Trial, reference: Reference) -> None:
@@ -177,7 +177,7 @@ def test_an_owner_that_wakes_up_while_the_other_works(web: Web, trial: Trial, re
     assert (lost.code, ended.code) == (3, 0), f"{lost}\n{ended}"
     assert ended.has_completed
     trial.assert_sound(ended=True)
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 def test_a_chain_of_sleepers(web: Web, trial: Trial, reference: Reference) -> None:
@@ -196,7 +196,7 @@ def test_a_chain_of_sleepers(web: Web, trial: Trial, reference: Reference) -> No
         assert [sleeper.wait().code for sleeper in sleepers] == [3, 3, 3]
         assert last.wait().has_completed
     trial.assert_sound(ended=True)
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 def test_a_dead_owner_is_replaced_at_once(web: Web, trial: Trial) -> None:

@@ -80,6 +80,7 @@ def test_every_stop_is_resumed_alike(stop: str, web: Web, trial: Trial, referenc
 
 def test_the_resume_command_goes_on_too(trial: Trial, reference: Reference) -> None:
     trial.sit(twist=Twist(fault="in_commit:3"))
+    assert trial.say("doctor").code == 0, "a crash is nothing to worry about"
     ended = trial.note(trial.call("resume", trial.seeds[0], "--delay", "0", "--json"))
     assert ended.code == 0 and ended.has_completed, ended
     trial.check()

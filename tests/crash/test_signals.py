@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from tests.crash import website
 from tests.crash.conftest import Trials
-from tests.crash.reference import Reference, assert_same
+from tests.crash.reference import Reference, assert_same_record
 from tests.crash.trial import Running, Trial, Twist
 from tests.crash.website import Web, Website, article
 
@@ -50,7 +50,7 @@ def test_a_signal_pauses(number: int, workers: int, web: Web, trial: Trial, refe
     trial.assert_sound(ended=True)
     trial.complete()
     trial.check()
-    assert_same(trial, undisturbed)
+    assert_same_record(trial, undisturbed)
 
 
 def _interrupt(running: Running, times: int) -> float:
@@ -102,7 +102,7 @@ def test_many_signals_at_once(web: Web, trial: Trial, reference: Reference) -> N
     trial.asked[-1] = replace(trial.asked[-1], killed=True)  # asking twice gives up what is in flight
     trial.complete()
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 @pytest.mark.parametrize("seconds", [0.05, 0.15, 0.25, 0.35])

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.crash import checker
 from tests.crash.kills import SEED
-from tests.crash.reference import Reference, assert_same
+from tests.crash.reference import Reference, assert_same_record
 from tests.crash.test_owner import write_lock
 from tests.crash.trial import Running, Trial, Twist
 from tests.crash.website import Web
@@ -31,7 +31,7 @@ def test_a_locked_store_is_waited_for(web: Web, trial: Trial, reference: Referen
         ended = trial.sit(during=during)
     assert ended.code == 0 and ended.has_completed, ended
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 @pytest.mark.parametrize("name", ["home.db", "crawl.db"])
@@ -46,6 +46,18 @@ def test_a_lock_at_the_start_is_waited_for(name: str, trial: Trial) -> None:
     trial.check()
 
 
+@pytest.mark.parametrize("transaction", [1, 2, 3, 5, 7, 9, 12])
+def test_a_lock_that_is_held_for_too_long_is_named(transaction: int, trial: Trial, reference: Reference) -> None:
+    """When waiting did not help: one clear sentence, and nothing dropped."""
+    trial.sit("--budget", "20")
+    ended = trial.sit(twist=Twist(sabotage=f"lock-sql:{transaction}"))
+    assert ended.code == 1, ended
+    ended.assert_plain("locked", "Another process")
+    trial.complete()
+    trial.check()
+    assert_same_record(trial, reference.of())
+
+
 # F6: the archive
 
 
@@ -55,7 +67,7 @@ def _torn(trial: Trial) -> Path:
     return next((trial.crawl_folder / "archive").glob("*.warc.gz"))
 
 
-@pytest.mark.parametrize("tail", [b"\x1f\x8b", b"\0" * 5000, b"half a record", "a whole record"])
+@pytest.mark.parametrize("tail", [b"\x1f\x8b", b"\0" * 5000, "a whole record"])
 def test_a_torn_tail_is_cut(tail: bytes | str, trial: Trial, reference: Reference) -> None:
     path = _torn(trial)
     whole = path.read_bytes()
@@ -64,7 +76,7 @@ def test_a_torn_tail_is_cut(tail: bytes | str, trial: Trial, reference: Referenc
     trial.complete()
     assert path.read_bytes() == whole
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 def test_an_unknown_archive_file_is_removed(trial: Trial, reference: Reference) -> None:
@@ -73,7 +85,7 @@ def test_an_unknown_archive_file_is_removed(trial: Trial, reference: Reference) 
     shutil.copyfile(path, path.with_name("run0000-t000099-00001.warc.gz"))
     trial.complete()
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 @pytest.mark.parametrize("damage", ["missing", "short"])
@@ -99,7 +111,7 @@ def test_an_empty_database_of_a_crawl_that_never_began(trial: Trial, reference: 
     (trial.crawl_folder / "crawl.db").touch()
     trial.complete()
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
 
 
 @pytest.mark.parametrize("damage", ["emptied", "deleted"])
@@ -188,14 +200,14 @@ def test_a_torn_write_ahead_log(turn: int, trial: Trial, reference: Reference) -
         done = checker.value(db, "SELECT COUNT(*) FROM visit WHERE kind = 'page' AND requested = 1") if session else 0
     trial.complete()
     trial.assert_sound(ended=True)
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())
     assert len(trial.asked[-1].urls) + done == len(set(lost.urls) | set(trial.asked[-1].urls))
 
 
 # F19
 
 
-@pytest.mark.parametrize("statement", [2, 5, 6, 8, 12, 17, 20, 24, 28, 33])
+@pytest.mark.parametrize("statement", [2, 6, 9, 17, 24, 33])
 def test_a_migration_killed_half_way(statement: int, trial: Trial) -> None:
     """All of a step or nothing of it, for the home's file and the crawl's."""
     ended = trial.sit(twist=Twist(sabotage=f"die-sql:{statement}"))
@@ -221,4 +233,4 @@ def test_a_kill_while_the_log_is_folded_into_the_database(trial: Trial, referenc
         trial.sit("--budget", "50", during=during)
     trial.complete()
     trial.check()
-    assert_same(trial, reference.of())
+    assert_same_record(trial, reference.of())

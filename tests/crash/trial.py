@@ -156,6 +156,7 @@ class Trial:
         number = len(self._processes) + 1
         out, err = self.folder / f"{number}.out", self.folder / f"{number}.err"
         err = Path(twist.stderr) if twist.stderr else err
+        hits = self.web.count()
         with out.open("wb") as to_out, err.open("wb") as to_err:
             process = subprocess.Popen(
                 twist.command(arguments),
@@ -165,7 +166,7 @@ class Trial:
                 env=twist.environment(self.home),
                 preexec_fn=twist.limit if twist.limits else None,  # noqa: PLW1509 - it calls nothing but setrlimit
             )
-        running = Running(process, out, err, self.web, self.web.count())
+        running = Running(process, out, err, self.web, hits)
         self._processes.append(running)
         return running
 

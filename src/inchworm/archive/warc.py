@@ -150,7 +150,7 @@ def _warcinfo(name: str, info: dict[str, str], at_ms: int) -> bytes:
 
 
 def _assemble(fields: list[tuple[str, str]], block: bytes) -> bytes:
-    lines = "".join(f"{name}: {value}\r\n" for name, value in fields)
+    lines = "".join(f"{name}: {_one_line(value)}\r\n" for name, value in fields)
     return b"".join((f"WARC/1.1\r\n{lines}Content-Length: {len(block)}\r\n\r\n".encode(), block, b"\r\n\r\n"))
 
 
@@ -186,6 +186,8 @@ def recover(folder: Path, committed: dict[str, int]) -> list[str]:
 
 def copy_prefix(folder: Path, name: str, length: int, new_name: str) -> None:
     """The committed part of a file under a new name, for when its old owner may still be alive."""
+    if not (folder / name).exists():
+        raise Broken(f"{folder / name} is missing.", "`inchworm doctor` tells more.")
     with (folder / name).open("rb") as source, (folder / new_name).open("xb") as target:
         left = length
         while left:

@@ -13,4 +13,9 @@ def delay(wanted: float, crawl_delay: float | None, cap: float) -> float:
 
 def backoff(attempts: int, chance: float) -> float:
     """Seconds before try number `attempts` + 1: doubling, capped, and spread by a `chance` in [0, 1)."""
-    return min(CAP_SECONDS, BASE_SECONDS * 2.0 ** min(attempts, 16)) * (0.5 + chance / 2)
+    return longest_backoff(attempts) * (0.5 + chance / 2)
+
+
+def longest_backoff(attempts: int) -> float:
+    """What `backoff` can give at most; a longer wait on the wall clock means that somebody set the clock."""
+    return min(CAP_SECONDS, BASE_SECONDS * 2.0 ** min(attempts, 16))

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from inchworm.errors import Broken
+
 FORMATS = ("urls", "jsonl", "warc")
 _CHUNK = 1 << 20
 
@@ -17,14 +19,12 @@ def urls(addresses: Iterable[str], out: BinaryIO) -> int:
     return _count(out.write(address.encode() + b"\n") for address in addresses)
 
 
-def jsonl(
-    visits: Iterable[Mapping[str, Any]], alternates: Callable[[int, str | None], list[str]], out: BinaryIO
-) -> int:
+def jsonl(visits: Iterable[Mapping[str, Any]], alternates: Callable[[str], list[str]], out: BinaryIO) -> int:
     """One JSON object per visit, in the order of record."""
     return _count(out.write(_line(visit, alternates)) for visit in visits)
 
 
-def _line(visit: Mapping[str, Any], alternates: Callable[[int, str | None], list[str]]) -> bytes:
+def _line(visit: Mapping[str, Any], alternates: Callable[[str], list[str]]) -> bytes:
     fields = {
         "url": visit["url"],
         "request_url": visit["request_url"],
@@ -51,7 +51,7 @@ def _line(visit: Mapping[str, Any], alternates: Callable[[int, str | None], list
         "hops": visit["hops"],
         "found_on": visit["found_on"],
         "links": visit["links"],
-        "alternate_urls": alternates(visit["run_id"], visit["text_hash"]) if visit["outcome"] == "page" else [],
+        "alternate_urls": alternates(visit["text_hash"]) if visit["outcome"] == "page" else [],
         "archive": {"file": visit["file"], "offset": visit["offset"], "length": visit["length"]},
     }
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
@@ -71,6 +71,8 @@ def _copy(path: Path, length: int, out: BinaryIO) -> None:
         while left and (chunk := source.read(min(left, _CHUNK))):
             out.write(chunk)
             left -= len(chunk)
+    if left:
+        raise Broken(f"{path} is shorter than what was committed.", "`inchworm doctor` tells more.")
 
 
 def iso(at_ms: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from inchworm import fault
-from inchworm.errors import Lost
+from inchworm.errors import Broken, Lost
 from inchworm.model import (
     Counters,
     EndedBy,
@@ -74,6 +75,7 @@ class CrawlStore:
     def __init__(self, path: Path, read_only: bool = False) -> None:
         self.path = path
         self.db = open_file(path, "crawl", read_only)
+        self._stat = path.stat()
         self._log_id = 0
 
     def close(self) -> None:
@@ -104,6 +106,11 @@ class CrawlStore:
             self._fence(token)
 
     def _fence(self, token: int) -> None:
+        if not _is_same_file(self._stat, self.path):
+            raise Broken(
+                f"{self.path} was deleted or replaced while it was in use.",
+                "What was not in the archive before is lost; restore the file, or start over with --fresh.",
+            )
         changed = self.db.execute(
             "UPDATE owner SET heartbeat = heartbeat + 1, beat_ms = ? WHERE token = ?", (boot_ms(), token)
         ).rowcount
@@ -232,6 +239,7 @@ class CrawlStore:
         return [_entry(row) for row in self.db.execute(_PENDING, (run_id, lane, *start, limit))]
 
     def known(self, run_id: int, urls: Iterable[str]) -> dict[str, Known]:
+        urls = list(urls)
         wanted = {hash64(url): url for url in urls}
         asked = set(wanted.values())
         # Two URLs of one batch with equal hashes: the second is asked for on its own.
@@ -280,11 +288,12 @@ class CrawlStore:
     def _rows(self, where: str, *arguments: Any) -> list[Row]:
         columns = ", ".join(f"f.{name}" for name in Standing._fields)
         rows = self.db.execute(
-            f"SELECT f.url_id, u.url, f.kind, f.source, {columns} FROM frontier f JOIN url u USING (url_id) WHERE {where}",
+            f"SELECT f.url_id, u.url, f.kind, f.source, f.found_on, {columns} FROM frontier f JOIN url u USING (url_id) WHERE {where}",
             arguments,
         )
         return [
-            Row(url_id, url, Kind(kind), Source(source), _standing(rest)) for url_id, url, kind, source, *rest in rows
+            Row(url_id, url, Kind(kind), Source(source), found_on, _standing(rest))
+            for url_id, url, kind, source, found_on, *rest in rows
         ]
 
     def visit_of(self, run_id: int, url_id: int) -> VisitRow | None:
@@ -344,7 +353,12 @@ class CrawlStore:
         return [by_id[url_id] for url_id in ids if url_id in by_id]
 
     def robots(self, run_id: int) -> list[tuple[str, str, bytes | None]]:
-        return list(self.db.execute("SELECT origin, verdict, rules FROM robots WHERE run_id = ?", (run_id,)))
+        newest = "SELECT MAX(seq) FROM robots n WHERE n.run_id = r.run_id AND n.origin = r.origin"
+        query = f"SELECT origin, verdict, rules FROM robots r WHERE run_id = ? AND seq = ({newest})"
+        return list(self.db.execute(query, (run_id,)))
+
+    def last_index(self, run_id: int, seq: int) -> int:
+        return self._max("SELECT MAX(place_idx) FROM frontier WHERE run_id = ? AND place_seq = ?", run_id, seq)
 
     def next_ids(self) -> tuple[int, int, int]:
         return (
@@ -392,11 +406,9 @@ class CrawlStore:
         many("INSERT INTO url (url_id, hash, url) VALUES (?, ?, ?)", changes.urls)
         many("INSERT INTO host (host_id, name) VALUES (?, ?)", changes.hosts)
         many(_ADD_ENTRY, [(run_id, *entry[:-1], *entry.standing) for entry in changes.entries])
-        many(
-            _SETTLE,
-            [(state, reason, done, run_id, url_id) for state, reason, done, url_id in changes.settled],
-        )
+        # What is moved and settled in one commit was moved first.
         many(_MOVE_ENTRY, [(*standing, run_id, url_id) for url_id, standing in changes.moved])
+        many(_SETTLE, [(state, reason, done, run_id, url_id) for state, reason, done, url_id in changes.settled])
         many(
             "INSERT INTO undo (run_id, seq, subject, subject_id, before) VALUES (?, ?, ?, ?, ?)",
             [(run_id, *undo) for undo in changes.undo],
@@ -412,8 +424,7 @@ class CrawlStore:
         )
         many(
             "INSERT INTO robots (run_id, origin, seq, verdict, rules) VALUES (?, ?, ?, ?, ?)"
-            " ON CONFLICT (run_id, origin) DO UPDATE"
-            " SET seq = excluded.seq, verdict = excluded.verdict, rules = excluded.rules",
+            " ON CONFLICT (run_id, origin, seq) DO UPDATE SET verdict = excluded.verdict, rules = excluded.rules",
             [(run_id, *row) for row in changes.robots],
         )
         many(
@@ -421,6 +432,7 @@ class CrawlStore:
             " ON CONFLICT (file_id) DO UPDATE SET length = excluded.length",
             [(file_id, run_id, name, length) for name, (file_id, length) in changes.files.items()],
         )
+        many("DELETE FROM suspect WHERE run_id = ? AND url_id = ?", [(run_id, url_id) for url_id in changes.pardoned])
         self._write_totals(changes)
 
     def _write_totals(self, changes: Changes) -> None:
@@ -441,6 +453,13 @@ class CrawlStore:
 
     def _max(self, query: str, *arguments: Any) -> int:
         return int(self.db.execute(query, arguments).fetchone()[0] or 0)
+
+
+def _is_same_file(known: os.stat_result, path: Path) -> bool:
+    try:
+        return os.path.samestat(known, path.stat())
+    except OSError:
+        return False
 
 
 def _pack(ids: Sequence[int]) -> bytes | None:

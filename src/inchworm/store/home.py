@@ -53,10 +53,11 @@ class Home:
                 return _crawl(row)
         return None
 
-    def add(self, crawl: CrawlInfo, seeds_key: str) -> None:
+    def add(self, crawl: CrawlInfo, seeds_key: str) -> CrawlInfo:
+        """Put a crawl in; the one that is there when another process was quicker."""
         with plain_errors(self._path), transaction(self._db):
             self._db.execute(
-                "INSERT INTO crawl (crawl_id, name, seeds, seeds_key, settings, created_ms) VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT INTO crawl (crawl_id, name, seeds, seeds_key, settings, created_ms) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING",
                 (
                     crawl.crawl_id,
                     crawl.name,
@@ -66,6 +67,7 @@ class Home:
                     crawl.created_ms,
                 ),
             )
+        return self.find(crawl.name) or crawl
 
     def remember(self, crawl_id: str, settings: Mapping[str, Any]) -> None:
         with plain_errors(self._path), transaction(self._db):

@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import mmap
 import os
+import re
 import socket
 import time
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from pathlib import Path
 
 _TRIES = 20
 _PAUSE_SECONDS = 0.005
-_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "glusterfs", "afs"}
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "glusterfs", "fuse.glusterfs", "afs"}
 
 
 def boot_ms() -> int:
@@ -88,6 +89,7 @@ class OwnerLock:
     def replace(self) -> bool:
         """Take the lock away from an owner that stood still: a new file under the old name."""
         fresh = self._path.with_name(f"owner.lock.{os.getpid()}")
+        fresh.unlink(missing_ok=True)
         descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         fresh.replace(self._path)
@@ -142,7 +144,7 @@ def network_file_system(folder: Path) -> str | None:
         return None
     best, kind = "", ""
     for fields in (line.split() for line in mounts):
-        point = fields[1].encode().decode("unicode_escape")
+        point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[1])
         if len(point) >= len(best) and folder.resolve().is_relative_to(point):
             best, kind = point, fields[2]
     return kind if kind in _NETWORK else None

@@ -8,10 +8,29 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from inchworm.errors import Broken, TooNew, Unknown
+from inchworm.errors import Broken, NotNow, TooNew, Unknown
 
 BUSY_SECONDS = 60.0
+
+
+class _Connection(sqlite3.Connection):
+    """Says what went wrong in our words, wherever a statement fails."""
+
+    path = Path()
+
+    def execute(self, *arguments: Any) -> sqlite3.Cursor:
+        try:
+            return super().execute(*arguments)
+        except sqlite3.Error as error:
+            raise _broken(self.path, error) from error
+
+    def executemany(self, *arguments: Any) -> sqlite3.Cursor:
+        try:
+            return super().executemany(*arguments)
+        except sqlite3.Error as error:
+            raise _broken(self.path, error) from error
 
 
 def open_file(path: Path, schema: str, read_only: bool = False) -> sqlite3.Connection:
@@ -26,7 +45,9 @@ def open_file(path: Path, schema: str, read_only: bool = False) -> sqlite3.Conne
             isolation_level=None,
             check_same_thread=False,
             timeout=BUSY_SECONDS,
+            factory=_Connection,
         )
+        connection.path = path
         try:
             _prepare(connection, path, schema, read_only)
         except BaseException:
@@ -42,6 +63,10 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: str, read_only:
         raise TooNew(
             f"{path} was written by a newer inchworm (schema {version}, this one knows {len(steps)}).",
             "Upgrade inchworm: pip install --upgrade inchworm",
+        )
+    if read_only and version < len(steps):
+        raise NotNow(
+            f"{path} is not ready to be read.", "Try again in a moment; a crawl that works on it brings it up to date."
         )
     connection.execute("PRAGMA cache_size = -65536")
     if read_only:
@@ -82,7 +107,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with contextlib.suppress(sqlite3.Error):
+        with contextlib.suppress(Broken):
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
@@ -94,7 +119,11 @@ def plain_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise Broken(f"{path}: {error}.", _hint(str(error))) from error
+        raise _broken(path, error) from error
+
+
+def _broken(path: Path, error: sqlite3.Error) -> Broken:
+    return Broken(f"{path}: {error}.", _hint(str(error)))
 
 
 def _hint(text: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from inchworm.store.crawl import CrawlStore
 
 _PAGE = 500
+_FOR_EVER = 1 << 62
 
 
 class View:
@@ -43,15 +44,15 @@ class View:
         visit["alternate_urls"] = self.alternates(visit["run_id"], visit["text_hash"])
         return visit
 
-    def alternates(self, run_id: int, text_hash: str | None) -> list[str]:
-        """Every URL of the run with this text, the primary one first."""
+    def alternates(self, run_id: int, text_hash: str | None, until: int = _FOR_EVER) -> list[str]:
+        """Every URL of the run with this text up to a seq, the primary one first."""
         if text_hash is None:
             return []
         rows = self._db.execute(
             "SELECT u.url FROM visit v JOIN url u USING (url_id) JOIN frontier f ON f.run_id = v.run_id"
             " AND f.url_id = v.url_id AND f.done = v.seq"
-            " WHERE v.run_id = ? AND v.text_hash = ? AND v.outcome IN ('page', 'duplicate') ORDER BY v.seq",
-            (run_id, bytes.fromhex(text_hash)),
+            " WHERE v.run_id = ? AND v.text_hash = ? AND v.seq <= ? AND v.outcome IN ('page', 'duplicate') ORDER BY v.seq",
+            (run_id, bytes.fromhex(text_hash), until),
         )
         return [url for (url,) in rows]
 
@@ -158,7 +159,7 @@ class View:
                 " WHERE v.run_id = ? AND f.url_id IS NULL"
             ),
             "done URLs without a visit": (
-                "SELECT COUNT(*) FROM frontier f LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done"
+                "SELECT COUNT(*) FROM frontier f LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done AND v.url_id = f.url_id"
                 " WHERE f.run_id = ? AND f.state = 'done' AND v.seq IS NULL"
             ),
             "pages recorded twice": (
@@ -170,6 +171,14 @@ class View:
             ),
             "gaps in the record": (
                 "SELECT (SELECT seq FROM run WHERE run_id = ?1) - COUNT(*) FROM visit WHERE run_id = ?1"
+                " AND seq BETWEEN 1 AND (SELECT seq FROM run WHERE run_id = ?1)"
+            ),
+            "visits after the end of the record": (
+                "SELECT COUNT(*) FROM visit WHERE run_id = ?1 AND seq > (SELECT seq FROM run WHERE run_id = ?1)"
+            ),
+            "pending URLs in no lane": (
+                "SELECT COUNT(*) FROM frontier f LEFT JOIN lane l ON l.run_id = f.run_id AND l.lane = f.lane"
+                " WHERE f.run_id = ? AND f.state = 'pending' AND l.lane IS NULL"
             ),
             "lanes with a wrong count": (
                 "SELECT COUNT(*) FROM lane l WHERE l.run_id = ? AND l.pending <> (SELECT COUNT(*) FROM frontier f"

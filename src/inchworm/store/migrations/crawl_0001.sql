@@ -169,7 +169,7 @@ CREATE TABLE robots (                    -- what a committed robots.txt said
   seq        INTEGER NOT NULL,
   verdict    TEXT NOT NULL,              -- rules, allow, unreadable, forgotten
   rules      BLOB,                       -- or what went wrong
-  PRIMARY KEY (run_id, origin)
+  PRIMARY KEY (run_id, origin, seq)      -- the newest one counts
 );
 
 CREATE TABLE archive (                   -- the WARC files and how much of each is committed

@@ -1,0 +1,68 @@
+"""Values as rows: how a visit, an entry or a verdict looks in the store, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from inchworm.model import Entry, Outcome, State, Stored, Visit
+from inchworm.ports import Row, Standing, VisitRow
+from inchworm.rules.scope import Verdict
+
+
+def of_visit(visit: Visit, outcome: Outcome, stored: Stored, links: Sequence[int], redirect: int | None) -> VisitRow:
+    """A visit, without its seq and its reader, which are the ledger's to give."""
+    entry, reading = visit.entry, visit.reading
+    return VisitRow(
+        seq=0,
+        url_id=entry.url_id,
+        request_url=entry.request_url if entry.request_url != entry.url else None,
+        kind=entry.kind,
+        at_ms=visit.at_ms,
+        outcome=outcome.value,
+        requested=int(visit.requested),
+        failure=visit.failure or None,
+        message=visit.message or None,
+        status=visit.status,
+        millis=visit.millis,
+        size=visit.size,
+        content_type=visit.content_type or None,
+        etag=visit.etag or None,
+        last_modified=visit.last_modified or None,
+        payload=stored.payload,
+        text_hash=visit.text_hash or None,
+        title=reading.title or None,
+        language=reading.language or None,
+        canonical=reading.canonical or None,
+        meta=stored.meta,
+        links=tuple(links),
+        redirect=redirect,
+        reader=None,
+        file_id=stored.file_id,
+        offset=stored.offset,
+        length=stored.length,
+        revisit=stored.revisit,
+    )
+
+
+def of_entry(entry: Entry) -> Row:
+    """A pending entry as the frontier has it."""
+    standing = Standing(
+        State.PENDING, None, entry.seed, entry.depth, entry.hops, entry.lane, *entry.place,
+        entry.request_url if entry.request_url != entry.url else None,
+        entry.attempts, entry.not_before_ms, entry.chain, json.dumps(entry.tried) if entry.tried else None, None,
+    )  # fmt: skip
+    return Row(entry.url_id, entry.url, entry.kind, entry.source, None, standing)
+
+
+def as_parent(row: Row, verdict: Verdict) -> Entry:
+    """A row as what found others, standing where a verdict puts it."""
+    address, (seed, depth, hops) = row.standing.request_url or row.url, (verdict.seed, verdict.depth, verdict.hops)
+    return Entry(row.url_id, row.url, address, row.kind, row.source, seed, depth, hops, 0, (0, 0))
+
+
+def robots_verdict(visit: Visit) -> tuple[str, bytes | None]:
+    """What a visit to a robots.txt means for its origin, and the rules or what went wrong."""
+    if visit.robots is None:
+        return "unreadable", f"{visit.failure}: robots.txt could not be read: {visit.message}".encode()
+    return ("rules", visit.robots) if visit.robots else ("allow", None)
