@@ -25,7 +25,7 @@ app
 engine
 run | session
 visit | frontier | checkpoint
-host
+host | rows
 fetch | store | archive | sink | testing
 ports | rules
 settings

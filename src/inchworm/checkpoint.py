@@ -353,7 +353,7 @@ class Ledger:
         known = self._cache.get(found.url)
         url_id = known.url_id if known else self._new_url(found.url)
         reason = verdict.reason or self._exhausted(verdict.seed, found.kind)
-        if found.kind is Kind.SITEMAP and parent.kind is Kind.SITEMAP and parent.chain >= SITEMAP_DEPTH:
+        if found.kind is Kind.SITEMAP and parent.kind is Kind.SITEMAP and parent.chain + 1 >= SITEMAP_DEPTH:
             reason = Reason.MAX_DEPTH
         state = State.REFUSED if reason else State.PENDING
         self._cache[found.url] = Known(url_id, True, state, reason, verdict.depth, verdict.hops)

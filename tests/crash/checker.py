@@ -517,17 +517,19 @@ Committed = frozenset[tuple[Any, ...]]
 
 
 def committed(db: sqlite3.Connection | None) -> Committed:
-    """Everything about visits that no later event may change, their place in the archive included."""
+    """What no later event may change: visits with their place in the archive, and that there were these sessions."""
     if db is None or not has_schema(db):
         return frozenset()
-    return frozenset(db.execute("SELECT * FROM visit"))
+    sessions = db.execute("SELECT 'session', run_id, number, token, start_seq, started_ms FROM session")
+    return frozenset((*db.execute("SELECT 'visit', * FROM visit"), *sessions))
 
 
 def durability_problems(db: sqlite3.Connection, earlier: Sequence[Committed]) -> list[str]:
     """Whether all that was found committed after each death is still there, unchanged."""
     now = committed(db)
     return [
-        f"{len(before - now)} visits that were committed when process {number} ended are gone or changed"
+        f"{len(before - now)} rows that were committed when process {number} ended are gone or changed:"
+        f" {sorted(before - now, key=str)[:3]}"
         for number, before in enumerate(earlier, 1)
         if before - now
     ]

@@ -27,8 +27,8 @@ VISIT = {
 }  # fmt: skip
 
 
-def alternates(run_id: int, text_hash: str | None) -> list[str]:
-    return [f"{run_id} {text_hash}"]
+def alternates(text_hash: str) -> list[str]:
+    return [f"like {text_hash}"]
 
 
 def lines(*visits: dict[str, object]) -> list[dict[str, object]]:
@@ -58,7 +58,7 @@ def test_a_visit_is_one_json_object_with_names_for_people():
         "content_type": "text/html", "etag": '"1"', "last_modified": None, "content_hash": "ab", "payload_hash": "cd",
         "title": "Grün\u2028\n", "language": "de", "canonical": None, "meta": {"author": "A"}, "redirect": None,
         "source": "spider", "depth": 2, "hops": 0, "found_on": "http://a.test/", "links": 3,
-        "alternate_urls": ["1 ab"], "archive": {"file": "x.warc.gz", "offset": 10, "length": 20},
+        "alternate_urls": ["like ab"], "archive": {"file": "x.warc.gz", "offset": 10, "length": 20},
     }  # fmt: skip
 
 

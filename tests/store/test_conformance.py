@@ -241,7 +241,7 @@ def test_rows_of_a_run_by_id(book):
     one = book.add(f"{A}/x", kind=Kind.RESOURCE, source=Source.RESOURCE, **values)
     other = book.add(f"{A}/y", run_id=2)
     (row,) = book.store.rows(1, [one, other, 4711])
-    assert row == (one, f"{A}/x", Kind.RESOURCE, Source.RESOURCE, standing(**values))
+    assert row == (one, f"{A}/x", Kind.RESOURCE, Source.RESOURCE, None, standing(**values))
     assert isinstance(row.standing.state, State)
     many = [book.add(f"{A}/many/{number}") for number in range(300)]
     assert sorted(ids(book.store.rows(1, many))) == many
@@ -717,7 +717,7 @@ def test_a_healthy_run_has_no_faults(crawled):
         ("UPDATE visit SET seq = 99 WHERE seq = 8", "gaps in the record"),
         ("UPDATE run SET seq = 10 WHERE run_id = 1", "gaps in the record"),
         ("UPDATE lane SET pending = 5", "lanes with a wrong count"),
-        ("DELETE FROM lane", "lanes with a wrong count"),
+        ("DELETE FROM lane", "pending URLs in no lane"),
         ("UPDATE frontier SET lane = 7 WHERE state = 'pending'", "lanes with a wrong count"),
     ],
 )

@@ -66,10 +66,8 @@ def test_a_name_wins_over_an_id_and_the_oldest_over_the_others(home):
     assert home.find("", "https://a.test/docs").crawl_id == "c4"
 
 
-def test_two_crawls_of_one_name_are_refused_and_nothing_changes(home):
-    with pytest.raises(InchwormError) as raised:
-        home.add(CrawlInfo("c9", "docs", (), {}, 1), "key")
-    assert raised.value.hint
+def test_who_comes_second_with_a_name_gets_the_crawl_that_is_there(home):
+    assert home.add(CrawlInfo("c9", "docs", (), {}, 1), "key") == DOCS
     assert home.crawls() == [BLOG, DOCS]
 
 
