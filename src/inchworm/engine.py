@@ -32,7 +32,7 @@ from inchworm.session import Ended, Progress, Session, Watch
 from inchworm.settings import Settings
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.home import Home
-from inchworm.store.lock import Life, OwnerLock, ReadingMark, network_file_system
+from inchworm.store.lock import Life, OwnerLock, ReadingMark, boot_ms, network_file_system
 from inchworm.store.view import View
 from inchworm.visit import Tools
 
@@ -122,8 +122,9 @@ class Owner:
         """Take the lock. True when it was taken from an owner that may still be alive."""
         if self._lock.acquire():
             return False
-        life = _last_life(self.folder)
-        if life is None or not life.stood_still(stale_seconds):
+        life, since_ms = _last_life(self.folder), self._lock.held_since_ms()
+        is_new = since_ms is None or boot_ms() - since_ms < stale_seconds * 1000
+        if life is None or is_new or not life.stood_still(stale_seconds):
             who = f"process {life.pid} on {life.machine}" if life else "another process"
             raise Owned(
                 f"This crawl is being worked on by {who}.",
@@ -200,6 +201,7 @@ class Inbox:
 
 
 _OTHER_FILES = 40
+_FILES_PER_CONNECTION = 2
 
 
 @contextlib.asynccontextmanager
@@ -380,11 +382,12 @@ class NoArchive:
 
 def _connections(wanted: int) -> int:
     """As many connections as we may have besides our files: running out of them would look like failures."""
+    needed = _OTHER_FILES + _FILES_PER_CONNECTION * wanted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < wanted + _OTHER_FILES:
-        soft = min(hard, wanted + _OTHER_FILES) if hard != resource.RLIM_INFINITY else wanted + _OTHER_FILES
+    if soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(hard, needed)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return max(1, min(wanted, soft - _OTHER_FILES))
+    return max(1, min(wanted, (soft - _OTHER_FILES) // _FILES_PER_CONNECTION))
 
 
 def _address(url: str) -> tuple[str, int]:

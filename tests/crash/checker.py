@@ -510,6 +510,11 @@ def newest_session(db: sqlite3.Connection | None) -> int:
     return value(db, "SELECT MAX(number) FROM session") or 0
 
 
+def has_completed(db: sqlite3.Connection | None) -> bool:
+    """Whether nothing is left to do, also when a kill kept the process from saying so."""
+    return db is not None and has_schema(db) and value(db, "SELECT state FROM run ORDER BY number DESC") == "completed"
+
+
 # What was committed once
 
 

@@ -47,7 +47,7 @@ class Countdown:
 
 
 def at_sql(tick: Callable[[], None], start: str = "") -> None:
-    """Have every SQL statement that starts so pass `tick` first."""
+    """Have every SQL statement that starts so pass `tick` first, below whatever the product does about errors."""
 
     class Watched(sqlite3.Connection):
         def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
@@ -61,7 +61,8 @@ def at_sql(tick: Callable[[], None], start: str = "") -> None:
             return super().executemany(sql, *arguments)
 
     connect = sqlite3.connect
-    sqlite3.connect = lambda *args, **kwargs: connect(*args, factory=Watched, **kwargs)
+    sqlite3.connect = lambda *args, **kwargs: connect(*args, **{"factory": Watched, **kwargs})
+    sqlite3.Connection = Watched
 
 
 def at_call(name: str, tick: Callable[[], None]) -> None:

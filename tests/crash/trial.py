@@ -200,11 +200,11 @@ class Trial:
             if db is not None:
                 self.problems += [f"after {ended.code}: {text}" for text in checker.store_problems(db)]
             self.committed.append(checker.committed(db))
+            self.has_completed = checker.has_completed(db)
             self.deaths = checker.deaths(self.crawl_folder, db) if db else 0
         urls = tuple(self.web.asked(running.hits))
         unfinished = ended.code not in (0, 130, 143, 129)
         self.asked.append(checker.Asked(session if session > before else 0, urls, unfinished))
-        self.has_completed = ended.has_completed
         return ended
 
     def complete(self, *options: str) -> None:

@@ -66,7 +66,7 @@ class OwnerLock:
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if self._is_current(descriptor):
-                    self._descriptor = descriptor
+                    self._hold(descriptor)
                     return True
             os.close(descriptor)
             time.sleep(_PAUSE_SECONDS)
@@ -93,8 +93,19 @@ class OwnerLock:
         descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         fresh.replace(self._path)
-        self._descriptor = descriptor
+        self._hold(descriptor)
         return True
+
+    def _hold(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(boot_ms()).encode(), 0)
+
+    def held_since_ms(self) -> int | None:
+        """When the lock was taken last, on the clock since boot: an owner that is only starting has no heartbeat yet."""
+        with contextlib.suppress(OSError, ValueError):
+            return int(self._path.read_text())
+        return None
 
     def release(self) -> None:
         if self._descriptor >= 0:
