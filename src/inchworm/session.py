@@ -65,6 +65,7 @@ class Progress:
     in_flight: tuple[str, ...]
     order: str
     seeds: tuple[tuple[str, int], ...] = ()
+    is_ending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +204,7 @@ class Session:
             tuple(slot.entry.request_url for slot in self._in_flight.values()),
             self.order(),
             tuple((seed.url, seed.kept) for seed in self._seeds.values()),
+            self._ending is not None,
         )
 
     def order(self) -> str:

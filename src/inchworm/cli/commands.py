@@ -85,11 +85,13 @@ def _setting_options(names: tuple[str, ...]) -> Callable[[Callable[..., None]], 
 def _option(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     field = settings.FIELDS[name]
     flag, meta = settings.flag_of(name), field.metadata
-    help_text = f"{meta['help']}".capitalize() if not meta.get("flag") else f"Do not {meta['help']}"
+    said = str(meta["help"])
+    help_text = f"Do not {said}" if meta.get("flag") else said[:1].upper() + said[1:]
     if isinstance(field.default, bool):
         value = not field.default
         return click.option(flag, name, is_flag=True, flag_value=value, default=None, help=help_text + ".")
-    default = f" [default: {field.default}]" if field.default not in ((), 0, 0.0, "") and name != "user_agent" else ""
+    shown = f"{field.default:g}" if isinstance(field.default, float) else str(field.default)
+    default = f" [default: {shown}]" if field.default not in ((), 0, 0.0, "") and name != "user_agent" else ""
     metavar = "|".join(meta["choices"]) if "choices" in meta else str(meta["unit"]).upper()
     multiple = isinstance(field.default, tuple)
     return click.option(
@@ -119,14 +121,19 @@ def _app() -> Iterator[App]:
 @click.argument("urls", nargs=-1, required=True, metavar="URL...")
 @click.option("--name", default="", help="Name of the crawl. [default: host and path]")
 @click.option("--fresh", is_flag=True, help="Give up a run that is open and start over. History stays.")
-@_setting_options(_SESSION_OPTIONS[:3] + _RUN_OPTIONS + _SESSION_OPTIONS[3:])
+@_setting_options(_SESSION_OPTIONS[:4] + _RUN_OPTIONS + _SESSION_OPTIONS[4:])
 @_json
 def crawl(urls: tuple[str, ...], name: str, fresh: bool, as_json: bool, **values: Any) -> None:
     """Crawl a site: start, or go on where it was.
 
     The same command again resumes a paused run; when the run is complete it starts the next one.
     """
-    start = Start(urls, name, _given(values), fresh)
+    given = _given(values)
+    if "replay" in given:
+        # `--replay a.warc.gz b.warc.gz` reads naturally; the second file looks like a seed to the parser.
+        files = tuple(text for text in urls if text.endswith((".warc", ".warc.gz")) and Path(text).is_file())
+        urls, given["replay"] = tuple(text for text in urls if text not in files), (*given["replay"], *files)
+    start = Start(urls, name, given, fresh)
     with _app() as app:
         _sit(lambda hooks: app.crawl(start, hooks), as_json)
 
@@ -235,7 +242,10 @@ def queue(word: str, clear: bool, as_json: bool) -> None:
 @click.option("--run", "number", type=int, default=None, metavar="N", help="Which run. [default: the last]")
 @_json
 def show(word: str, url: str, number: int | None, as_json: bool) -> None:
-    """What is known of one URL: state, source, depth, where it was found, hashes, where its body is."""
+    """What is known of one URL.
+
+    State, place, source, depth, where it was found, status, hashes, alternates, where its body is.
+    """
     with _app() as app:
         found = app.show(word, url, number)
     _print_json(found) if as_json else display.entry(found)
@@ -263,7 +273,7 @@ def failed(word: str, kind: str | None, as_json: bool) -> None:
     """URLs that failed, and why."""
     with _app() as app:
         found = app.failed(word, kind)
-    _print_json({"failed": found}) if as_json else display.failed(found)
+    _print_json({"failed": found}) if as_json else display.failed(found, word)
 
 
 @main.command()
@@ -288,7 +298,10 @@ def retry(word: str, kind: str | None, url: str | None, as_json: bool) -> None:
 @click.option("--run", "number", type=int, default=None, metavar="N", help="Which run. [default: the last]")
 @_json
 def export(word: str, format_name: str, output: Path | None, number: int | None, as_json: bool) -> None:
-    """Write a run's record: URLs in order, JSON lines, or one WARC file. Safe while crawling."""
+    """Write a run's record: urls, jsonl or warc.
+
+    URLs in the order of record, JSON lines, or one WARC file, as the run stands now. Safe while crawling.
+    """
     with _app() as app, _opened(output) as out:
         count = app.export(word, format_name, out, number)
     if output is not None:
@@ -335,7 +348,10 @@ def delete(word: str, yes: bool, as_json: bool) -> None:
 @main.command("doctor")
 @_json
 def doctor_(as_json: bool) -> None:
-    """Check versions, store, archive and settings, and say what to do about what is wrong."""
+    """Check versions, settings, stores and archives.
+
+    Says what to do about what is wrong; exit code 1 when anything is.
+    """
     with _app() as app:
         findings = doctor.examine(app)
     healthy = all(finding.ok for finding in findings)
@@ -349,7 +365,10 @@ def doctor_(as_json: bool) -> None:
 
 @main.command()
 def demo() -> None:
-    """Show it: crawl a small site, kill the crawler half way, resume, and compare."""
+    """Crawl a small site, kill the crawler half way, resume.
+
+    Everything happens on this machine; what it claims is checked against the web server's own log.
+    """
     from inchworm.cli import demo as show_it
 
     raise SystemExit(show_it.run())

@@ -61,7 +61,7 @@ class Terminal:
         bar = ProgressBar(total, done, width, complete_style="green", finished_style="green")
         first = Table.grid(padding=(0, 1))
         first.add_row(self._spinner, bar, f"{done:,} of {total:,} URLs")
-        return Group(first, _numbers(progress), *self._urls(progress), _session_line(progress), _HINT, Text())
+        return Group(first, _numbers(progress), *self._urls(progress), _session_line(progress), _hint(progress), Text())
 
     def _urls(self, progress: Progress) -> list[Text]:
         """What is under way, and below it what was a moment ago, so that the lines neither jump nor flicker."""
@@ -73,7 +73,12 @@ class Terminal:
         return lines + [Text(f"    {shorten(url, width)}", style="dim", no_wrap=True) for url in earlier]
 
 
-_HINT = Text("  Ctrl-C pauses. The same command goes on from there.", style="dim", no_wrap=True)
+def _hint(progress: Progress) -> Text:
+    if progress.is_ending:
+        return Text(
+            "  Pausing: what is under way may finish. Ctrl-C again stops at once.", style="yellow", no_wrap=True
+        )
+    return Text("  Ctrl-C pauses. The same command goes on from there.", style="dim", no_wrap=True)
 
 
 def _numbers(progress: Progress) -> Text:
