@@ -7,6 +7,7 @@ PLAN is one of
     torn-write:N      the N-th write puts down half of its bytes, then SIGKILL
     fail-sql:N        the N-th SQL statement fails like a disk that cannot be read or written
     lock-sql:N        the N-th transaction cannot begin, as when another process holds the file for too long
+    lock-file:NAME    no transaction on the database of this name can begin, for the same reason
     fail-CALL:N:NAME  the N-th os.CALL fails with this errno (write, fdatasync, fsync, open, truncate, unlink)
     short-write:N     every N-th write puts down half of its bytes and says so
     poison:TEXT       SIGKILL while a page or sitemap that contains TEXT is read
@@ -46,19 +47,27 @@ class Countdown:
             self._then()
 
 
-def at_sql(tick: Callable[[], None], start: str = "") -> None:
-    """Have every SQL statement that starts so pass `tick` first, below whatever the product does about errors."""
+def at_sql(tick: Callable[[], None], start: str = "", file: str = "") -> None:
+    """Have SQL statements pass `tick` first, below whatever the product does about errors.
+
+    All of them, or those that start so, or those on the database of this name.
+    """
 
     class Watched(sqlite3.Connection):
         def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
-            if sql.startswith(start):
-                tick()
+            self._pass(sql)
             return super().execute(sql, *arguments)
 
         def executemany(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
-            if sql.startswith(start):
-                tick()
+            self._pass(sql)
             return super().executemany(sql, *arguments)
+
+        def _pass(self, sql: str) -> None:
+            if sql.startswith(start) and (not file or self._name() == file):
+                tick()
+
+        def _name(self) -> str:
+            return super().execute("PRAGMA database_list").fetchone()[2].rpartition("/")[2]
 
     connect = sqlite3.connect
     sqlite3.connect = lambda *args, **kwargs: connect(*args, **{"factory": Watched, **kwargs})
@@ -154,6 +163,8 @@ def sabotage(plan: str) -> None:
         at_sql(Countdown(int(words[0]), failing_sql("disk I/O error")))
     elif verb == "lock-sql":
         at_sql(Countdown(int(words[0]), failing_sql("database is locked")), "BEGIN")
+    elif verb == "lock-file":
+        at_sql(failing_sql("database is locked"), "BEGIN", words[0])
     elif verb.startswith("fail-"):
         at_call(verb.removeprefix("fail-"), Countdown(int(words[0]), failing(words[1])))
     elif verb == "poison":

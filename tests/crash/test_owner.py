@@ -199,6 +199,26 @@ def test_a_chain_of_sleepers(web: Web, trial: Trial, reference: Reference) -> No
     assert_same_record(trial, reference.of())
 
 
+def test_a_take_over_that_failed_changes_nothing(web: Web, trial: Trial) -> None:
+    """The contender could not write (the sleeper holds the file), so the first stays the owner, also for a third."""
+    with web.slowly(0.02, 0.03):
+        first = trial.start("--workers", "2", twist=IMPATIENT)
+        first.wait_for(20)
+        sleep_between_commits(trial, first)
+        time.sleep(1.3)
+        second = trial.start(twist=replace(IMPATIENT, sabotage="lock-file:crawl.db")).wait()
+        first.send(signal.SIGCONT)
+        first.wait_for(first.asked() + 20)
+        third = trial.start().wait()
+        status = trial.say("status", trial.seeds[0], "--json").summary
+        ended = trial.note(first)
+    assert second.code in (1, 3), second
+    assert third.code == 3 and f"process {first.pid} " in third.err, third
+    assert status["owner"] and status["owner"]["pid"] == first.pid, status
+    assert ended.code == 0 and ended.has_completed, ended
+    trial.check()
+
+
 def test_a_dead_owner_is_replaced_at_once(web: Web, trial: Trial) -> None:
     """However fresh its last sign of life: a lock dies with its process."""
     trial.sit(during=lambda running: (running.wait_for(40), running.send(signal.SIGKILL)))

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from inchworm.errors import Broken, InchwormError, WrongUse
+from inchworm.errors import Broken, WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.store.home import Asked, Home
 

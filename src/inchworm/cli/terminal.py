@@ -75,9 +75,7 @@ class Terminal:
 
 def _hint(progress: Progress) -> Text:
     if progress.is_ending:
-        return Text(
-            "  Pausing: what is under way may finish. Ctrl-C again stops at once.", style="yellow", no_wrap=True
-        )
+        return Text("  Pausing: what is under way may finish. Ctrl-C again stops now.", style="yellow", no_wrap=True)
     return Text("  Ctrl-C pauses. The same command goes on from there.", style="dim", no_wrap=True)
 
 
