@@ -60,6 +60,7 @@ class WarcWriter:
             os.fdatasync(self._descriptor)
             if self._new_file:
                 _sync_folder(self._folder)
+                _sync_folder(self._folder.parent)
                 self._new_file = False
         except OSError as error:
             raise Broken(
