@@ -99,11 +99,17 @@ class Owner:
             )
         self._refuse_without_store()
         self._lock = OwnerLock(folder)
-        asleep = self._acquire(stale_seconds)
+        asleep = not self._lock.acquire()
+        if asleep:
+            self._refuse_if_alive(stale_seconds)
         try:
-            self.store = CrawlStore(folder / "crawl.db")
-            self.mark = ReadingMark(folder)
-            self.token = self.store.take(Life.of_this_process())
+            with self._lock.taking_over() if asleep else contextlib.nullcontext():
+                self.store = CrawlStore(folder / "crawl.db")
+                self.mark = ReadingMark(folder)
+                self.token = self.store.take(Life.of_this_process())
+                if asleep:
+                    # Only now: had the store refused us, the old owner would still be the only one.
+                    self._lock.replace()
             self._recover(asleep)
         except BaseException:
             self._lock.release()
@@ -118,10 +124,8 @@ class Owner:
                 f"Restore it from a backup, or move {self.folder} away to start over.",
             )
 
-    def _acquire(self, stale_seconds: float) -> bool:
-        """Take the lock. True when it was taken from an owner that may still be alive."""
-        if self._lock.acquire():
-            return False
+    def _refuse_if_alive(self, stale_seconds: float) -> None:
+        """Somebody holds the lock: leave it alone unless its heartbeat stood still for the stale time."""
         life, since_ms = _last_life(self.folder), self._lock.held_since_ms()
         is_new = since_ms is None or boot_ms() - since_ms < stale_seconds * 1000
         if life is None or is_new or not life.stood_still(stale_seconds):
@@ -130,8 +134,6 @@ class Owner:
                 f"This crawl is being worked on by {who}.",
                 "Watch it with `inchworm status`, pause it with `inchworm pause`, or wait for it to end.",
             )
-        self._lock.replace()
-        return True
 
     def _recover(self, asleep: bool) -> None:
         """Bring the archive to what was committed, and blame what was being read when the last owner died."""

@@ -83,7 +83,7 @@ def _death(kind: str, turn: int, chance: random.Random) -> Death:
         return Twist(sabotage=f"die-file:{chance.randint(1, 16)}"), None
     if kind == "torn-write":
         return Twist(sabotage=f"torn-write:{chance.randint(1, 4)}"), None
-    most = 4 if kind in PER_COMMIT else 70
+    most = 3 if kind in PER_COMMIT else 70
     first = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89)[turn % 10]
     return Twist(fault=f"{kind}:{first if first <= most else chance.randint(1, most)}"), None
 

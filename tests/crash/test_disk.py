@@ -6,6 +6,7 @@ goes on when the cause is gone. A failed sync is never taken for a success.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
@@ -32,12 +33,12 @@ def _assert_failed_well(trial: Trial, ended: Ended) -> None:
 
 @pytest.mark.parametrize(
     "failure",
-    ["write:ENOSPC", "write:EIO", "write:EDQUOT", "fdatasync:EIO", "fsync:EIO", "open:ENOSPC", "open:EMFILE"],
+    ["write:ENOSPC", "write:EDQUOT", "fdatasync:EIO", "fsync:EIO", "open:EMFILE"],
 )
 def test_the_nth_file_call_fails(failure: str, trial: Trial, reference: Reference) -> None:
     """The first, the second, the third, … until a session meets no failure any more."""
     call, _, error = failure.partition(":")
-    for number in (1, 2, 3, 5, 8, 13, 21):
+    for number in (1, 2, 4, 8, 16, 32):
         ended = trial.sit("--workers", "32", twist=Twist(sabotage=f"fail-{call}:{number}:{error}"))
         if ended.code == 0:
             break
@@ -63,10 +64,10 @@ def test_the_recovery_fails(failure: str, trial: Trial, reference: Reference) ->
     assert_same_record(trial, reference.of())
 
 
-@pytest.mark.parametrize("first", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("first", [1, 3, 4])
 def test_the_nth_statement_fails(first: int, trial: Trial, reference: Reference) -> None:
     """A disk error in any SQL statement, reading or writing, at the start or in the middle."""
-    for number in range(first, 160, 16 + first):
+    for number in range(first, 160, 15 + first):
         ended = trial.sit(twist=Twist(sabotage=f"fail-sql:{number}"))
         if ended.code == 0:
             break
@@ -107,7 +108,7 @@ def test_a_disk_that_fails_now_and_then(call: str, error: str, trial: Trial, ref
 # No more space
 
 
-@pytest.mark.parametrize("kilobytes", [16, 48, 90, 130, 200, 300])
+@pytest.mark.parametrize("kilobytes", [16, 90, 130, 200])
 def test_files_may_not_grow(kilobytes: int, trial: Trial, reference: Reference) -> None:
     """A limit on the size of files, as a quota sets it: EFBIG in the database, its log or the archive."""
     limited = Twist(limits={resource.RLIMIT_FSIZE: kilobytes * 1024})
@@ -147,6 +148,32 @@ def test_the_disk_is_full(kilobytes: int, small_disk: Path, trial: Trial, refere
     trial.complete()
     trial.check()
     assert_same_record(trial, reference.of())
+
+
+def test_the_disk_is_almost_full(small_disk: Path, trial: Trial, reference: Reference) -> None:
+    """One free page more with every try, so that space runs out in every place once; SIGBUS would be a crash."""
+    _remount(small_disk, "size=2m")
+    trial.home = small_disk
+    trial.sit("--budget", "10")
+    for pages in range(6, 22):
+        (trial.crawl_folder / "reading").unlink(missing_ok=True)
+        _fill(small_disk / "filler", pages)
+        ended = trial.sit("--budget", "1")
+        (small_disk / "filler").unlink()
+        if ended.code != 0:
+            _assert_failed_well(trial, ended)
+    trial.complete()
+    trial.check()
+    assert_same_record(trial, reference.of())
+
+
+def _fill(path: Path, spared: int) -> None:
+    """Take all the space there is but for so many pages of memory."""
+    with path.open("wb", buffering=0) as file:
+        with contextlib.suppress(OSError):
+            while file.write(bytes(4096)):
+                pass
+        file.truncate(max(0, path.stat().st_size - spared * 4096))
 
 
 def test_the_disk_is_read_only(small_disk: Path, trial: Trial, reference: Reference) -> None:

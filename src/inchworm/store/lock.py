@@ -14,8 +14,11 @@ import os
 import re
 import socket
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from inchworm.errors import Broken, Owned
 
 _TRIES = 20
 _PAUSE_SECONDS = 0.005
@@ -86,6 +89,18 @@ class OwnerLock:
             os.close(descriptor)
         return False
 
+    @contextlib.contextmanager
+    def taking_over(self) -> Iterator[None]:
+        """One at a time may take a run from an owner that stood still."""
+        descriptor = os.open(self._path.with_name("owner.lock.next"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise Owned("Another process is just taking this crawl over.", "`inchworm status` shows it.") from None
+        finally:
+            os.close(descriptor)
+
     def replace(self) -> bool:
         """Take the lock away from an owner that stood still: a new file under the old name."""
         fresh = self._path.with_name(f"owner.lock.{os.getpid()}")
@@ -128,8 +143,12 @@ class ReadingMark:
     def __init__(self, folder: Path) -> None:
         descriptor = os.open(folder / "reading", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            os.ftruncate(descriptor, 8)
+            # Room for certain: writing to a mapped hole of a full disk would kill the process.
+            os.posix_fallocate(descriptor, 0, 8)
             self._page = mmap.mmap(descriptor, 8)
+        except OSError as error:
+            hint = "Free some disk space and run the same command again; nothing committed is lost."
+            raise Broken(f"{folder / 'reading'} cannot be written: {error.strerror}.", hint) from error
         finally:
             os.close(descriptor)
 
