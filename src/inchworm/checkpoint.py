@@ -226,6 +226,9 @@ class Ledger:
         self._count_visit(visit, entry, outcome)
         redirect = self._follow_redirect(visit, entry) if outcome is Outcome.REDIRECT else None
         links = [self._discover(found, entry, index) for index, found in enumerate(visit.reading.links)]
+        if visit.quiet_ms:
+            until_ms = visit.at_ms + visit.millis + visit.quiet_ms
+            self._changes.quiet.append((until_ms, visit.quiet_ms, self._host_of(entry.request_url)))
         if outcome is Outcome.RETRY:
             self._again(entry, visit)
         elif outcome is not Outcome.REDIRECT or redirect != entry.url_id:
@@ -513,8 +516,9 @@ class Ledger:
         return url_id
 
     def _lane_of(self, url: str) -> int:
-        if self._settings.strict_order:
-            return 0
+        return 0 if self._settings.strict_order else self._host_of(url)
+
+    def _host_of(self, url: str) -> int:
         host = urls.host_of(url)
         host_id = self._hosts.get(host)
         if host_id is None:

@@ -17,6 +17,8 @@ class Hosts:
         self._rules: dict[str, robots.Robots] = {}
         self._trouble: dict[str, str] = {}
         self._next: dict[str, float] = {}
+        self._quiet: dict[str, float] = {}
+        self._paces: dict[str, politeness.Pace] = {}
         self._asked_before = float("-inf")
         self.learn(verdicts)
 
@@ -48,11 +50,26 @@ class Hosts:
     def turn(self, url: str) -> float:
         """The monotonic time from which this URL's host may be asked."""
         host = host_of(url)
-        return self._next[host] if host in self._next else self._asked_before + self._delay(url)
+        turn = self._next[host] if host in self._next else self._asked_before + self._delay(url)
+        return max(turn, self._quiet[host]) if host in self._quiet else turn
 
     def started(self, url: str, now: float) -> None:
         """A request to this host starts now."""
         self._next[host_of(url)] = now + self._delay(url)
+
+    def answered(self, url: str, seconds: float) -> None:
+        """A request to this host was answered in this time."""
+        host = host_of(url)
+        self._paces[host] = politeness.answered(self._paces.get(host, politeness.Pace()), seconds)
+
+    def pushed_back(self, url: str) -> None:
+        """This host said that it is asked too much."""
+        host = host_of(url)
+        self._paces[host] = politeness.pushed_back(self._paces.get(host, politeness.Pace()))
+
+    def keep_quiet(self, host: str, until: float) -> None:
+        """This host is left alone until a monotonic time."""
+        self._quiet[host] = max(until, self._quiet.get(host, until))
 
     def rest_from(self, moment: float) -> None:
         """An earlier session may have asked any host until this moment; its pause counts from there."""
@@ -61,4 +78,6 @@ class Hosts:
     def _delay(self, url: str) -> float:
         rules = self._rules.get(origin_of(url))
         wanted = rules.delay(self._settings.user_agent) if rules else None
-        return politeness.delay(self._settings.delay, wanted, self._settings.max_delay)
+        pace = self._paces.get(host_of(url))
+        extra = politeness.extra_delay(pace) if pace else 0.0
+        return politeness.delay(self._settings.delay, wanted, self._settings.max_delay) + extra

@@ -234,6 +234,7 @@ class Visit:
     record: Record | None = None
     robots: bytes | None = None
     retry_at_ms: int = 0
+    quiet_ms: int = 0
     requested: bool = True
     stored: Stored | None = None
 

@@ -169,6 +169,7 @@ class Changes:
     robots: list[tuple[str, int, str, bytes | None]] = field(default_factory=list)
     files: dict[str, tuple[int, int]] = field(default_factory=dict)
     pardoned: list[int] = field(default_factory=list)
+    quiet: list[tuple[int, int, int]] = field(default_factory=list)
 
     def clear_rows(self) -> None:
         """Forget the rows, which were written; the totals stay."""
@@ -176,6 +177,7 @@ class Changes:
             rows.clear()
         self.robots.clear()
         self.pardoned.clear()
+        self.quiet.clear()
         self.lanes.clear()
         self.files.clear()
 
@@ -237,6 +239,10 @@ class Store(Protocol):
 
     def next_ids(self) -> tuple[int, int, int]:
         """The next free url_id, host_id and file_id."""
+        ...
+
+    def quiet_hosts(self) -> list[tuple[str, int, int]]:
+        """Hosts that asked for quiet: name, until when, and for how long in milliseconds."""
         ...
 
     def hosts(self) -> Mapping[str, int]:

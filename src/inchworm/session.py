@@ -37,8 +37,9 @@ from inchworm.model import (
 from inchworm.ports import Store
 from inchworm.rules import control, order, politeness
 from inchworm.rules.limits import exhausted, may_reserve
+from inchworm.rules.url import host_of
 from inchworm.settings import Settings
-from inchworm.visit import Tools, unreadable_robots, visit
+from inchworm.visit import PUSHING_BACK, Tools, unreadable_robots, visit
 
 BATCH_PAGES = 64
 BATCH_SECONDS = 0.5
@@ -99,6 +100,7 @@ class Session:
         self._clock = tools.clock
         self._window = Window(store, run.run_id)
         self.hosts = Hosts(tools.settings, store.robots(run.run_id))
+        self._remember_quiet()
         self._seeds = {seed.number: seed for seed in run.seeds}
         self._counters = run.counters
         self._disturbed = run.disturbed
@@ -119,6 +121,12 @@ class Session:
         self._ending_since = 0.0
         self._started = self._clock.monotonic()
         self._limit_hit: EndedBy | None = None
+
+    def _remember_quiet(self) -> None:
+        """Hosts that asked an earlier session for quiet; never longer than they asked, whatever the clock says."""
+        now, now_ms = self._clock.monotonic(), self._clock.now_ms()
+        for host, until_ms, wait_ms in self._store.quiet_hosts():
+            self.hosts.keep_quiet(host, now + max(0, min(until_ms - now_ms, wait_ms)) / 1000)
 
     # Stopping from outside
 
@@ -372,7 +380,18 @@ class Session:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._ending = Ended(EndedBy.ERROR, f"{slot.entry.request_url}: {error!r}", _as_ours(error))
         self._held += _weight(slot.turn)
+        if isinstance(slot.turn, Visit):
+            self._feel(slot.turn)
         self._wake.set()
+
+    def _feel(self, made: Visit) -> None:
+        """Notice how the host bears us, before anything else is sent there."""
+        url, now = made.entry.request_url, self._clock.monotonic()
+        if made.status in PUSHING_BACK:
+            self.hosts.pushed_back(url)
+            self.hosts.keep_quiet(host_of(url), now + made.quiet_ms / 1000)
+        elif made.requested:
+            self.hosts.answered(url, made.millis / 1000)
 
     # Retiring
 

@@ -36,6 +36,7 @@ from inchworm.settings import Settings
 DEATHS = 3
 """A page during whose reading the process died this often is set aside."""
 
+PUSHING_BACK = (429, 503)
 UNREACHABLE = ("connect", "tls", "timeout")
 
 ROBOTS_REDIRECTS = 5
@@ -83,7 +84,7 @@ async def visit(entry: Entry, tools: Tools) -> Visit:
     if 300 <= reply.status < 400:
         return _redirected(made, reply, tools)
     if kind := failures.for_status(reply.status):
-        return _tried(made, kind, f"the server answered {reply.status}", tools)
+        return _tried(_asked_for_quiet(made, reply, tools), kind, f"the server answered {reply.status}", tools)
     tools.mark.set(entry.url_id)
     fault.point("while_reading")
     read = _read_sitemap(made, reply, tools) if entry.kind is Kind.SITEMAP else _read(made, reply, tools)
@@ -178,13 +179,21 @@ def unreadable_robots(entry: Entry, trouble: str, tools: Tools) -> Visit:
     return made
 
 
+def _asked_for_quiet(made: Visit, reply: Response, tools: Tools) -> Visit:
+    """A server that is asked too much may say for how long it wants to be left alone; the whole host is meant."""
+    if reply.status not in PUSHING_BACK:
+        return made
+    seconds = politeness.retry_after(reply.headers.get("retry-after", ""), tools.clock.now_ms())
+    return replace(made, quiet_ms=round(1000 * (seconds or 0.0)))
+
+
 def _tried(made: Visit, kind: str, message: str, tools: Tools) -> Visit:
     """A failed try: to be repeated later when that may help, final otherwise."""
     entry = made.entry
     again = failures.is_transient(kind, made.status) and entry.attempts < tools.settings.max_retries
     if again:
-        wait = politeness.backoff(entry.attempts, tools.chance())
-        retry_at_ms = tools.clock.now_ms() + round(wait * 1000)
+        wait_ms = max(round(1000 * politeness.backoff(entry.attempts, tools.chance())), made.quiet_ms)
+        retry_at_ms = tools.clock.now_ms() + wait_ms
         return replace(made, outcome=Outcome.RETRY, failure=kind, message=message, retry_at_ms=retry_at_ms)
     outcome = Outcome.CONTROL if entry.kind in (Kind.ROBOTS, Kind.SITEMAP) else Outcome.FAILED
     return replace(made, outcome=outcome, failure=kind, message=message)
@@ -210,6 +219,7 @@ async def _visit_robots(entry: Entry, tools: Tools) -> Visit:
         return _tried(made, reply.kind, reply.message, tools)
     made = replace(_answered(entry, at_ms, reply), outcome=Outcome.CONTROL)
     if reply.status >= 500 or reply.status == 429:
+        made = _asked_for_quiet(made, reply, tools)
         return _tried(made, failures.for_status(reply.status) or "", f"the server answered {reply.status}", tools)
     rules = reply.body if 200 <= reply.status < 300 else b""
     named = robots.parse(rules).sitemaps or (f"{urls.origin_of(entry.request_url)}/sitemap.xml",)

@@ -16,6 +16,7 @@ from tests.crash.trial import Running, Trial, Twist, wait_until
 from tests.crash.website import Web
 
 IMPATIENT = Twist(env={"INCHWORM_STALE": "1"})
+PATIENT = Twist(env={"INCHWORM_STALE": "30"})
 
 
 @contextlib.contextmanager
@@ -90,10 +91,9 @@ def test_an_owner_that_is_just_starting_is_not_taken_for_a_sleeping_one(web: Web
     _make_old(trial)
     with web.slowly(0.01, 0.01):
         with write_lock(trial.crawl_folder / "crawl.db"):
-            first = trial.start(twist=IMPATIENT)
+            first = trial.start(twist=PATIENT)
             wait_until(lambda: _is_locked(trial))
-            time.sleep(0.3)
-            second = trial.start(twist=IMPATIENT)
+            second = trial.start(twist=PATIENT)
             time.sleep(1.0)
         ends = [first.wait(), second.wait()]
     assert [ended.code for ended in ends] == [0, 3], "\n".join(map(str, ends))

@@ -112,6 +112,7 @@ class Web:
     site: Site
     served: Served
     website: Website
+    log: list[Hit]
 
     def url(self, path: str = "/") -> str:
         return self.served.url(path)
@@ -122,11 +123,11 @@ class Web:
         return {path if "://" in path else self.url(path): end for path, end in self.website.ends.items()}
 
     def count(self) -> int:
-        return len(self.served.log)
+        return len(self.log)
 
     def hits(self, first: int = 0) -> list[Hit]:
         """The requests since a count, our own ones left out."""
-        return [hit for hit in self.served.log[first:] if hit.path != _BARRIER]
+        return [hit for hit in self.log[first:] if hit.path != _BARRIER]
 
     def asked(self, first: int = 0) -> list[str]:
         """The page URLs that were asked for since a count."""
@@ -152,9 +153,9 @@ class Web:
 
 @contextmanager
 def serving(website: Website) -> Iterator[Web]:
-    site = Site(website.pages)
-    with site.serve() as served:
-        yield Web(site, served, website)
+    site, log = Site(website.pages), []
+    with site.serve(on_hit=log.append) as served:
+        yield Web(site, served, website, log)
 
 
 @contextmanager
@@ -166,11 +167,11 @@ def two_hosts() -> Iterator[Web]:
     there: dict[str, Any] = dict(linked_site(60, seed=2))
     there["/bridge"] = lambda hit: article("the way back", (_over(hit, "127.0.0.1") + "/p9",))
     there["/p3"] = there["/p3"].replace("</ul>", '<li><a href="/bridge">over</a></li></ul>')
-    site = Site(here.pages, {"localhost": there})
-    with site.serve() as served:
+    site, log = Site(here.pages, {"localhost": there}), []
+    with site.serve(on_hit=log.append) as served:
         ends = {served.url(path): end for path, end in here.ends.items()}
         ends |= {served.url(path, "localhost"): "page" for path in there}
-        yield Web(site, served, Website(here.pages, ends))
+        yield Web(site, served, Website(here.pages, ends), log)
 
 
 def _over(hit: Hit, host: str) -> str:

@@ -146,9 +146,9 @@ def test_f6_damage_in_the_middle_ends_the_reading(warc):
     ("name", "content"),
     [
         ("page.html", b"<html>"),
-        ("page.gz", gzip.compress(b"<html>" * 100)),
+        ("page.gz", gzip.compress(b"<html>" * 100, mtime=0)),
         ("image.warc", b"\x89PNG\r\n\x1a\n" + bytes(100)),
-        ("whole.warc.gz", gzip.compress(b"WARC/1.0\r\nContent-Length: 1\r\n\r\nx\r\n\r\n" * 2)),
+        ("whole.warc.gz", gzip.compress(b"WARC/1.0\r\nContent-Length: 1\r\n\r\nx\r\n\r\n" * 2, mtime=0)),
     ],
 )
 def test_what_is_not_a_warc_is_named(tmp_path, name, content):

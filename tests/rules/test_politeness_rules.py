@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
+from inchworm.rules import politeness
 from inchworm.rules.politeness import BASE_SECONDS, CAP_SECONDS, backoff, delay
 
 
@@ -42,3 +43,69 @@ def test_a_pause_is_spread_over_the_upper_half(attempts, chance):
     assert BASE_SECONDS / 2 <= seconds <= CAP_SECONDS
     assert backoff(attempts, 0.0) <= seconds <= 2 * backoff(attempts, 0.0)
     assert backoff(attempts + 1, chance) >= seconds
+
+
+NOW_MS = 1_800_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("5", 5.0),
+        (" 120 ", 120.0),
+        ("0", 0.0),
+        ("5, 7", 5.0),
+        ("1000000000000", 86_400.0),
+        ("Fri, 15 Jan 2027 08:00:30 GMT", 30.0),
+        ("Fri, 15 Jan 2027 07:00:00 GMT", 0.0),
+        ("Thu, 01 Jan 2099 00:00:00 GMT", 86_400.0),
+        ("-5", None),
+        ("soon", None),
+        ("1e3", None),
+        ("", None),
+        ("٥", None),
+    ],
+)
+def test_retry_after(value, seconds):
+    assert politeness.retry_after(value, NOW_MS) == seconds
+
+
+@given(st.text())
+def test_any_retry_after_is_read_without_a_fuss(value):
+    found = politeness.retry_after(value, NOW_MS)
+    assert found is None or 0 <= found <= 86_400
+
+
+def test_a_push_back_slows_down_and_good_answers_take_it_back():
+    pace = politeness.Pace()
+    for expected in (0.5, 1.0, 2.0):
+        pace = politeness.pushed_back(pace)
+        assert politeness.extra_delay(pace) == expected
+    for _ in range(200):
+        pace = politeness.answered(pace, 0.1)
+    assert politeness.extra_delay(pace) == 0.0
+
+
+def test_it_never_slows_down_for_ever():
+    pace = politeness.Pace()
+    for _ in range(100):
+        pace = politeness.pushed_back(pace)
+    assert politeness.extra_delay(pace) == politeness.MAX_EXTRA_SECONDS
+
+
+def test_one_page_that_hangs_says_nothing_about_its_host():
+    pace = politeness.Pace()
+    for number in range(300):
+        pace = politeness.answered(pace, 30.0 if number % 100 == 99 else 0.05)
+        assert politeness.extra_delay(pace) == 0.0
+
+
+def test_a_host_that_gets_slow_is_asked_less():
+    pace = politeness.Pace()
+    for _ in range(50):
+        pace = politeness.answered(pace, 0.05)
+    for _ in range(6):
+        pace = politeness.answered(pace, 2.0)
+    assert politeness.extra_delay(pace) == 2.0
+    pace = politeness.answered(pace, 0.05)
+    assert politeness.extra_delay(pace) == 0.0

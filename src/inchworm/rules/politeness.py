@@ -1,9 +1,17 @@
-"""How long to wait: between two requests to one host, and before trying again."""
+"""How long to wait: between two requests to one host, before trying again, and when a host asks for quiet."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
+
 BASE_SECONDS = 1.0
 CAP_SECONDS = 60.0
+MAX_RETRY_AFTER_SECONDS = 86_400.0
+MAX_EXTRA_SECONDS = 60.0
+_GOOD_ANSWERS = 20
+_SLOW_ANSWERS = 5
 
 
 def delay(wanted: float, crawl_delay: float | None, cap: float) -> float:
@@ -19,3 +27,51 @@ def backoff(attempts: int, chance: float) -> float:
 def longest_backoff(attempts: int) -> float:
     """What `backoff` can give at most; a longer wait on the wall clock means that somebody set the clock."""
     return min(CAP_SECONDS, BASE_SECONDS * 2.0 ** min(attempts, 16))
+
+
+def retry_after(value: str, now_ms: int) -> float | None:
+    """The seconds that a Retry-After header asks for, at most a day; None where it says nothing sensible."""
+    first = value.partition(",")[0].strip()
+    if re.fullmatch(r"[0-9]{1,30}", first):
+        return min(float(first), MAX_RETRY_AFTER_SECONDS)
+    try:
+        moment = parsedate_to_datetime(value.strip()).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return min(max(0.0, moment - now_ms / 1000), MAX_RETRY_AFTER_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a host bears us. `extra` seconds come on top of its delay after it pushed back; they go again by and by."""
+
+    extra: float = 0.0
+    good: int = 0
+    usual: float = 0.0
+    slow: int = 0
+    latest: float = 0.0
+
+
+def pushed_back(pace: Pace) -> Pace:
+    """The host said that it is too much (429, 503): twice as slow from now on."""
+    return replace(pace, extra=min(MAX_EXTRA_SECONDS, max(0.5, 2 * pace.extra)), good=0)
+
+
+def answered(pace: Pace, seconds: float) -> Pace:
+    """The host answered in this time. Many good answers in a row take the extra seconds back, half by half.
+
+    One slow page says nothing about a host; several in a row, each far slower than usual, do.
+    """
+    usual = seconds if not pace.usual else pace.usual + 0.05 * (min(seconds, 2 * pace.usual) - pace.usual)
+    slow = pace.slow + 1 if seconds > 3 * usual + 0.3 else 0
+    good = pace.good + 1
+    extra = pace.extra
+    if good % _GOOD_ANSWERS == 0:
+        extra = extra / 2 if extra > 0.1 else 0.0
+    return Pace(extra, good, usual, slow, seconds)
+
+
+def extra_delay(pace: Pace) -> float:
+    """Seconds on top of a host's delay: what it asked for, or what it takes to answer when it is struggling."""
+    struggling = min(pace.latest, MAX_EXTRA_SECONDS) if pace.slow >= _SLOW_ANSWERS else 0.0
+    return max(pace.extra, struggling)

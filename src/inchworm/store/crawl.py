@@ -370,6 +370,9 @@ class CrawlStore:
     def hosts(self) -> dict[str, int]:
         return dict(self.db.execute("SELECT name, host_id FROM host"))
 
+    def quiet_hosts(self) -> list[tuple[str, int, int]]:
+        return list(self.db.execute("SELECT name, wait_until_ms, wait_ms FROM host WHERE wait_until_ms > 0"))
+
     def suspects(self, run_id: int) -> dict[int, int]:
         return dict(self.db.execute("SELECT url_id, deaths FROM suspect WHERE run_id = ?", (run_id,)))
 
@@ -432,6 +435,7 @@ class CrawlStore:
             " ON CONFLICT (file_id) DO UPDATE SET length = excluded.length",
             [(file_id, run_id, name, length) for name, (file_id, length) in changes.files.items()],
         )
+        many("UPDATE host SET wait_until_ms = ?, wait_ms = ? WHERE host_id = ?", changes.quiet)
         many("DELETE FROM suspect WHERE run_id = ? AND url_id = ?", [(run_id, url_id) for url_id in changes.pardoned])
         self._write_totals(changes)
 

@@ -47,9 +47,11 @@ INSERT INTO "frontier" VALUES(1,12,'pending',NULL,'page','spider',0,1,0,1,2,1,NU
 INSERT INTO "frontier" VALUES(1,13,'pending',NULL,'page','sitemap',0,0,0,1,3,3,'2026-01-01',3,0,NULL,0,0,0,NULL,NULL);
 CREATE TABLE host (
   host_id    INTEGER PRIMARY KEY,
-  name       TEXT NOT NULL UNIQUE
+  name       TEXT NOT NULL UNIQUE,
+  wait_until_ms INTEGER NOT NULL DEFAULT 0, 
+  wait_ms    INTEGER NOT NULL DEFAULT 0     
 );
-INSERT INTO "host" VALUES(1,'127.0.0.1:8765');
+INSERT INTO "host" VALUES(1,'127.0.0.1:8765',0,0);
 CREATE TABLE lane (
   run_id     INTEGER NOT NULL,
   lane       INTEGER NOT NULL,

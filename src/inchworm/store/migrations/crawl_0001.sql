@@ -20,7 +20,9 @@ CREATE INDEX url_hash ON url (hash);
 
 CREATE TABLE host (
   host_id    INTEGER PRIMARY KEY,
-  name       TEXT NOT NULL UNIQUE
+  name       TEXT NOT NULL UNIQUE,
+  wait_until_ms INTEGER NOT NULL DEFAULT 0, -- it asked us to stay away until then
+  wait_ms    INTEGER NOT NULL DEFAULT 0     -- for how long, in case somebody sets the clock
 );
 
 CREATE TABLE run (
