@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
+PEERS  := .venv-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo crawl test check format soak shape clean
+.PHONY: help demo crawl test check format docs soak bench bench-scale shape clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -37,8 +38,24 @@ format: $(STAMP) ## Format the code
 soak: $(STAMP) ## A thousand kills: the crash suite at length
 	PATH="$(CURDIR)/$(BIN):$$PATH" INCHWORM_KILLS=1000 $(BIN)/python -m pytest -n 2 tests/crash
 
+docs: $(STAMP) ## Make the reference pages and the picture anew
+	$(BIN)/python docs/reference/make.py
+	$(BIN)/python docs/pictures/make.py
+
+$(PEERS)/installed:
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check scrapy 'crawlee[parsel]'
+	@touch $@
+
+bench: $(STAMP) $(PEERS)/installed ## Compare with Scrapy and Crawlee on the same site
+	[ -f /usr/share/doc/postgresql-doc-15/html/index.html ] || apt-get install -y -qq postgresql-doc-15
+	$(BIN)/python bench/peers.py --peers $(PEERS)/bin/python
+
+bench-scale: $(STAMP) ## What a commit costs with up to five million known URLs
+	$(BIN)/python bench/scale.py
+
 shape: $(STAMP) ## Sizes of files and functions
 	$(BIN)/python bench/shape.py
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) build dist .mypy_cache .ruff_cache .hypothesis
