@@ -157,11 +157,15 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A request that brought no usable answer, and why (a kind from `rules.failures`)."""
+    """A request that brought no usable answer, and why (a kind from `rules.failures`).
+
+    `answer` is what came all the same, with no decoded body: it is archived, never read.
+    """
 
     kind: str
     message: str
     seconds: float = 0.0
+    answer: Response | None = None
 
 
 Reply = Response | Failure

@@ -159,6 +159,8 @@ def _redirected(made: Visit, reply: Response, tools: Tools) -> Visit:
 
 def _failed(entry: Entry, at_ms: int, failure: Failure, tools: Tools) -> Visit:
     made = Visit(entry, at_ms, Outcome.FAILED, millis=round(failure.seconds * 1000))
+    if failure.answer is not None:
+        made = replace(_answered(entry, at_ms, failure.answer), outcome=Outcome.FAILED)
     if entry.request_url in tools.bare_seeds and failure.kind in UNREACHABLE:
         return _by_http(made, tools)
     return _tried(made, failure.kind, failure.message, tools)

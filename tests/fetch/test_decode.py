@@ -244,7 +244,8 @@ def test_b2_the_body_of_a_redirect_is_not_decoded():
 )
 def test_only_a_success_is_judged_by_its_body(trouble, truncated):
     failure = Failure(trouble, "")
-    assert answer(head_of(200), b"part", 0, 0.0, failure) is failure
+    came = Response(200, b"", {}, b"part", b"", 0.0, truncated)
+    assert answer(head_of(200), b"part", 0, 0.0, failure) == Failure(trouble, "", 0.0, came)
     for status in (301, 404, 503):
         reply = answer(head_of(status), b"part", 0, 0.0, failure)
         assert isinstance(reply, Response)

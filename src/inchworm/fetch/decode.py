@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import brotli
 from isal import isal_zlib
@@ -261,12 +261,13 @@ def answer(head: Head, payload: bytes, limit: int, seconds: float, trouble: Fail
     if most and len(payload) > most:
         payload = payload[:most]
         trouble = trouble or Failure("too_large", f"the body is larger than {most} bytes", seconds)
+    raw = Response(status, head.raw, head.headers, payload, b"", seconds, _cut_short(trouble))
     if trouble is not None and status < 300:
-        return trouble
+        return replace(trouble, answer=raw)
     decoded = _NOTHING if 300 <= status < 400 else decode(payload, head.headers.get("content-encoding", ""), limit)
     if decoded.problem and status < 300:
-        return Failure(decoded.problem, _WHY[decoded.problem], seconds)
-    return Response(status, head.raw, head.headers, payload, decoded.body, seconds, _cut_short(trouble))
+        return Failure(decoded.problem, _WHY[decoded.problem], seconds, raw)
+    return replace(raw, body=decoded.body)
 
 
 def _cut_short(trouble: Failure | None) -> str:
