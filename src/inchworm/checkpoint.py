@@ -543,8 +543,9 @@ class Ledger:
         self._changes.lanes[lane] = self._changes.lanes.get(lane, 0) + change
 
     def _make_judge(self) -> Judge:
-        scope = Scope(self._settings.scope, tuple(self._seeds.values()), self._settings.loose_paths)
-        return Judge(scope, self._patterns, self._settings.max_depth, self._settings.external_hops)
+        values = self._settings
+        scope = Scope(values.scope, tuple(self._seeds.values()), values.loose_paths)
+        return Judge(scope, self._patterns, values.max_depth, values.external_hops, values.trap_depth)
 
     def _begin(self) -> None:
         self._changes = self._new_changes()

@@ -66,6 +66,7 @@ class Reason(StrEnum):
     PAGE_LIMIT = "page_limit"
     MOSTLY_DUPLICATES = "mostly_duplicates"
     URL_TOO_LONG = "url_too_long"
+    TRAP = "trap"
     CLEARED = "cleared"
 
 

@@ -42,6 +42,13 @@ class Settings:
     exclude: tuple[str, ...] = _row((), RUN, "pattern", "never crawl URLs that match (glob, or re:regex)")
     external_hops: int = _row(0, RUN, "hops", "follow links out of scope this far (0: not at all)", least=0, most=5)
     max_depth: int = _row(0, RUN, "links", "follow links this deep from a seed (0: no limit)", least=0)
+    trap_depth: int = _row(
+        1000,
+        RUN,
+        "links",
+        "deeper than this, URLs that only count on are a trap (0: look for no traps)",
+        least=0,
+    )
     page_limit: int = _row(0, RUN, "pages", "keep at most this many unique pages per seed (0: no limit)", least=0)
     resources: bool = _row(False, RUN, "", "also fetch scripts, styles, images and fonts")
     sitemap: bool = _row(True, RUN, "", "read sitemaps", flag="--no-sitemap")

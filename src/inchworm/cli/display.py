@@ -35,6 +35,7 @@ REASONS: Mapping[str, str] = {
     "page_limit": "its seed has all the pages that --page-limit allows",
     "mostly_duplicates": "its seed used ten requests per page of its limit and found mostly duplicates",
     "url_too_long": "the URL is too long",
+    "trap": "it looks like a trap: its path repeats itself, or it only counts on, --trap-depth links from a seed",
     "cleared": "the queue was cleared",
 }
 

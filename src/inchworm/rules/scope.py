@@ -16,6 +16,7 @@ import re2
 
 from inchworm.errors import WrongUse
 from inchworm.model import Entry, Found, Kind, Reason, Seed, Source
+from inchworm.rules import trap
 from inchworm.rules.url import host_of, hostname_of, path_of, shorten
 
 KINDS = ("path", "host", "domain", "any")
@@ -214,6 +215,7 @@ class Judge:
     patterns: Patterns = Patterns()
     max_depth: int = 0
     external_hops: int = 0
+    trap_depth: int = 0
 
     def judge(self, found: Found, parent: Entry) -> Verdict:
         depth = _depth(found, parent)
@@ -222,7 +224,14 @@ class Judge:
         number = self.scope.seed_of(found.url)
         hops = 0 if self._is_inside(found, number) else _hops(found, parent)
         seed = parent.seed if number is None else number
-        return Verdict(seed, depth, hops, self._reason(found, depth, hops))
+        reason = self._reason(found, depth, hops)
+        return Verdict(seed, depth, hops, reason or self._trap(found, parent, depth))
+
+    def _trap(self, found: Found, parent: Entry, depth: int) -> Reason | None:
+        if not self.trap_depth or found.source is not Source.SPIDER:
+            return None
+        goes_on = depth > self.trap_depth and trap.counts_on(found.url, parent.url)
+        return Reason.TRAP if goes_on or trap.repeats_itself(found.url) else None
 
     def _is_inside(self, found: Found, number: int | None) -> bool:
         if number is not None or self.scope.kind == "any" or found.kind is Kind.ROBOTS:

@@ -19,12 +19,14 @@ utm_* mtm_* _ga _gl _hsenc _hsmi __hsfp __hssc __hstc _kx _openstat dclid epik f
 gad_source gbraid gclid gclsrc hsctatracking igsh igshid li_fat_id mc_cid mc_eid mkt_tok ml_subscriber
 ml_subscriber_hash msclkid oly_anon_id oly_enc_id pk_campaign pk_kwd pk_medium pk_source rb_clickid srsltid
 ttclid twclid vero_conv vero_id wbraid wickedid yclid ysclid
+jsessionid phpsessid sessionid session_id aspsessionid* cfid cftoken
 """
 TRACKING = frozenset(_TRACKING.split())
 """Parameters that follow the visitor, not the page. A `*` at the end stands for any ending."""
 
 _WEB = ("http://", "https://")
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+_SESSION = re.compile(r"(?i);(?:jsessionid|phpsessid|sid)=[^/?#;&]*")
 _SCHEME = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
 _PORT = re.compile(r"[0-9]+(?:[/\\?#]|\Z)")
 _NOT_A_HOST = re.compile(
@@ -79,6 +81,9 @@ class Canonicalizer:
         url = request_form(href)
         if "%" in url:
             url = _ESCAPE.sub(_upper, url)
+        if ";" in url and (stripped := _SESSION.sub("", url)) != url:
+            # What is left may be a dot segment by now.
+            url = parse(stripped) or stripped
         if "?" not in url:
             return _without_slashes(url) if url.endswith("/") else url
         page, _, query = url.partition("?")
