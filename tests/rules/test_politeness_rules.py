@@ -78,12 +78,20 @@ def test_any_retry_after_is_read_without_a_fuss(value):
 
 def test_a_push_back_slows_down_and_good_answers_take_it_back():
     pace = politeness.Pace()
-    for expected in (0.5, 1.0, 2.0):
+    for expected in (0.5, 0.75, 1.125):
         pace = politeness.pushed_back(pace)
         assert politeness.extra_delay(pace) == expected
-    for _ in range(200):
+    for _ in range(40):
         pace = politeness.answered(pace, 0.1)
     assert politeness.extra_delay(pace) == 0.0
+
+
+def test_a_few_pages_that_always_push_back_do_not_stop_a_crawl():
+    pace, waited = politeness.Pace(), 0.0
+    for number in range(1000):
+        pace = politeness.pushed_back(pace) if number % 20 == 0 else politeness.answered(pace, 0.1)
+        waited += politeness.extra_delay(pace)
+    assert waited < 250
 
 
 def test_it_never_slows_down_for_ever():

@@ -9,8 +9,7 @@ from email.utils import parsedate_to_datetime
 BASE_SECONDS = 1.0
 CAP_SECONDS = 60.0
 MAX_RETRY_AFTER_SECONDS = 86_400.0
-MAX_EXTRA_SECONDS = 60.0
-_GOOD_ANSWERS = 20
+MAX_EXTRA_SECONDS = 10.0
 _SLOW_ANSWERS = 5
 
 
@@ -46,29 +45,28 @@ class Pace:
     """How a host bears us. `extra` seconds come on top of its delay after it pushed back; they go again by and by."""
 
     extra: float = 0.0
-    good: int = 0
     usual: float = 0.0
     slow: int = 0
     latest: float = 0.0
 
 
 def pushed_back(pace: Pace) -> Pace:
-    """The host said that it is too much (429, 503): twice as slow from now on."""
-    return replace(pace, extra=min(MAX_EXTRA_SECONDS, max(0.5, 2 * pace.extra)), good=0)
+    """The host said that it is too much (429, 503): half as slow again from now on.
+
+    A site on which a few pages always answer so must not come to a halt: what one push back adds, a handful of
+    good answers takes away.
+    """
+    return replace(pace, extra=min(MAX_EXTRA_SECONDS, max(0.5, 1.5 * pace.extra)))
 
 
 def answered(pace: Pace, seconds: float) -> Pace:
-    """The host answered in this time. Many good answers in a row take the extra seconds back, half by half.
+    """The host answered in this time, which takes a tenth of the extra seconds back.
 
     One slow page says nothing about a host; several in a row, each far slower than usual, do.
     """
     usual = seconds if not pace.usual else pace.usual + 0.05 * (min(seconds, 2 * pace.usual) - pace.usual)
     slow = pace.slow + 1 if seconds > 3 * usual + 0.3 else 0
-    good = pace.good + 1
-    extra = pace.extra
-    if good % _GOOD_ANSWERS == 0:
-        extra = extra / 2 if extra > 0.1 else 0.0
-    return Pace(extra, good, usual, slow, seconds)
+    return Pace(0.9 * pace.extra if pace.extra > 0.05 else 0.0, usual, slow, seconds)
 
 
 def extra_delay(pace: Pace) -> float:
