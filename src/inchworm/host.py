@@ -62,10 +62,10 @@ class Hosts:
         host = host_of(url)
         self._paces[host] = politeness.answered(self._paces.get(host, politeness.Pace()), seconds)
 
-    def pushed_back(self, url: str) -> None:
-        """This host said that it is asked too much."""
+    def pushed_back(self, url: str, sent_at: float, now: float) -> None:
+        """This host answered a request of that time that it is asked too much."""
         host = host_of(url)
-        self._paces[host] = politeness.pushed_back(self._paces.get(host, politeness.Pace()))
+        self._paces[host] = politeness.pushed_back(self._paces.get(host, politeness.Pace()), sent_at, now)
 
     def keep_quiet(self, host: str, until: float) -> None:
         """This host is left alone until a monotonic time."""

@@ -388,7 +388,7 @@ class Session:
         """Notice how the host bears us, before anything else is sent there."""
         url, now = made.entry.request_url, self._clock.monotonic()
         if made.status in PUSHING_BACK:
-            self.hosts.pushed_back(url)
+            self.hosts.pushed_back(url, now - made.millis / 1000, now)
             self.hosts.keep_quiet(host_of(url), now + made.quiet_ms / 1000)
         elif made.requested:
             self.hosts.answered(url, made.millis / 1000)

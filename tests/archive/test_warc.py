@@ -258,10 +258,10 @@ def calls(monkeypatch, folder):
     return made
 
 
-def test_bytes_are_synced_before_their_name_and_a_name_only_once(writer, calls):
+def test_bytes_are_synced_before_their_name_and_a_name_only_once(writer, folder, calls):
     name = "run0000-t000001-00001.warc.gz"
     write(writer, page(b"1"), page(b"2"))
-    assert calls == [f"write {name}", f"fdatasync {name}", "fsync archive"]
+    assert calls == [f"write {name}", f"fdatasync {name}", "fsync archive", f"fsync {folder.parent.name}"]
     calls.clear()
     writer.sync()
     assert calls == []
@@ -273,9 +273,10 @@ def test_a_full_file_is_synced_before_the_next_is_begun(folder, calls):
     writer = WarcWriter(folder, "x", INFO, rotate_bytes=100)
     for payload in (b"1", b"2"):
         writer.append(page(payload), NOW_MS, None)
-    assert calls == ["write x-00001.warc.gz", "fdatasync x-00001.warc.gz", "fsync archive"]
+    folders = ["fsync archive", f"fsync {folder.parent.name}"]
+    assert calls == ["write x-00001.warc.gz", "fdatasync x-00001.warc.gz", *folders]
     writer.sync()
-    assert calls[3:] == ["write x-00002.warc.gz", "fdatasync x-00002.warc.gz", "fsync archive"]
+    assert calls[4:] == ["write x-00002.warc.gz", "fdatasync x-00002.warc.gz", *folders]
     writer.close()
 
 

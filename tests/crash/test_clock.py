@@ -52,7 +52,7 @@ def _fails_once(text: str) -> Callable[[Hit], Answer]:
 
     def answer(hit: Hit) -> Answer:
         asked.append(hit)
-        return text if len(asked) > 1 else Page("not now", 503)
+        return text if len(asked) > 1 else Page("not now", 500)
 
     return answer
 

@@ -78,8 +78,8 @@ def test_any_retry_after_is_read_without_a_fuss(value):
 
 def test_a_push_back_slows_down_and_good_answers_take_it_back():
     pace = politeness.Pace()
-    for expected in (0.5, 0.75, 1.125):
-        pace = politeness.pushed_back(pace)
+    for number, expected in enumerate((0.5, 0.75, 1.125)):
+        pace = politeness.pushed_back(pace, number, number)
         assert politeness.extra_delay(pace) == expected
     for _ in range(40):
         pace = politeness.answered(pace, 0.1)
@@ -89,15 +89,15 @@ def test_a_push_back_slows_down_and_good_answers_take_it_back():
 def test_a_few_pages_that_always_push_back_do_not_stop_a_crawl():
     pace, waited = politeness.Pace(), 0.0
     for number in range(1000):
-        pace = politeness.pushed_back(pace) if number % 20 == 0 else politeness.answered(pace, 0.1)
+        pace = politeness.pushed_back(pace, number, number) if number % 20 == 0 else politeness.answered(pace, 0.1)
         waited += politeness.extra_delay(pace)
     assert waited < 250
 
 
 def test_it_never_slows_down_for_ever():
     pace = politeness.Pace()
-    for _ in range(100):
-        pace = politeness.pushed_back(pace)
+    for number in range(100):
+        pace = politeness.pushed_back(pace, number, number)
     assert politeness.extra_delay(pace) == politeness.MAX_EXTRA_SECONDS
 
 
@@ -117,3 +117,9 @@ def test_a_host_that_gets_slow_is_asked_less():
     assert politeness.extra_delay(pace) == 2.0
     pace = politeness.answered(pace, 0.05)
     assert politeness.extra_delay(pace) == 0.0
+
+
+def test_what_was_under_way_at_a_push_back_says_nothing_new():
+    pace = politeness.pushed_back(politeness.Pace(), sent_at=1.0, now=2.0)
+    assert politeness.pushed_back(pace, sent_at=1.5, now=2.1) == pace
+    assert politeness.pushed_back(pace, sent_at=2.5, now=2.6).extra == 0.75

@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 BASE_SECONDS = 1.0
 CAP_SECONDS = 60.0
 MAX_RETRY_AFTER_SECONDS = 86_400.0
-MAX_EXTRA_SECONDS = 10.0
+MAX_EXTRA_SECONDS = 5.0
 _SLOW_ANSWERS = 5
 
 
@@ -48,15 +48,18 @@ class Pace:
     usual: float = 0.0
     slow: int = 0
     latest: float = 0.0
+    changed_at: float = float("-inf")
 
 
-def pushed_back(pace: Pace) -> Pace:
+def pushed_back(pace: Pace, sent_at: float, now: float) -> Pace:
     """The host said that it is too much (429, 503): half as slow again from now on.
 
-    A site on which a few pages always answer so must not come to a halt: what one push back adds, a handful of
-    good answers takes away.
+    Requests that were under way when we slowed down last say nothing new. And a site on which a few pages always
+    answer so must not come to a halt: what one push back adds, a handful of good answers takes away.
     """
-    return replace(pace, extra=min(MAX_EXTRA_SECONDS, max(0.5, 1.5 * pace.extra)))
+    if sent_at < pace.changed_at:
+        return pace
+    return replace(pace, extra=min(MAX_EXTRA_SECONDS, max(0.5, 1.5 * pace.extra)), changed_at=now)
 
 
 def answered(pace: Pace, seconds: float) -> Pace:
@@ -66,7 +69,8 @@ def answered(pace: Pace, seconds: float) -> Pace:
     """
     usual = seconds if not pace.usual else pace.usual + 0.05 * (min(seconds, 2 * pace.usual) - pace.usual)
     slow = pace.slow + 1 if seconds > 3 * usual + 0.3 else 0
-    return Pace(0.9 * pace.extra if pace.extra > 0.05 else 0.0, usual, slow, seconds)
+    extra = 0.9 * pace.extra if pace.extra > 0.05 else 0.0
+    return replace(pace, extra=extra, usual=usual, slow=slow, latest=seconds)
 
 
 def extra_delay(pace: Pace) -> float:
