@@ -189,8 +189,10 @@ class Session:
                 if self._ending is None:
                     await self._obey(self._orders.poll(), writer)
                 self._watch.progress(self.progress())
-        except InchwormError as error:
-            self._ending = Ended(EndedBy.ERROR, error.message, error)
+        except Exception as error:
+            # Without a heartbeat there is no owner: whatever it was, the session ends.
+            ours = _as_ours(error)
+            self._ending = Ended(EndedBy.ERROR, ours.message, ours)
             self._abort()
             self._wake.set()
 
