@@ -33,6 +33,7 @@ from inchworm.settings import Settings
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.home import Home
 from inchworm.store.lock import Life, OwnerLock, ReadingMark, boot_ms, network_file_system
+from inchworm.store.sqlite import plain_errors
 from inchworm.store.view import View
 from inchworm.visit import Tools
 
@@ -103,14 +104,14 @@ class Owner:
         if asleep:
             self._refuse_if_alive(stale_seconds)
         try:
-            with self._lock.taking_over() if asleep else contextlib.nullcontext():
+            with plain_errors(folder), self._lock.taking_over() if asleep else contextlib.nullcontext():
                 self.store = CrawlStore(folder / "crawl.db")
                 self.mark = ReadingMark(folder)
                 self.token = self.store.take(Life.of_this_process())
                 if asleep:
                     # Only now: had the store refused us, the old owner would still be the only one.
                     self._lock.replace()
-            self._recover(asleep)
+                self._recover(asleep)
         except BaseException:
             self._lock.release()
             raise
@@ -143,9 +144,10 @@ class Owner:
         committed = {name: length for _, _, name, length in self.store.files()}
         warc.recover(self.archive, committed)
         open_run = self.store.run()
-        if (url_id := self.mark.get()) and open_run is not None:
-            self.store.blame(self.token, open_run.run_id, [url_id])
+        url_id = self.mark.get()
         self.mark.clear()
+        if url_id and open_run is not None:
+            self.store.blame(self.token, open_run.run_id, [url_id])
         fault.point("after_recovery")
 
     def _leave_old_files(self) -> None:

@@ -97,7 +97,7 @@ def _request(entry: Entry, settings: Settings) -> Request:
     return Request(entry.request_url, max_body_bytes=limit, timeout_seconds=settings.timeout)
 
 
-def _answered(entry: Entry, at_ms: int, reply: Response) -> Visit:
+def _answered(entry: Entry, at_ms: int, reply: Response, address: str = "") -> Visit:
     """The part that every answer has: what the server said, and the record for the archive."""
     digest = hashlib.sha256(reply.payload).digest()
     headers = reply.headers
@@ -111,7 +111,7 @@ def _answered(entry: Entry, at_ms: int, reply: Response) -> Visit:
         content_type=headers.get("content-type", ""),
         etag=headers.get("etag", ""),
         last_modified=headers.get("last-modified", ""),
-        record=Record(entry.request_url, reply.head, reply.payload, digest, reply.truncated),
+        record=Record(address or entry.request_url, reply.head, reply.payload, digest, reply.truncated),
     )
 
 
@@ -219,7 +219,7 @@ async def _visit_robots(entry: Entry, tools: Tools) -> Visit:
         if reply.kind in ("address_refused", "not_in_archive"):
             return replace(made, failure=reply.kind, message=reply.message, robots=b"")
         return _tried(made, reply.kind, reply.message, tools)
-    made = replace(_answered(entry, at_ms, reply), outcome=Outcome.CONTROL)
+    made = replace(_answered(entry, at_ms, reply, address), outcome=Outcome.CONTROL)
     if reply.status >= 500 or reply.status == 429:
         made = _asked_for_quiet(made, reply, tools)
         return _tried(made, failures.for_status(reply.status) or "", f"the server answered {reply.status}", tools)

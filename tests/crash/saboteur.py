@@ -6,6 +6,7 @@ PLAN is one of
     die-file:N        SIGKILL right before the N-th call that changes a file (of Python's, not of SQLite's)
     torn-write:N      the N-th write puts down half of its bytes, then SIGKILL
     fail-sql:N        the N-th SQL statement fails like a disk that cannot be read or written
+    fail-row:N        so does the N-th row that is read from an answer
     lock-sql:N        the N-th transaction cannot begin, as when another process holds the file for too long
     lock-file:NAME    no transaction on the database of this name can begin, for the same reason
     fail-CALL:N:NAME  the N-th os.CALL fails with this errno (write, fdatasync, fsync, open, truncate, unlink)
@@ -72,6 +73,31 @@ def at_sql(tick: Callable[[], None], start: str = "", file: str = "") -> None:
     connect = sqlite3.connect
     sqlite3.connect = lambda *args, **kwargs: connect(*args, **{"factory": Watched, **kwargs})
     sqlite3.Connection = Watched
+
+
+def at_row(tick: Callable[[], None]) -> None:
+    """Have every reading of rows pass `tick` first."""
+
+    class Watched(sqlite3.Cursor):
+        def __next__(self) -> Any:
+            tick()
+            return super().__next__()
+
+        def fetchone(self) -> Any:
+            tick()
+            return super().fetchone()
+
+        def fetchall(self) -> list[Any]:
+            tick()
+            return super().fetchall()
+
+    class Connection(sqlite3.Connection):
+        def execute(self, *arguments: Any) -> sqlite3.Cursor:
+            return super().cursor(Watched).execute(*arguments)
+
+    connect = sqlite3.connect
+    sqlite3.connect = lambda *args, **kwargs: connect(*args, **{"factory": Connection, **kwargs})
+    sqlite3.Connection, sqlite3.Cursor = Connection, Watched
 
 
 def at_call(name: str, tick: Callable[[], None]) -> None:
@@ -161,6 +187,8 @@ def sabotage(plan: str) -> None:
         shorten_writes(int(words[0]))
     elif verb == "fail-sql":
         at_sql(Countdown(int(words[0]), failing_sql("disk I/O error")))
+    elif verb == "fail-row":
+        at_row(Countdown(int(words[0]), failing_sql("disk I/O error")))
     elif verb == "lock-sql":
         at_sql(Countdown(int(words[0]), failing_sql("database is locked")), "BEGIN")
     elif verb == "lock-file":

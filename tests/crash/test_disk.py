@@ -77,6 +77,18 @@ def test_the_nth_statement_fails(first: int, trial: Trial, reference: Reference)
     assert_same_record(trial, reference.of())
 
 
+@pytest.mark.parametrize("first", [1, 2, 3, 4])
+def test_the_nth_row_cannot_be_read(first: int, trial: Trial, reference: Reference) -> None:
+    """The statement began well, and then the disk fails: while the home is read, the crawl, or its frontier."""
+    for number in (first, first + 4, first + 10, first * 20):
+        ended = trial.sit("--budget", "60", twist=Twist(sabotage=f"fail-row:{number}"))
+        if ended.code != 0:
+            _assert_failed_well(trial, ended)
+    trial.complete()
+    trial.check()
+    assert_same_record(trial, reference.of())
+
+
 @pytest.mark.parametrize("every", [1, 2])
 def test_short_writes(every: int, trial: Trial, reference: Reference) -> None:
     ended = trial.sit(twist=Twist(sabotage=f"short-write:{every}"))

@@ -100,8 +100,9 @@ class Running:
             os.close(descriptor)
 
     def end(self) -> None:
+        """Kill it if it lives, with the child that a program in front may have started."""
         if self.process.poll() is None:
-            self.process.kill()
+            os.killpg(self.pid, signal.SIGKILL)
             self.process.wait()
 
 
@@ -175,6 +176,7 @@ class Trial:
                 stdout=to_out,
                 stderr=to_err,
                 env=twist.environment(self.home),
+                process_group=0,
                 preexec_fn=twist.limit if twist.limits else None,  # noqa: PLW1509 - it calls nothing but setrlimit
             )
         running = Running(process, out, err, self.web, hits)

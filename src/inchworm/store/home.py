@@ -48,7 +48,8 @@ class Home:
         for where, value in (("name = ?", word), ("crawl_id = ?", word), ("seeds_key = ?", seeds_key)):
             if value is None:
                 continue
-            row = self._db.execute(f"{_SELECT} WHERE {where} ORDER BY created_ms LIMIT 1", (value,)).fetchone()
+            with plain_errors(self._path):
+                row = self._db.execute(f"{_SELECT} WHERE {where} ORDER BY created_ms LIMIT 1", (value,)).fetchone()
             if row:
                 return _crawl(row)
         return None
@@ -89,10 +90,9 @@ class Home:
 
     def asked(self, crawl_id: str) -> list[Asked]:
         """Open requests, oldest first."""
-        rows = self._db.execute(
-            "SELECT inbox_id, verb, argument FROM inbox WHERE crawl_id = ? AND done_ms IS NULL ORDER BY inbox_id",
-            (crawl_id,),
-        )
+        query = "SELECT inbox_id, verb, argument FROM inbox WHERE crawl_id = ? AND done_ms IS NULL ORDER BY inbox_id"
+        with plain_errors(self._path):
+            rows = self._db.execute(query, (crawl_id,)).fetchall()
         return [Asked(inbox_id, verb, json.loads(argument)) for inbox_id, verb, argument in rows]
 
     def answer(self, inbox_id: int, answer: str, now_ms: int) -> None:
@@ -103,7 +103,8 @@ class Home:
             )
 
     def answer_to(self, inbox_id: int) -> str | None:
-        row = self._db.execute("SELECT answer FROM inbox WHERE inbox_id = ?", (inbox_id,)).fetchone()
+        with plain_errors(self._path):
+            row = self._db.execute("SELECT answer FROM inbox WHERE inbox_id = ?", (inbox_id,)).fetchone()
         return row[0] if row else ""
 
 
