@@ -437,10 +437,6 @@ def settings_of_run(current: RunInfo) -> dict[str, Any]:
     return {name: settings.check(name, value) for name, value in current.settings.items() if name in settings.FIELDS}
 
 
-def _session_part(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if not settings.belongs_to_run(name)}
-
-
 def _identity(current: RunInfo, url: str) -> str:
     """What a run calls a URL that somebody typed."""
     address = urls.canonicalizer(tuple(current.settings.get("drop_params", ()))).canonicalize(url)

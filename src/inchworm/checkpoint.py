@@ -82,8 +82,6 @@ class Session:
 
     number: int
     token: int
-    requests: int = 0
-    size: int = 0
 
 
 class Ledger:
@@ -97,8 +95,8 @@ class Ledger:
         self._settings = settings
         self._seq = run.seq
         self._numbers = asdict(run.counters)
-        self._requests = session.requests
-        self._size = session.size
+        self._requests = 0
+        self._size = 0
         self._disturbed = run.disturbed
         self._seeds = {seed.number: seed for seed in run.seeds}
         self._canonicalizer = urls.canonicalizer(settings.drop_params)
@@ -154,8 +152,7 @@ class Ledger:
         self._again_index = max(_AGAIN, self._store.last_index(self._run_id, self._seq))
         failed = self._store.failed(self._run_id, kind, url)
         with self._store.committing(self._session.token):
-            for origin in {urls.origin_of(row.standing.request_url or row.url) for row in failed}:
-                self._forget_robots(origin)
+            self._forget_robots({urls.origin_of(row.standing.request_url or row.url) for row in failed})
             for row in failed:
                 place_seq, place_idx = self._next_place()
                 standing = row.standing._replace(place_seq=place_seq, place_idx=place_idx)
@@ -166,19 +163,18 @@ class Ledger:
             self._write()
         return self._committed(())
 
-    def _forget_robots(self, origin: str) -> None:
+    def _forget_robots(self, origins: set[str]) -> None:
         """A robots.txt that could not be read is asked for again, ahead of everything else."""
-        unreadable = {one for one, verdict, _ in self._store.robots(self._run_id) if verdict == "unreadable"}
-        if origin not in unreadable:
-            return
-        file = control.robots_file(origin)
-        known = self._store.known(self._run_id, [file.url])[file.url]
-        for row in self._store.rows(self._run_id, [known.url_id]):
-            ahead = row.standing._replace(place_seq=0, place_idx=-1 - row.url_id)
-            self._move(row, ahead._replace(state=State.PENDING, done=None, attempts=0, not_before_ms=0))
-            self._lane(ahead.lane, 1)
-        self._changes.robots.append((origin, self._seq, "forgotten", None))
-        self._verdicts.append((origin, "forgotten", None))
+        for origin, verdict, _ in self._store.robots(self._run_id):
+            if verdict != "unreadable" or origin not in origins:
+                continue
+            file = control.robots_file(origin)
+            known = self._store.known(self._run_id, [file.url])[file.url]
+            for row in self._store.rows(self._run_id, [known.url_id]):
+                ahead = row.standing._replace(place_seq=0, place_idx=-1 - row.url_id)
+                self._move(row, ahead._replace(state=State.PENDING, done=None, attempts=0, not_before_ms=0))
+                self._lane(ahead.lane, 1)
+            self._learn_robots(origin, "forgotten", None)
 
     def clear(self) -> Committed:
         """Every pending row is refused: the queue is empty, the pages stay."""
@@ -235,7 +231,7 @@ class Ledger:
             self._settle(entry, State.DONE, None)
             self._add(**{_COUNTED[outcome]: 1} if outcome in _COUNTED else {})
             if entry.kind is Kind.ROBOTS:
-                self._learn_robots(urls.origin_of(entry.request_url), visit)
+                self._learn_robots(urls.origin_of(entry.request_url), *rows.robots_verdict(visit))
         row = rows.of_visit(visit, outcome, visit.stored or self._archived(visit, originals), links, redirect)
         self._changes.visits.append(row._replace(seq=self._seq, reader=self._reader))
         return outcome
@@ -245,8 +241,7 @@ class Ledger:
         known = self._cache.get(entry.url) if self._path_matters else None
         return replace(entry, depth=known.depth, hops=known.hops) if known else entry
 
-    def _learn_robots(self, origin: str, visit: Visit) -> None:
-        verdict, rules = rows.robots_verdict(visit)
+    def _learn_robots(self, origin: str, verdict: str, rules: bytes | None) -> None:
         self._changes.robots.append((origin, self._seq, verdict, rules))
         self._verdicts.append((origin, verdict, rules))
 

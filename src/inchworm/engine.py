@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import random
 import resource
 import signal
@@ -184,16 +185,16 @@ class Inbox:
         self._ledger = ledger
         self._clock = clock
 
-    def drop_old_orders(self) -> None:
-        """Whoever asked an earlier session to stop did not mean this one."""
+    def drop_old_orders(self, carried_out: int) -> None:
+        """Whoever asked an earlier session to stop did not mean this one; and a retry that was committed is done."""
         for asked in self._home.asked(self._crawl_id):
-            if asked.verb != "retry":
-                self._home.answer(asked.inbox_id, "nothing was running", self._clock.now_ms())
+            if asked.verb != "retry" or asked.inbox_id <= carried_out:
+                self._home.answer(asked.inbox_id, "nothing is left to do", self._clock.now_ms())
 
     def poll(self) -> EndedBy | Callable[[], Committed] | None:
         for asked in self._home.asked(self._crawl_id):
             if asked.verb == "retry":
-                return lambda asked=asked: self._retry(asked.inbox_id, asked.argument)  # type: ignore[misc]
+                return functools.partial(self._retry, asked.inbox_id, asked.argument)
             self._home.answer(asked.inbox_id, "stopping", self._clock.now_ms())
             return EndedBy.CANCELLED if asked.verb == "cancel" else EndedBy.PAUSED
         return None
@@ -268,7 +269,7 @@ class Sitting:
             )
             watch = Watch(hooks.progress or (lambda _: None), hooks.visited)
             inbox = Inbox(self._home, self._crawl.crawl_id, ledger, clock)
-            inbox.drop_old_orders()
+            inbox.drop_old_orders(reading.carried_out(self._run.run_id))
             session = Session(self._run, reading, ledger, tools, inbox, watch)
             session.hosts.rest_from(self._last_request())
             with self._stopped_by_signals(session, hooks.signals):

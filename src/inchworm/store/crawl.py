@@ -38,6 +38,7 @@ from inchworm.rules.url import hash64
 from inchworm.store.lock import Life, boot_ms
 from inchworm.store.sqlite import open_file, plain_errors, transaction
 
+_LINKS = VisitRow._fields.index("links")
 _COUNTERS = tuple(Counters.__slots__)
 _MUTABLE = ", ".join(Standing._fields)
 _VISIT = ", ".join(f'"{name}"' for name in VisitRow._fields)
@@ -373,6 +374,10 @@ class CrawlStore:
     def quiet_hosts(self) -> list[tuple[str, int, int]]:
         return list(self.db.execute("SELECT name, wait_until_ms, wait_ms FROM host WHERE wait_until_ms > 0"))
 
+    def carried_out(self, run_id: int) -> int:
+        """The last request of another process that a commit of this run carried out."""
+        return self._max("SELECT inbox_id FROM run WHERE run_id = ?", run_id)
+
     def suspects(self, run_id: int) -> dict[int, int]:
         return dict(self.db.execute("SELECT url_id, deaths FROM suspect WHERE run_id = ?", (run_id,)))
 
@@ -418,8 +423,8 @@ class CrawlStore:
         )
         for visit in changes.visits:
             self._log_id += 1
-            packed = visit._replace(links=_pack(visit.links))  # type: ignore[arg-type]
-            self.db.execute(_ADD_VISIT, (self._log_id, run_id, changes.session, *packed))
+            values = (*visit[:_LINKS], _pack(visit.links), *visit[_LINKS + 1 :])
+            self.db.execute(_ADD_VISIT, (self._log_id, run_id, changes.session, *values))
         many(
             "INSERT INTO lane (run_id, lane, pending) VALUES (?, ?, ?)"
             " ON CONFLICT (run_id, lane) DO UPDATE SET pending = lane.pending + excluded.pending",
@@ -519,5 +524,4 @@ def _session(row: tuple[Any, ...]) -> SessionInfo:
 
 
 def _visit_row(row: Sequence[Any]) -> VisitRow:
-    visit = VisitRow(*row)
-    return visit._replace(links=tuple(_unpack(visit.links)))  # type: ignore[arg-type]
+    return VisitRow._make((*row[:_LINKS], tuple(_unpack(row[_LINKS])), *row[_LINKS + 1 :]))

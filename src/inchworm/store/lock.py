@@ -101,7 +101,7 @@ class OwnerLock:
         finally:
             os.close(descriptor)
 
-    def replace(self) -> bool:
+    def replace(self) -> None:
         """Take the lock away from an owner that stood still: a new file under the old name."""
         fresh = self._path.with_name(f"owner.lock.{os.getpid()}")
         fresh.unlink(missing_ok=True)
@@ -109,7 +109,6 @@ class OwnerLock:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         fresh.replace(self._path)
         self._hold(descriptor)
-        return True
 
     def _hold(self, descriptor: int) -> None:
         self._descriptor = descriptor
