@@ -25,8 +25,9 @@ app
 engine
 run | session
 visit | frontier | checkpoint
+draft
 host | rows
-fetch | store | archive | sink | testing
+fetch | store | archive | sink | reader | testing
 ports | rules
 settings
 model
@@ -37,7 +38,7 @@ errors | fault | __init__
 # `__init__` stands at the bottom for its version number; it names `library` only to hand out `Crawl` when asked.
 LAZY = {("__init__", "library")}
 
-ADAPTERS = ("fetch", "store", "archive", "sink", "testing")
+ADAPTERS = ("fetch", "store", "archive", "sink", "reader", "testing")
 PICKS_ADAPTERS = ("app", "engine")
 ALSO_ALLOWED = {("cli.demo", "testing")}
 

@@ -51,7 +51,7 @@ def test_the_list_of_dropped_parameters_is_a_setting():
 def test_what_is_no_web_address_is_named(typed):
     with pytest.raises(WrongUse) as raised:
         run.seeds_of(["http://a.test/", typed])
-    assert repr(typed) in raised.value.message
+    assert repr(run.shown(typed)) in raised.value.message
     assert "https://example.org" in raised.value.hint
 
 

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from inchworm import run, settings
 from inchworm.checkpoint import Ledger
-from inchworm.checkpoint import Session as LedgerSession
+from inchworm.draft import Session as LedgerSession
 from inchworm.engine import Hooks, NoArchive, Owner, Sitting, Summary, SystemClock, fetching
 from inchworm.errors import InchwormError, NotNow, Unknown, WrongUse
 from inchworm.model import (
@@ -29,7 +29,7 @@ from inchworm.model import (
     SessionState,
 )
 from inchworm.ports import Clock
-from inchworm.rules import order
+from inchworm.rules import control, order
 from inchworm.rules import url as urls
 from inchworm.rules.scope import Patterns
 from inchworm.settings import RUN, SESSION, Settings
@@ -80,7 +80,7 @@ class App:
     async def resume(self, word: str, given: Mapping[str, Any] | None = None, hooks: Hooks | None = None) -> Summary:
         """Go on with the run of a crawl that is paused."""
         crawl = self.find(word)
-        return await self._sit(crawl, Start(crawl.seeds, crawl.name, given or {}), hooks or Hooks(), must_resume=True)
+        return await self._sit(crawl, Start((word,), crawl.name, given or {}), hooks or Hooks(), must_resume=True)
 
     def _find_or_make(self, start: Start) -> CrawlInfo:
         if not start.seeds:
@@ -102,7 +102,8 @@ class App:
         name, number = start.name or run.default_name(seeds), 2
         while not start.name and self.home.find(name):
             name, number = f"{run.default_name(seeds)} ({number})", number + 1
-        crawl = CrawlInfo(uuid.uuid4().hex[:10], name, tuple(start.seeds), {}, self.clock.now_ms())
+        typed = tuple(run.without_secrets(text) for text in start.seeds)
+        crawl = CrawlInfo(uuid.uuid4().hex[:10], name, typed, {}, self.clock.now_ms())
         return self.home.add(crawl, key)
 
     def _ground(self) -> dict[str, Any]:
@@ -116,11 +117,11 @@ class App:
             current = self._open_run(owner, crawl, start, must_resume)
             if current is not None:
                 values = dataclasses.replace(values, **settings_of_run(current))
-            async with fetching(crawl, values) as fetcher:
+            async with fetching(crawl, values, run.credentials(start.seeds)) as fetcher:
                 # From here on nothing that the user typed can be wrong any more.
                 current = current or self._start_run(owner, crawl, values, start.fresh)
-                self.home.remember(crawl.crawl_id, remembered)
-                session_part = json.dumps(settings.to_json(values, SESSION))
+                self.home.remember(crawl.crawl_id, _without_passwords(remembered))
+                session_part = json.dumps(_without_passwords(settings.to_json(values, SESSION)))
                 number = owner.store.start_session(owner.token, current, session_part, self.clock.now_ms())
                 if hooks.started:
                     hooks.started(crawl, current, number)
@@ -265,7 +266,9 @@ class App:
         if len(matching) == 1:
             return matching[0]
         names = ", ".join(crawl.name for crawl in self.home.crawls()[:10]) or "none yet"
-        raise Unknown(f"There is no crawl called {word!r}.", f"The crawls in {self.folder}: {names}.")
+        raise Unknown(
+            f"There is no crawl called {run.without_secrets(word)!r}.", f"The crawls in {self.folder}: {names}."
+        )
 
     def is_running(self, crawl: CrawlInfo) -> bool:
         folder = self.crawl_folder(crawl)
@@ -358,7 +361,9 @@ class App:
         with self.reading(crawl) as store:
             current = self.run_of(crawl, store, number)
             address = _identity(current, url)
-            entry = View(store).entry(current.run_id, address)
+            names = (address, control.robots_file(urls.origin_of(address)).url, control.sitemap_file(address).url)
+            found = (View(store).entry(current.run_id, name) for name in names if name.endswith(address))
+            entry = next((one for one in found if one), None)
         if entry is None:
             raise Unknown(
                 f"{address} is not known to run {current.number} of {crawl.name!r}: no page it read links to it.",
@@ -379,7 +384,7 @@ class App:
             last = store.run()
             if last is not None and run.is_open(last):
                 values = dataclasses.replace(values, **settings_of_run(last))
-        return settings.to_json(values)
+        return _without_passwords(settings.to_json(values))
 
     def check(self, crawl: CrawlInfo, store: CrawlStore) -> list[str]:
         """What is wrong with a crawl's store and archive; nothing for a healthy one."""
@@ -435,6 +440,12 @@ class App:
 def settings_of_run(current: RunInfo) -> dict[str, Any]:
     """The frozen settings of a run, as typed values."""
     return {name: settings.check(name, value) for name, value in current.settings.items() if name in settings.FIELDS}
+
+
+def _without_passwords(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings to be stored and shown. A proxy with a password is left out: it has to be given each time."""
+    proxies = [proxy for proxy in values.get("proxies", ()) if run.shown(proxy) == proxy]
+    return {**values, "proxies": proxies} if "proxies" in values else dict(values)
 
 
 def _identity(current: RunInfo, url: str) -> str:

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from inchworm import fault, rows
+from inchworm.draft import Committed, Draft, Session
 from inchworm.model import (
-    Counters,
     Entry,
     Found,
     Kind,
@@ -33,7 +33,6 @@ from inchworm.model import (
     Reason,
     Refusal,
     RunInfo,
-    Seed,
     Source,
     State,
     Stored,
@@ -41,14 +40,13 @@ from inchworm.model import (
     Visit,
 )
 from inchworm.ports import Archive, Changes, Known, NewEntry, Original, Row, Standing, Store
-from inchworm.rules import content, control
+from inchworm.rules import content, control, cookies
 from inchworm.rules import url as urls
 from inchworm.rules.limits import exhausted
 from inchworm.rules.scope import Judge, Patterns, Scope, Verdict, widen
 from inchworm.settings import Settings
 
 SITEMAP_DEPTH = 5
-_CACHE_SIZE = 200_000
 _DEPENDS_ON_PATH = (Reason.MAX_DEPTH, Reason.HOPS, Reason.NOFOLLOW)
 """Refusals that another page's link may overrule."""
 
@@ -61,29 +59,6 @@ _COUNTED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """What a commit came to, for those who plan the next fetches."""
-
-    seq: int
-    counters: Counters
-    seeds: tuple[Seed, ...]
-    requests: int
-    size: int
-    disturbed: str
-    lanes: frozenset[int]
-    robots: tuple[tuple[str, str, bytes | None], ...]
-    outcomes: tuple[tuple[Turn, Outcome | Reason], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """Whose commits these are."""
-
-    number: int
-    token: int
-
-
 class Ledger:
     """Commits the turns of one session, in the order it is given them."""
 
@@ -91,35 +66,23 @@ class Ledger:
         self._store = store
         self._archive = archive
         self._run_id = run.run_id
-        self._session = session
+        self._token = session.token
         self._settings = settings
-        self._seq = run.seq
-        self._numbers = asdict(run.counters)
-        self._requests = 0
-        self._size = 0
-        self._disturbed = run.disturbed
-        self._seeds = {seed.number: seed for seed in run.seeds}
+        self._draft = Draft(store, run, session)
         self._canonicalizer = urls.canonicalizer(settings.drop_params)
         self._patterns = Patterns(settings.include, settings.exclude)
         self._judge = self._make_judge()
         self._path_matters = bool(settings.max_depth or settings.external_hops)
         self._reader = content.fingerprint(settings.resources)
-        self._next_url, self._next_host, self._next_file = store.next_ids()
-        self._hosts = dict(store.hosts())
-        self._files: dict[str, int] = {}
-        self._cache: dict[str, Known] = {}
         self._origins: set[str] = set()
-        self._touched: set[int] = set()
-        self._verdicts: list[tuple[str, str, bytes | None]] = []
-        self._again_index = _AGAIN
-        self._changes = self._new_changes()
+        self._jar = cookies.Jar(store.cookies(run.run_id))
 
     # One commit
 
     def commit(self, turns: Sequence[Turn]) -> Committed:
         """All of these turns, durably, or none of them."""
-        self._begin()
-        with self._store.committing(self._session.token):
+        self._draft.begin()
+        with self._store.committing(self._token):
             owners, originals = self._look_up([turn for turn in turns if isinstance(turn, Visit)])
             outcomes: list[tuple[Turn, Outcome | Reason]] = []
             for turn in turns:
@@ -131,80 +94,95 @@ class Ledger:
             fault.point("before_archive")
             self._archive.sync()
             fault.point("before_commit")
-            self._write()
+            self._draft.write()
         fault.point("after_commit")
-        return self._committed(tuple(outcomes))
+        return self._draft.committed(tuple(outcomes))
 
     def seed(self, seeds: Sequence[Found]) -> Changes:
         """The first entries of a new run, to be written in the transaction that makes the run."""
-        self._changes = self._new_changes()
-        self._cache |= self._store.known(self._run_id, [seed.url for seed in seeds])
+        self._draft.look_up({seed.url for seed in seeds})
         for number, seed in enumerate(seeds):
             place = (0, number)
             parent = Entry(0, seed.url, seed.request_url, Kind.PAGE, Source.INITIAL, number, 0, 0, 0, place)
             self._enter(seed, parent, place, Verdict(number, 0, 0, None))
-        return self._with_totals()
+        return self._draft.with_totals()
 
     def reopen(self, kind: str | None = None, url: str | None = None, inbox_id: int = 0) -> Committed:
         """Failed rows become pending again, at the end of their lanes."""
-        self._begin()
-        self._changes.inbox_id = inbox_id
-        self._again_index = max(_AGAIN, self._store.last_index(self._run_id, self._seq))
+        self._draft.begin()
+        self._draft.changes.inbox_id = inbox_id
+        self._draft.skip_places()
         failed = self._store.failed(self._run_id, kind, url)
-        with self._store.committing(self._session.token):
+        with self._store.committing(self._token):
             self._forget_robots({urls.origin_of(row.standing.request_url or row.url) for row in failed})
             for row in failed:
-                place_seq, place_idx = self._next_place()
-                standing = row.standing._replace(place_seq=place_seq, place_idx=place_idx)
-                self._move(row, standing._replace(state=State.PENDING, done=None, attempts=0, not_before_ms=0))
-                self._changes.pardoned.append(row.url_id)
-                self._add(failed=-1, pending=1)
-                self._lane(standing.lane, 1)
-            self._write()
-        return self._committed(())
+                self._draft.reopen(row, _unhurt(row.standing), self._draft.next_place())
+                self._draft.changes.pardoned.append(row.url_id)
+                self._draft.add(failed=-1, pending=1)
+            self._draft.write()
+        return self._draft.committed()
+
+    def refresh_robots(self, origins: Iterable[str]) -> Committed:
+        """These were read too long ago: they are asked for again, ahead of everything else."""
+        self._draft.begin()
+        with self._store.committing(self._token):
+            for origin in origins:
+                for _, verdict, rules in self._store.robots(self._run_id, origin):
+                    # Should it not be there any more, what it said before still holds.
+                    keep = verdict in ("rules", "allow")
+                    self._ask_for_robots(origin, "refreshing" if keep else "forgotten", rules if keep else None)
+            self._draft.write()
+        return self._draft.committed()
 
     def _forget_robots(self, origins: set[str]) -> None:
-        """A robots.txt that could not be read is asked for again, ahead of everything else."""
+        """A robots.txt that could not be read is asked for again."""
         for origin, verdict, _ in self._store.robots(self._run_id):
-            if verdict != "unreadable" or origin not in origins:
-                continue
-            file = control.robots_file(origin)
-            known = self._store.known(self._run_id, [file.url])[file.url]
-            for row in self._store.rows(self._run_id, [known.url_id]):
-                ahead = row.standing._replace(place_seq=0, place_idx=-1 - row.url_id)
-                self._move(row, ahead._replace(state=State.PENDING, done=None, attempts=0, not_before_ms=0))
-                self._lane(ahead.lane, 1)
-            self._learn_robots(origin, "forgotten", None)
+            if verdict == "unreadable" and origin in origins:
+                self._ask_for_robots(origin, "forgotten", None)
+
+    def _ask_for_robots(self, origin: str, verdict: str, rules: bytes | None) -> None:
+        file = control.robots_file(origin)
+        known = self._store.known(self._run_id, [file.url])[file.url]
+        for row in self._store.rows(self._run_id, [known.url_id]):
+            if row.standing.state is State.DONE:
+                self._draft.reopen(row, _unhurt(row.standing), (0, -1 - row.url_id))
+        self._draft.learn_robots(origin, verdict, rules)
+
+    def _learn_robots(self, visit: Visit) -> None:
+        origin = urls.origin_of(visit.entry.request_url)
+        verdict, said = rows.robots_verdict(visit)
+        if verdict == "unreadable":
+            for _, before, rules in self._store.robots(self._run_id, origin):
+                if before == "refreshing":
+                    verdict, said = ("rules", rules) if rules else ("allow", None)
+        self._draft.learn_robots(origin, verdict, said)
 
     def clear(self) -> Committed:
         """Every pending row is refused: the queue is empty, the pages stay."""
-        self._begin()
-        with self._store.committing(self._session.token):
+        self._draft.begin()
+        with self._store.committing(self._token):
             for lane in self._store.lanes(self._run_id):
                 last: Entry | None = None
                 while entries := self._store.pending(self._run_id, lane, last, 1000):
                     last = entries[-1]
                     for entry in entries:
                         self._refuse(Refusal(entry, Reason.CLEARED))
-                    self._write()
-        return self._committed(())
+                    self._draft.write()
+        return self._draft.committed()
 
     def beat(self) -> None:
         """Show that the owner lives, when there is nothing to commit."""
-        self._store.beat(self._session.token)
+        self._store.beat(self._token)
 
     # Looking up once per batch
 
     def _look_up(self, visits: list[Visit]) -> tuple[set[bytes], dict[bytes, Original]]:
-        if len(self._cache) > _CACHE_SIZE:
-            self._cache.clear()
-        wanted = {found.url for visit in visits for found in visit.reading.links}
+        known = self._draft.known
+        wanted = {found.url for visit in visits for found in visit.reading.links if found.url not in known}
         wanted |= {visit.redirect.url for visit in visits if visit.redirect}
         if self._path_matters:
             wanted |= {visit.entry.url for visit in visits}
-        missing = [url for url in wanted if url not in self._cache]
-        if missing:
-            self._cache |= self._store.known(self._run_id, missing)
+        self._draft.look_up(wanted.difference(known))
         owners = self._store.owners_of(self._run_id, {v.text_hash for v in visits if v.text_hash})
         originals = self._store.originals({v.record.digest for v in visits if v.record and v.record.payload})
         return owners, originals
@@ -212,38 +190,37 @@ class Ledger:
     # One visit
 
     def _record(self, visit: Visit, owners: set[bytes], originals: dict[bytes, Original]) -> Outcome:
-        self._seq += 1
-        self._again_index = _AGAIN
+        self._draft.next_visit()
         entry = self._fresh(visit.entry)
-        if visit.redirect and self._leads_back(entry, visit.redirect):
+        self._take_cookies(visit)
+        leads_back = visit.redirect is not None and self._leads_back(entry, visit.redirect)
+        if visit.redirect and leads_back and not self._asks_anew(visit.redirect, visit.at_ms):
             said = f"{visit.redirect.request_url} leads back to it"
             visit = replace(visit, outcome=Outcome.FAILED, failure="redirect_loop", message=said, redirect=None)
         outcome = self._outcome(visit, owners)
         self._count_visit(visit, entry, outcome)
         redirect = self._follow_redirect(visit, entry) if outcome is Outcome.REDIRECT else None
-        links = [self._discover(found, entry, index) for index, found in enumerate(visit.reading.links)]
+        if redirect is not None and leads_back:
+            self._ask_again(redirect, entry)
+        links = self._discover_all(visit.reading.links, entry)
         if visit.quiet_ms:
             until_ms = visit.at_ms + visit.millis + visit.quiet_ms
-            self._changes.quiet.append((until_ms, visit.quiet_ms, self._host_of(entry.request_url)))
+            self._draft.changes.quiet.append((until_ms, visit.quiet_ms, self._draft.host_id(entry.request_url)))
         if outcome is Outcome.RETRY:
             self._again(entry, visit)
         elif outcome is not Outcome.REDIRECT or redirect != entry.url_id:
-            self._settle(entry, State.DONE, None)
-            self._add(**{_COUNTED[outcome]: 1} if outcome in _COUNTED else {})
+            self._draft.settle(entry, State.DONE, None)
+            self._draft.add(**{_COUNTED[outcome]: 1} if outcome in _COUNTED else {})
             if entry.kind is Kind.ROBOTS:
-                self._learn_robots(urls.origin_of(entry.request_url), *rows.robots_verdict(visit))
+                self._learn_robots(visit)
         row = rows.of_visit(visit, outcome, visit.stored or self._archived(visit, originals), links, redirect)
-        self._changes.visits.append(row._replace(seq=self._seq, reader=self._reader))
+        self._draft.changes.visits.append(row._replace(seq=self._draft.seq, reader=self._reader))
         return outcome
 
     def _fresh(self, entry: Entry) -> Entry:
         """The entry with the depth it has by now: a shorter way may have been found since it was dispatched."""
-        known = self._cache.get(entry.url) if self._path_matters else None
+        known = self._draft.known.get(entry.url) if self._path_matters else None
         return replace(entry, depth=known.depth, hops=known.hops) if known else entry
-
-    def _learn_robots(self, origin: str, verdict: str, rules: bytes | None) -> None:
-        self._changes.robots.append((origin, self._seq, verdict, rules))
-        self._verdicts.append((origin, verdict, rules))
 
     def _outcome(self, visit: Visit, owners: set[bytes]) -> Outcome:
         if visit.outcome is not Outcome.PAGE or not visit.text_hash:
@@ -255,10 +232,10 @@ class Ledger:
 
     def _leads_back(self, entry: Entry, target: Found) -> bool:
         """Whether the target is known to lead back to the entry by redirects alone."""
-        known = self._cache.get(target.url)
+        known = self._draft.known.get(target.url)
         if known is None or not known.in_run or known.url_id == entry.url_id:
             return False
-        self._write()
+        self._draft.write()
         url_id = known.url_id
         for _ in range(self._settings.max_redirects):
             visit = self._store.visit_of(self._run_id, url_id)
@@ -269,24 +246,43 @@ class Ledger:
                 return True
         return False
 
+    def _take_cookies(self, visit: Visit) -> None:
+        for cookie in visit.cookies:
+            if self._jar.accepts(cookie, visit.entry.request_url) and self._jar.put(cookie):
+                self._draft.learn_cookie(cookie)
+
+    def _asks_anew(self, target: Found, now_ms: int) -> bool:
+        """Whether a URL that redirected would be asked with other cookies now than it was."""
+        visit = self._store.visit_of(self._run_id, self._draft.known[target.url].url_id)
+        sent = json.loads(visit.meta or "{}").get(rows.COOKIES, "") if visit else ""
+        return bool(self._settings.cookies and rows.cookies_mark(self._jar.header(target.request_url, now_ms)) != sent)
+
+    def _ask_again(self, url_id: int, entry: Entry) -> None:
+        """A URL that redirected here to be given a cookie has one now: it gets a new place."""
+        for row in self._store.rows(self._run_id, [url_id]):
+            tried = json.dumps((*entry.tried, entry.request_url))
+            standing = row.standing._replace(chain=entry.chain + 1, tried=tried)
+            self._draft.reopen(row, standing, self._draft.next_place())
+            self._draft.add(redirects=-1, pending=1)
+
     def _count_visit(self, visit: Visit, entry: Entry, outcome: Outcome) -> None:
         if entry.kind in control.KINDS:
             return
-        seed = self._seeds[entry.seed]
+        seed = self._draft.seeds[entry.seed]
         kept = 1 if outcome is Outcome.PAGE else 0
         if visit.requested:
-            self._requests += 1
-            self._size += visit.size
-            self._add(requests=1, size=visit.size)
+            self._draft.requests += 1
+            self._draft.size += visit.size
+            self._draft.add(requests=1, size=visit.size)
             seed = replace(seed, requests=seed.requests + (entry.kind is Kind.PAGE))
-        self._seeds[entry.seed] = replace(seed, kept=seed.kept + kept)
+        self._draft.seeds[entry.seed] = replace(seed, kept=seed.kept + kept)
 
     def _again(self, entry: Entry, visit: Visit) -> None:
         """A passing failure: a new place at the end of the lane. A robots.txt stays ahead of its host's pages."""
-        place = entry.place if entry.kind is Kind.ROBOTS else (self._seq, 0)
+        place = entry.place if entry.kind is Kind.ROBOTS else (self._draft.seq, 0)
         self._replace(entry, place, attempts=entry.attempts + 1, not_before_ms=visit.retry_at_ms)
-        if not self._disturbed:
-            self._disturbed = f"disturbed at {self._seq} by {visit.failure}"
+        if not self._draft.disturbed:
+            self._draft.disturbed = f"disturbed at {self._draft.seq} by {visit.failure}"
 
     def _follow_redirect(self, visit: Visit, entry: Entry) -> int:
         target = visit.redirect
@@ -295,7 +291,7 @@ class Ledger:
         if target.url == entry.url:
             self._replace(
                 entry,
-                (self._seq, 0),
+                (self._draft.seq, 0),
                 request_url=target.request_url,
                 chain=entry.chain + 1,
                 tried=json.dumps(tried),
@@ -309,19 +305,19 @@ class Ledger:
         if entry.source is Source.INITIAL:
             return True
         first = self._canonicalizer.canonicalize(entry.tried[0]) if entry.tried else None
-        return entry.source is Source.REDIRECT and first == self._seeds[entry.seed].url
+        return entry.source is Source.REDIRECT and first == self._draft.seeds[entry.seed].url
 
     def _move_seed(self, entry: Entry, target: Found) -> None:
         """A seed that redirects takes its scope along; what was outside before is judged again."""
-        before = self._seeds[entry.seed]
+        before = self._draft.seeds[entry.seed]
         after = widen(before, target.url)
         if (after.host, after.path) == (before.host, before.path):
             return
         undo = json.dumps({"host": before.host, "path": before.path})
-        self._changes.undo.append((self._seq, "seed", before.number, undo))
-        self._seeds[entry.seed] = after
+        self._draft.changes.undo.append((self._draft.seq, "seed", before.number, undo))
+        self._draft.seeds[entry.seed] = after
         self._judge = self._make_judge()
-        self._write()
+        self._draft.write()
         for row in self._store.outside(self._run_id):
             nofollow = row.source is Source.SPIDER and self._forbids_following(row.found_on)
             found = Found(row.url, row.standing.request_url or row.url, row.kind, row.source, nofollow)
@@ -337,10 +333,22 @@ class Ledger:
 
     # One URL
 
+    def _discover_all(self, links: Sequence[Found], parent: Entry) -> list[int]:
+        """The ids of a page's links, those new to the run entered. Most links are known, so they go the short way."""
+        known, may_change = self._draft.known, self._path_matters
+        found_ids: list[int] = []
+        for index, found in enumerate(links):
+            seen = known.get(found.url)
+            if seen is None or may_change or not seen.in_run or seen.reason is not None:
+                found_ids.append(self._discover(found, parent, index))
+            else:
+                found_ids.append(seen.url_id)
+        return found_ids
+
     def _discover(self, found: Found, parent: Entry, index: int, tried: tuple[str, ...] = ()) -> int:
-        known = self._cache.get(found.url)
+        known = self._draft.known.get(found.url)
         if known is None or not known.in_run:
-            return self._enter(found, parent, (self._seq, index), self._judge.judge(found, parent), tried)
+            return self._enter(found, parent, (self._draft.seq, index), self._judge.judge(found, parent), tried)
         refused_by_path = known.state is State.REFUSED and known.reason in _DEPENDS_ON_PATH
         if refused_by_path or self._path_matters:
             self._look_again(known, found, parent)
@@ -348,13 +356,13 @@ class Ledger:
 
     def _enter(self, found: Found, parent: Entry, place: Place, verdict: Verdict, tried: tuple[str, ...] = ()) -> int:
         """A URL that this run meets for the first time."""
-        known = self._cache.get(found.url)
-        url_id = known.url_id if known else self._new_url(found.url)
+        known = self._draft.known.get(found.url)
+        url_id = known.url_id if known else self._draft.new_url(found.url)
         reason = verdict.reason or self._exhausted(verdict.seed, found.kind)
         if found.kind is Kind.SITEMAP and parent.kind is Kind.SITEMAP and parent.chain + 1 >= SITEMAP_DEPTH:
             reason = Reason.MAX_DEPTH
         state = State.REFUSED if reason else State.PENDING
-        self._cache[found.url] = Known(url_id, True, state, reason, verdict.depth, verdict.hops)
+        self._draft.known[found.url] = Known(url_id, True, state, reason, verdict.depth, verdict.hops)
         if state is State.PENDING and found.kind is not Kind.ROBOTS:
             self._open_origin(found.request_url, verdict, parent, place)
         request_url = found.request_url if found.request_url != found.url else None
@@ -364,16 +372,16 @@ class Ledger:
             state, reason, verdict.seed, verdict.depth, verdict.hops,
             self._lane_of(found.request_url) if state is State.PENDING else 0,
             *place, request_url, 0, 0, chain, json.dumps(tried) if tried else None,
-            self._seq if reason else None,
+            self._draft.seq if reason else None,
         )  # fmt: skip
         found_on = parent.url_id or None
-        self._changes.entries.append(
-            NewEntry(url_id, found.kind, found.source, self._seq, found_on, found.lastmod or None, standing)
+        self._draft.changes.entries.append(
+            NewEntry(url_id, found.kind, found.source, self._draft.seq, found_on, found.lastmod or None, standing)
         )
         if state is State.PENDING:
-            self._lane(standing.lane, 1)
+            self._draft.lane(standing.lane, 1)
         if found.kind not in control.KINDS:
-            self._add(known=1, **{state.value: 1})
+            self._draft.add(known=1, **{state.value: 1})
         return url_id
 
     def _open_origin(self, url: str, verdict: Verdict, parent: Entry, place: Place) -> None:
@@ -385,22 +393,22 @@ class Ledger:
         file = self._control_file(origin)
         if file is None:
             return
-        self._cache |= self._store.known(self._run_id, [file.url])
-        known = self._cache.get(file.url)
+        self._draft.look_up({file.url})
+        known = self._draft.known.get(file.url)
         if known is None or not known.in_run:
             ahead = (place[0], -1 - place[1])
             self._enter(
-                file, parent, ahead if file.kind is Kind.ROBOTS else self._next_place(), replace(verdict, depth=0)
+                file, parent, ahead if file.kind is Kind.ROBOTS else self._draft.next_place(), verdict._replace(depth=0)
             )
 
     def _control_file(self, origin: str) -> Found | None:
         if self._settings.robots:
             return control.robots_file(origin)
-        is_seed_host = urls.host_of(origin + "/") in {seed.host for seed in self._seeds.values()}
+        is_seed_host = urls.host_of(origin + "/") in {seed.host for seed in self._draft.seeds.values()}
         return control.sitemap_file(f"{origin}/sitemap.xml") if self._settings.sitemap and is_seed_host else None
 
     def _exhausted(self, number: int, kind: Kind) -> Reason | None:
-        return exhausted(self._seeds[number], self._settings.page_limit) if kind is Kind.PAGE else None
+        return exhausted(self._draft.seeds[number], self._settings.page_limit) if kind is Kind.PAGE else None
 
     # A second look at a known URL
 
@@ -419,7 +427,7 @@ class Ledger:
         todo = deque([(url_id, verdict)])
         while todo:
             url_id, verdict = todo.popleft()
-            self._write()
+            self._draft.write()
             for row in self._store.rows(self._run_id, [url_id]):
                 if self._improve(row, verdict) and row.standing.state is State.DONE:
                     todo.extend(self._passed_on(row, verdict))
@@ -445,137 +453,56 @@ class Ledger:
         if old.state is State.REFUSED:
             if old.reason not in (*_DEPENDS_ON_PATH, Reason.OUT_OF_SCOPE) or self._exhausted(verdict.seed, row.kind):
                 return False
-            lane = self._lane_of(old.request_url or row.url)
-            new = old._replace(state=State.PENDING, reason=None, done=None, lane=lane, seed=verdict.seed)
-            place = self._next_place()
-            new = new._replace(place_seq=place[0], place_idx=place[1])
+            place, address = self._draft.next_place(), old.request_url or row.url
+            nearer = _nearer(old, verdict)._replace(lane=self._lane_of(address), seed=verdict.seed)
+            self._draft.reopen(row, nearer, place)
             if row.kind not in control.KINDS:
-                self._add(refused=-1, pending=1)
-            self._lane(lane, 1)
-            self._open_origin(old.request_url or row.url, verdict, rows.as_parent(row, verdict), place)
-        elif verdict.depth < old.depth or verdict.hops < old.hops:
-            new = old
-        else:
+                self._draft.add(refused=-1, pending=1)
+            self._open_origin(address, verdict, rows.as_parent(row, verdict), place)
+            return True
+        if verdict.depth >= old.depth and verdict.hops >= old.hops:
             return False
-        new = new._replace(depth=min(old.depth, verdict.depth), hops=min(old.hops, verdict.hops))
-        self._move(row, new)
+        self._draft.move(row, _nearer(old, verdict))
         return True
 
     # Rows
 
     def _refuse(self, refusal: Refusal) -> None:
-        self._settle(refusal.entry, State.REFUSED, refusal.reason)
+        self._draft.settle(refusal.entry, State.REFUSED, refusal.reason)
         if refusal.entry.kind not in control.KINDS:
-            self._add(refused=1)
-
-    def _settle(self, entry: Entry, state: State, reason: Reason | None) -> None:
-        self._changes.settled.append((state, reason, self._seq, entry.url_id))
-        self._lane(entry.lane, -1)
-        if entry.kind not in control.KINDS:
-            self._add(pending=-1)
+            self._draft.add(refused=1)
 
     def _replace(self, entry: Entry, place: Place, **values: Any) -> None:
         """Change a pending row in place; its lane keeps its number of rows."""
         row = rows.of_entry(entry)
-        self._move(row, row.standing._replace(place_seq=place[0], place_idx=place[1], **values))
-
-    def _move(self, row: Row, standing: Standing) -> None:
-        self._changes.undo.append((self._seq, "frontier", row.url_id, json.dumps(row.standing._asdict())))
-        self._changes.moved.append((row.url_id, standing))
-        self._touched.add(standing.lane)
-        self._cache[row.url] = Known(row.url_id, True, standing.state, standing.reason, standing.depth, standing.hops)
+        self._draft.move(row, row.standing._replace(place_seq=place[0], place_idx=place[1], **values))
 
     def _archived(self, visit: Visit, originals: dict[bytes, Original]) -> Stored:
         """Put the answer into the archive; a payload that is there already becomes a revisit."""
-        record, meta = (
-            visit.record,
-            json.dumps(visit.reading.meta, ensure_ascii=False) if visit.reading.meta else None,
-        )
+        record = visit.record
+        meta = json.dumps(visit.reading.meta, ensure_ascii=False) if visit.reading.meta else None
         if record is None:
             return Stored(None, None, None, None, 0, meta)
         original = originals.get(record.digest) if record.payload else None
         spot = self._archive.append(record, visit.at_ms, original)
         if original is None and record.payload:
             originals[record.digest] = Original(record.url, visit.at_ms)
-        if spot.file not in self._files:
-            self._files[spot.file] = self._next_file
-            self._next_file += 1
-        file_id = self._files[spot.file]
-        self._changes.files[spot.file] = (file_id, spot.offset + spot.length)
+        file_id = self._draft.file_id(spot)
         return Stored(record.digest, file_id, spot.offset, spot.length, int(original is not None), meta)
 
-    def _new_url(self, url: str) -> int:
-        url_id = self._next_url
-        self._next_url += 1
-        self._changes.urls.append((url_id, urls.hash64(url), url))
-        return url_id
-
     def _lane_of(self, url: str) -> int:
-        return 0 if self._settings.strict_order else self._host_of(url)
-
-    def _host_of(self, url: str) -> int:
-        host = urls.host_of(url)
-        host_id = self._hosts.get(host)
-        if host_id is None:
-            host_id = self._hosts[host] = self._next_host
-            self._next_host += 1
-            self._changes.hosts.append((host_id, host))
-        return host_id
-
-    # Totals
-
-    def _add(self, **changes: int) -> None:
-        for name, change in changes.items():
-            self._numbers[name] += change
-
-    def _next_place(self) -> Place:
-        """A place behind everything that the present visit's links have got."""
-        self._again_index += 1
-        return self._seq, self._again_index
-
-    def _lane(self, lane: int, change: int) -> None:
-        self._touched.add(lane)
-        self._changes.lanes[lane] = self._changes.lanes.get(lane, 0) + change
+        return 0 if self._settings.strict_order else self._draft.host_id(url)
 
     def _make_judge(self) -> Judge:
         values = self._settings
-        scope = Scope(values.scope, tuple(self._seeds.values()), values.loose_paths)
+        scope = Scope(values.scope, tuple(self._draft.seeds.values()), values.loose_paths)
         return Judge(scope, self._patterns, values.max_depth, values.external_hops, values.trap_depth)
 
-    def _begin(self) -> None:
-        self._changes = self._new_changes()
-        self._touched.clear()
-        self._verdicts.clear()
 
-    def _new_changes(self) -> Changes:
-        return Changes(self._run_id, self._session.number)
-
-    def _with_totals(self) -> Changes:
-        changes = self._changes
-        changes.seq = self._seq
-        changes.counters = Counters(**self._numbers)
-        changes.seeds = tuple(self._seeds.values())
-        changes.requests, changes.size, changes.disturbed = self._requests, self._size, self._disturbed
-        return changes
-
-    def _write(self) -> None:
-        """Put what there is into the open transaction, so that reads see it."""
-        self._store.write(self._with_totals())
-        self._changes.clear_rows()
-
-    def _committed(self, outcomes: tuple[tuple[Turn, Outcome | Reason], ...]) -> Committed:
-        return Committed(
-            self._seq,
-            Counters(**self._numbers),
-            tuple(self._seeds.values()),
-            self._requests,
-            self._size,
-            self._disturbed,
-            frozenset(self._touched),
-            tuple(self._verdicts),
-            outcomes,
-        )
+def _unhurt(old: Standing) -> Standing:
+    """As if it had never been tried."""
+    return old._replace(attempts=0, not_before_ms=0)
 
 
-_AGAIN = 1 << 20
-"""Index of what is put in its place by a decision rather than by a link: behind every link of that visit."""
+def _nearer(old: Standing, verdict: Verdict) -> Standing:
+    return old._replace(depth=min(old.depth, verdict.depth), hops=min(old.hops, verdict.hops))

@@ -19,16 +19,19 @@ from urllib.parse import urlsplit
 from inchworm import fault, run
 from inchworm.archive import reader as warc_reader
 from inchworm.archive import warc
-from inchworm.checkpoint import Committed, Ledger
-from inchworm.checkpoint import Session as LedgerSession
+from inchworm.checkpoint import Ledger
+from inchworm.draft import Committed
+from inchworm.draft import Session as LedgerSession
 from inchworm.errors import Broken, InchwormError, Lost, Owned, WrongUse
 from inchworm.fetch.guard import Guard
 from inchworm.fetch.http import HttpFetcher, HttpOptions
 from inchworm.fetch.replay import ReplayFetcher
+from inchworm.fetch.rotation import RoundRobin
 from inchworm.model import CrawlInfo, EndedBy, Reason, RunInfo, RunState, SessionInfo, Visit
 from inchworm.ports import Clock, Fetcher
-from inchworm.rules import parse
+from inchworm.reader import DocumentReader
 from inchworm.rules import url as urls
+from inchworm.rules.cookies import Jar
 from inchworm.session import Ended, Progress, Session, Watch
 from inchworm.settings import Settings
 from inchworm.store.crawl import CrawlStore
@@ -210,8 +213,8 @@ _FILES_PER_CONNECTION = 2
 
 
 @contextlib.asynccontextmanager
-async def fetching(crawl: CrawlInfo, values: Settings) -> AsyncIterator[Fetcher]:
-    """What answers requests: the network, or WARC files."""
+async def fetching(crawl: CrawlInfo, values: Settings, credentials: Mapping[str, str]) -> AsyncIterator[Fetcher]:
+    """What answers requests: the network, or WARC files. Credentials are by origin, and never stored."""
     fetcher: Fetcher
     if values.replay:
         fetcher = ReplayFetcher([Path(name) for name in values.replay], warc_reader.records, warc_reader.record_at)
@@ -224,8 +227,10 @@ async def fetching(crawl: CrawlInfo, values: Settings) -> AsyncIterator[Fetcher]
             values.connect_timeout,
             values.first_byte_timeout,
             _connections(max(64, values.workers)),
+            credentials=credentials,
         )
-        fetcher = HttpFetcher(options)
+        ways = [HttpFetcher(dataclasses.replace(options, proxy=_proxy(text))) for text in values.proxies]
+        fetcher = RoundRobin(ways) if ways else HttpFetcher(options)
     try:
         yield fetcher
     finally:
@@ -252,20 +257,21 @@ class Sitting:
         writer = self._archive_writer()
         # The writer thread owns `owner.store`; the loop reads through a connection of its own.
         reading = CrawlStore(owner.store.path, read_only=True)
-        canonicalizer = urls.canonicalizer(self._values.drop_params)
+        reader = DocumentReader(self._values.resources, self._values.drop_params)
         started = clock.monotonic()
         try:
             ledger = Ledger(owner.store, writer, self._run, LedgerSession(self._number, owner.token), self._values)
             tools = Tools(
                 self._values,
                 fetcher,
+                reader,
                 clock,
                 owner.mark,
                 random.random,
                 reading.suspects(self._run.run_id),
                 run.bare_seeds(self._crawl.seeds),
-                canonicalizer,
-                parse.Resolver(canonicalizer),
+                urls.canonicalizer(self._values.drop_params),
+                Jar(reading.cookies(self._run.run_id)),
             )
             watch = Watch(hooks.progress or (lambda _: None), hooks.visited)
             inbox = Inbox(self._home, self._crawl.crawl_id, ledger, clock)
@@ -275,6 +281,7 @@ class Sitting:
             with self._stopped_by_signals(session, hooks.signals):
                 ended = await session.work()
         finally:
+            await reader.close()
             reading.close()
             writer.close()
         return self._close(ended, session, clock.monotonic() - started)
@@ -393,6 +400,24 @@ def _connections(wanted: int) -> int:
         soft = needed if hard == resource.RLIM_INFINITY else min(hard, needed)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return max(1, min(wanted, (soft - _OTHER_FILES) // _FILES_PER_CONNECTION))
+
+
+_PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
+
+
+def _proxy(text: str) -> str:
+    """A proxy's address, or an error that says what one looks like."""
+    parts = urlsplit(text if "://" in text else f"http://{text}")
+    try:
+        fits = parts.scheme in _PROXY_SCHEMES and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise WrongUse(
+            f"{run.shown(text)!r} is not the address of a proxy.",
+            "Give one like http://host:3128 or socks5://host:1080.",
+        )
+    return text
 
 
 def _address(url: str) -> tuple[str, int]:

@@ -15,7 +15,7 @@ from inchworm.model import Entry, Turn
 from inchworm.ports import Store
 
 LOOK_AHEAD = 4096
-HELD_BYTES = 64_000_000
+HELD_BYTES = 16_000_000
 _CHUNK = 512
 
 

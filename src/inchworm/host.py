@@ -18,6 +18,7 @@ class Hosts:
         self._trouble: dict[str, str] = {}
         self._next: dict[str, float] = {}
         self._quiet: dict[str, float] = {}
+        self._fresh_until: dict[str, float] = {}
         self._paces: dict[str, politeness.Pace] = {}
         self._asked_before = float("-inf")
         self.learn(verdicts)
@@ -29,8 +30,16 @@ class Hosts:
             self._trouble.pop(origin, None)
             if verdict == "unreadable":
                 self._trouble[origin] = (said or b"").decode("utf-8", "replace")
-            elif verdict != "forgotten":
+            elif verdict not in ("forgotten", "refreshing"):
                 self._rules[origin] = robots.parse(said or b"")
+
+    def trust_until(self, origin: str, moment: float) -> None:
+        """What this origin's robots.txt said holds until a monotonic time."""
+        self._fresh_until[origin] = moment
+
+    def is_outdated(self, url: str, now: float) -> bool:
+        """Whether the robots.txt for this URL was read, but too long ago to go by it."""
+        return self._settings.robots and self._fresh_until.get(origin_of(url), now) < now
 
     def is_known(self, url: str) -> bool:
         """Whether the robots.txt for this URL was read."""

@@ -134,12 +134,13 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a fetcher is asked for."""
+    """What a fetcher is asked for. `beginning`: of a body over the limit, its beginning is wanted all the same."""
 
     url: str
     headers: tuple[tuple[str, str], ...] = ()
     max_body_bytes: int = 0
     timeout_seconds: float = 30.0
+    beginning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,17 @@ Reply = Response | Failure
 
 
 @dataclass(frozen=True, slots=True)
+class Document:
+    """What there is to read: a decoded body, what it is said to be, and where, as what and when it was fetched."""
+
+    body: bytes
+    content_type: str
+    url: str
+    kind: Kind
+    at_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """What one parse of a page gives."""
 
@@ -184,6 +196,19 @@ class Reading:
     nofollow: bool = False
     noindex: bool = False
     meta: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cookie:
+    """What a server asked us to send back. `host_only`: to exactly this domain. `expires_ms` 0: with the run."""
+
+    domain: str
+    path: str
+    name: str
+    value: str
+    host_only: bool
+    secure: bool
+    expires_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +267,8 @@ class Visit:
     quiet_ms: int = 0
     requested: bool = True
     stored: Stored | None = None
+    cookies: tuple[Cookie, ...] = ()
+    cookies_sent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from inchworm.model import (
+    Cookie,
     Counters,
+    Document,
     Entry,
+    Failure,
     Found,
     Kind,
+    Reading,
     Reason,
     Record,
     Reply,
@@ -30,6 +34,28 @@ class Fetcher(Protocol):
     """
 
     async def fetch(self, request: Request) -> Reply: ...
+
+    async def close(self) -> None: ...
+
+
+class Read(NamedTuple):
+    """What reading a document gave: its content, the hash of its text, and a note where something was left out."""
+
+    reading: Reading
+    text_hash: bytes
+    note: str
+
+
+class Reader(Protocol):
+    """Makes sense of documents. What is in one is never an exception."""
+
+    def read(self, document: Document) -> Read:
+        """Read a small document on the spot."""
+        ...
+
+    async def read_apart(self, document: Document) -> Read | Failure:
+        """Read a large one within limits of time and memory, and without holding anybody up."""
+        ...
 
     async def close(self) -> None: ...
 
@@ -170,6 +196,7 @@ class Changes:
     files: dict[str, tuple[int, int]] = field(default_factory=dict)
     pardoned: list[int] = field(default_factory=list)
     quiet: list[tuple[int, int, int]] = field(default_factory=list)
+    cookies: list[tuple[int, Cookie]] = field(default_factory=list)
 
     def clear_rows(self) -> None:
         """Forget the rows, which were written; the totals stay."""
@@ -178,6 +205,7 @@ class Changes:
         self.robots.clear()
         self.pardoned.clear()
         self.quiet.clear()
+        self.cookies.clear()
         self.lanes.clear()
         self.files.clear()
 
@@ -229,8 +257,16 @@ class Store(Protocol):
         """The newest good page that another run stored for a URL since then, with its links."""
         ...
 
-    def robots(self, run_id: int) -> list[tuple[str, str, bytes | None]]:
-        """Origin, verdict and rules of every robots.txt committed in this run, the newest of each."""
+    def robots(self, run_id: int, origin: str | None = None) -> list[tuple[str, str, bytes | None]]:
+        """Origin, verdict and rules of every robots.txt committed in this run (of this origin), the newest of each."""
+        ...
+
+    def robots_times(self, run_id: int) -> list[tuple[str, int]]:
+        """When each of those was read: origin and time in milliseconds."""
+        ...
+
+    def cookies(self, run_id: int) -> list[Cookie]:
+        """The newest cookie of each name that the run was given, in the order they came."""
         ...
 
     def last_index(self, run_id: int, seq: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 
@@ -59,6 +60,15 @@ def as_parent(row: Row, verdict: Verdict) -> Entry:
     """A row as what found others, standing where a verdict puts it."""
     address, (seed, depth, hops) = row.standing.request_url or row.url, (verdict.seed, verdict.depth, verdict.hops)
     return Entry(row.url_id, row.url, address, row.kind, row.source, seed, depth, hops, 0, (0, 0))
+
+
+COOKIES = "cookies"
+"""The name under which a redirect remembers what cookies it was asked with."""
+
+
+def cookies_mark(sent: str) -> str:
+    """Tells one set of cookies from another without telling the cookies."""
+    return hashlib.sha256(sent.encode()).hexdigest()[:16] if sent else ""
 
 
 def robots_verdict(visit: Visit) -> tuple[str, bytes | None]:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from urllib.parse import unquote
 
 from inchworm.errors import Frozen, WrongUse
 from inchworm.model import Counters, EndedBy, Found, Kind, RunInfo, RunState, Seed, SessionState, Source
 from inchworm.rules import url as urls
 from inchworm.rules.scope import scope_of_seed
 from inchworm.settings import flag_of
+
+_USERINFO = re.compile(r"^(\s*(?:[A-Za-z][A-Za-z0-9+.-]*:)?[/\\]{2,}|)[^/\\?#]*@")
+_PASSWORD = re.compile(r"^(\s*(?:[A-Za-z][A-Za-z0-9+.-]*:[/\\]+)?[^/\\?#:@]*:)[^/\\?#]*@")
 
 
 def seeds_of(typed: Sequence[str], drop_params: tuple[str, ...] = ()) -> tuple[Found, ...]:
@@ -22,7 +28,7 @@ def seeds_of(typed: Sequence[str], drop_params: tuple[str, ...] = ()) -> tuple[F
         canonical = canonicalize(forms[0]) if forms else None
         if forms is None or canonical is None:
             raise WrongUse(
-                f"{text!r} is not a web address.",
+                f"{shown(text)!r} is not a web address.",
                 "Give a URL such as https://example.org/docs, or a host name.",
             )
         found.setdefault(canonical, Found(canonical, urls.request_form(forms[0]), Kind.PAGE, Source.INITIAL))
@@ -33,6 +39,31 @@ def bare_seeds(typed: Sequence[str]) -> frozenset[str]:
     """Request URLs of the seeds that were typed without a scheme."""
     forms = (urls.seed(text) for text in typed)
     return frozenset(urls.request_form(form[0]) for form in forms if form and len(form) > 1)
+
+
+def credentials(typed: Sequence[str]) -> dict[str, str]:
+    """The value of Authorization for each origin whose URL was typed with user and password.
+
+    They are used in the session that they were typed for and kept nowhere. One without a scheme is for https only.
+    """
+    found = {}
+    for text in typed:
+        form = (urls.seed(text) or ("",))[0]
+        if (userinfo := urls.userinfo_of(form)) is not None:
+            user, _, password = userinfo.partition(":")
+            pair = f"{unquote(user)}:{unquote(password)}".encode()
+            found[urls.origin_of(urls.request_form(form))] = f"Basic {base64.b64encode(pair).decode()}"
+    return found
+
+
+def without_secrets(text: str) -> str:
+    """What the user typed, to be stored: no user, no password."""
+    return _USERINFO.sub(r"\1", text, count=1)
+
+
+def shown(text: str) -> str:
+    """What the user typed, to be shown to whoever looks: it says that there was a password, not which."""
+    return _PASSWORD.sub(r"\1…@", text, count=1)
 
 
 def seeds_key(seeds: Sequence[Found]) -> str:

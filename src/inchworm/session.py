@@ -16,7 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from inchworm.checkpoint import Committed, Ledger
+from inchworm.checkpoint import Ledger
+from inchworm.draft import Committed
 from inchworm.errors import InchwormError
 from inchworm.frontier import HELD_BYTES, Lane, Slot, Window
 from inchworm.host import Hosts
@@ -37,7 +38,7 @@ from inchworm.model import (
 from inchworm.ports import Store
 from inchworm.rules import control, order, politeness
 from inchworm.rules.limits import exhausted, may_reserve
-from inchworm.rules.url import host_of
+from inchworm.rules.url import host_of, origin_of
 from inchworm.settings import Settings
 from inchworm.visit import PUSHING_BACK, Tools, unreadable_robots, visit
 
@@ -45,6 +46,8 @@ BATCH_PAGES = 64
 BATCH_SECONDS = 0.5
 POLL_SECONDS = 0.25
 BEAT_SECONDS = 1.0
+ROBOTS_SECONDS = 86_400.0
+"""How long a robots.txt holds before it is asked for again."""
 
 
 class Orders(Protocol):
@@ -100,7 +103,9 @@ class Session:
         self._clock = tools.clock
         self._window = Window(store, run.run_id)
         self.hosts = Hosts(tools.settings, store.robots(run.run_id))
+        self._outdated: set[str] = set()
         self._remember_quiet()
+        self._remember_robots()
         self._seeds = {seed.number: seed for seed in run.seeds}
         self._counters = run.counters
         self._disturbed = run.disturbed
@@ -127,6 +132,11 @@ class Session:
         now, now_ms = self._clock.monotonic(), self._clock.now_ms()
         for host, until_ms, wait_ms in self._store.quiet_hosts():
             self.hosts.keep_quiet(host, now + max(0, min(until_ms - now_ms, wait_ms)) / 1000)
+
+    def _remember_robots(self) -> None:
+        now, now_ms = self._clock.monotonic(), self._clock.now_ms()
+        for origin, at_ms in self._store.robots_times(self._run.run_id):
+            self.hosts.trust_until(origin, now + ROBOTS_SECONDS - max(0, now_ms - at_ms) / 1000)
 
     # Stopping from outside
 
@@ -187,7 +197,7 @@ class Session:
                     beaten = now
                     await asyncio.get_running_loop().run_in_executor(writer, self._ledger.beat)
                 if self._ending is None:
-                    await self._obey(self._orders.poll(), writer)
+                    await self._obey(self._refresh_robots() or self._orders.poll(), writer)
                 self._watch.progress(self.progress())
         except Exception as error:
             # Without a heartbeat there is no owner: whatever it was, the session ends.
@@ -204,6 +214,10 @@ class Session:
             self._learn(committed)
             self._window.read_again(committed.lanes)
             self._wake.set()
+
+    def _refresh_robots(self) -> Callable[[], Committed] | None:
+        origins, self._outdated = self._outdated, set()
+        return functools.partial(self._ledger.refresh_robots, origins) if origins else None
 
     def progress(self) -> Progress:
         return Progress(
@@ -255,6 +269,10 @@ class Session:
         now = self._clock.monotonic()
         while lane.todo and lane.in_flight < share and self._has_worker() and self._has_room(lane):
             slot = lane.todo.popleft()
+            if self.hosts.is_outdated(slot.entry.request_url, now) and slot.entry.kind is not Kind.ROBOTS:
+                self._outdated.add(origin_of(slot.entry.request_url))
+                skipped.append(slot)
+                break
             if self._is_answered(slot):
                 continue
             if not self._grant(slot):
@@ -283,8 +301,10 @@ class Session:
     def _is_answered(self, slot: Slot) -> bool:
         """Whether the entry needs no request: refused, or reused from an earlier run."""
         entry = slot.entry
-        if entry.kind is Kind.ROBOTS or slot.granted:
+        if entry.kind is Kind.ROBOTS or (slot.granted and not self._is_forbidden(entry)):
             return False
+        if slot.granted:
+            self._revoke(slot)
         reason = exhausted(self._seeds[entry.seed], self._settings.page_limit) if entry.kind is Kind.PAGE else None
         known = self.hosts.is_known(entry.request_url)
         if reason is not None:
@@ -299,6 +319,19 @@ class Session:
             self._reserved[entry.seed] += 1
             slot.granted = True
         return slot.turn is not None
+
+    def _is_forbidden(self, entry: Entry) -> bool:
+        """Whether a robots.txt that was read again says no to what was granted before."""
+        url = entry.request_url
+        return self.hosts.is_known(url) and bool(self.hosts.trouble(url) or not self.hosts.allows(url))
+
+    def _revoke(self, slot: Slot) -> None:
+        slot.granted = False
+        self._due -= 1
+        if slot.entry.kind not in control.KINDS:
+            self._granted -= 1
+        if slot.entry.kind is Kind.PAGE:
+            self._reserved[slot.entry.seed] -= 1
 
     def _may_reuse(self, entry: Entry) -> bool:
         return (
@@ -430,6 +463,10 @@ class Session:
         self._several_lanes = self._several_lanes or self._store.has_several_lanes(self._run.run_id)
         self._requests, self._size = committed.requests, committed.size
         self.hosts.learn(committed.robots)
+        for origin, _, _ in committed.robots:
+            self.hosts.trust_until(origin, self._clock.monotonic() + ROBOTS_SECONDS)
+        for cookie in committed.cookies:
+            self._tools.jar.put(cookie)
         for turn, outcome in committed.outcomes:
             self._release(turn, outcome)
         self._window.committed([turn.entry for turn, _ in committed.outcomes], committed.lanes)
@@ -490,7 +527,9 @@ def _is_robots_again(turn: Turn, outcome: Outcome | Reason) -> bool:
 
 def _weight(turn: Turn | None) -> int:
     """The bytes that an answer holds while it waits for its turn."""
-    return len(turn.record.payload) if isinstance(turn, Visit) and turn.record else 0
+    if not isinstance(turn, Visit):
+        return 0
+    return len(turn.reading.text) + (len(turn.record.payload) if turn.record else 0)
 
 
 def _as_ours(error: BaseException) -> InchwormError:

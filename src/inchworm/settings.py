@@ -53,6 +53,7 @@ class Settings:
     resources: bool = _row(False, RUN, "", "also fetch scripts, styles, images and fonts")
     sitemap: bool = _row(True, RUN, "", "read sitemaps", flag="--no-sitemap")
     robots: bool = _row(True, RUN, "", "obey robots.txt and meta robots", flag="--ignore-robots")
+    cookies: bool = _row(True, RUN, "", "keep cookies and send them back", flag="--no-cookies")
     strict_order: bool = _row(False, RUN, "", "one exact order over all hosts, at the pace of the slowest")
     drop_params: tuple[str, ...] = _row(
         (),
@@ -61,6 +62,7 @@ class Settings:
         "query parameters that do not tell pages apart (default: a list of trackers)",
     )
     user_agent: str = _row(USER_AGENT, RUN, "text", "what to call ourselves")
+    rotate_user_agent: bool = _row(False, RUN, "", "call ourselves by the names of common browsers, in turn")
     max_redirects: int = _row(10, RUN, "hops", "give up after this many redirects in a row", least=0, most=50)
     replay: tuple[str, ...] = _row((), RUN, "warc", "crawl from these WARC files instead of the network")
 
@@ -73,6 +75,9 @@ class Settings:
         0, SESSION, "fetches", "most fetches at once from one host (0: all but one for every other host)", least=0
     )
     max_delay: float = _row(60.0, SESSION, "seconds", "never wait longer for a robots.txt Crawl-delay", least=0)
+    proxies: tuple[str, ...] = _row(
+        (), SESSION, "url", "go through this proxy (http, https, socks5); several are taken in turn", flag="--proxy"
+    )
     max_retries: int = _row(2, SESSION, "tries", "try again this often after a passing failure", least=0, most=100)
     timeout: float = _row(30.0, SESSION, "seconds", "total time for one request", least=0.1)
     connect_timeout: float = _row(10.0, SESSION, "seconds", "time to connect", least=0.1)
@@ -91,6 +96,7 @@ _TYPES: Mapping[str, Any] = typing.get_type_hints(Settings)
 
 ALIASES: Mapping[str, str] = {
     "CRAWLER_RESPECT_ROBOTS_TXT": "robots",
+    "CRAWLER_USE_RANDOM_USER_AGENT": "rotate_user_agent",
     "FETCHER_MAX_REDIRECTS": "max_redirects",
 }
 """Environment names of other crawlers that mean the same."""
@@ -175,7 +181,26 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     found = {name: check(name, environment[key]) for key, name in names.items() if key in environment}
     if environment.get("FETCHER_FOLLOW_REDIRECTS", "").lower() in ("0", "false", "no", "off"):
         found["max_redirects"] = 0
+    if "INCHWORM_PROXIES" in environment:
+        found["proxies"] = _words(environment["INCHWORM_PROXIES"])
+    elif _is_on(environment, "CRAWLER_PROXIES_ENABLED"):
+        found["proxies"] = _words(environment.get("CRAWLER_PROXY_URLS", ""))
     return found
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.replace(",", " ").split())
+
+
+def _is_on(environment: Mapping[str, str], name: str) -> bool:
+    return environment.get(name, "").lower() in ("1", "true", "yes", "on")
+
+
+def notes(environment: Mapping[str, str]) -> list[str]:
+    """What to tell a user about variables of other crawlers that have no effect here."""
+    if _is_on(environment, "CRAWLER_REDIS_STORAGE_ENABLED"):
+        return ["CRAWLER_REDIS_STORAGE_ENABLED changes nothing: state is always durable here."]
+    return []
 
 
 def from_file(path: Path) -> dict[str, Any]:

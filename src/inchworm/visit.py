@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from inchworm import fault
+from inchworm import fault, rows
 from inchworm.model import (
+    Document,
     Entry,
     Failure,
     Found,
@@ -27,8 +28,8 @@ from inchworm.model import (
     Source,
     Visit,
 )
-from inchworm.ports import Clock, Fetcher
-from inchworm.rules import content, failures, parse, politeness, robots, sitemap
+from inchworm.ports import Clock, Fetcher, Read, Reader
+from inchworm.rules import content, cookies, failures, politeness, robots, sitemap
 from inchworm.rules import url as urls
 from inchworm.rules.control import sitemap_file
 from inchworm.settings import Settings
@@ -39,9 +40,11 @@ DEATHS = 3
 PUSHING_BACK = (429, 503)
 UNREACHABLE = ("connect", "tls", "timeout")
 
+_COOKIE = "Cookie"
+_READ_AS = {Kind.PAGE: Outcome.PAGE, Kind.RESOURCE: Outcome.RESOURCE, Kind.SITEMAP: Outcome.CONTROL}
 ROBOTS_REDIRECTS = 5
-ROBOTS_BYTES = 5_000_000
-SITEMAP_BYTES = 60_000_000
+_MOST = {Kind.ROBOTS: 500 * 1024, Kind.SITEMAP: sitemap.MAX_BYTES + 1}
+"""What is beyond is ignored, as search engines do."""
 
 
 class Mark(Protocol):
@@ -58,13 +61,14 @@ class Tools:
 
     settings: Settings
     fetcher: Fetcher
+    reader: Reader
     clock: Clock
     mark: Mark
     chance: Callable[[], float]
     deaths: Mapping[int, int]
     bare_seeds: frozenset[str] = frozenset()
     canonicalizer: urls.Canonicalizer = field(default_factory=urls.Canonicalizer)
-    resolver: parse.Resolver | None = None
+    jar: cookies.Jar = field(default_factory=cookies.Jar)
 
 
 async def visit(entry: Entry, tools: Tools) -> Visit:
@@ -76,25 +80,41 @@ async def visit(entry: Entry, tools: Tools) -> Visit:
         return await _visit_robots(entry, tools)
     fault.point("before_fetch")
     at_ms = tools.clock.now_ms()
-    reply = await tools.fetcher.fetch(_request(entry, tools.settings))
+    request = _request(entry.request_url, _MOST.get(entry.kind), tools)
+    reply = await tools.fetcher.fetch(request)
     fault.point("after_fetch")
     if isinstance(reply, Failure):
         return _failed(entry, at_ms, reply, tools)
-    made = _answered(entry, at_ms, reply)
+    made = _with_cookies(_answered(entry, at_ms, reply), request, reply, tools)
     if 300 <= reply.status < 400:
         return _redirected(made, reply, tools)
     if kind := failures.for_status(reply.status):
         return _tried(_asked_for_quiet(made, reply, tools), kind, f"the server answered {reply.status}", tools)
-    tools.mark.set(entry.url_id)
-    fault.point("while_reading")
-    read = _read_sitemap(made, reply, tools) if entry.kind is Kind.SITEMAP else _read(made, reply, tools)
-    tools.mark.clear()
-    return read
+    document = Document(reply.body, made.content_type, entry.request_url, entry.kind, at_ms)
+    read = await _read(document, entry, tools)
+    if isinstance(read, Failure):
+        return _tried(made, read.kind, read.message, tools)
+    return _made_sense_of(made, read, tools.settings)
 
 
-def _request(entry: Entry, settings: Settings) -> Request:
-    limit = SITEMAP_BYTES if entry.kind is Kind.SITEMAP else settings.max_body
-    return Request(entry.request_url, max_body_bytes=limit, timeout_seconds=settings.timeout)
+def _request(address: str, enough: int | None, tools: Tools) -> Request:
+    """A request brings the cookies that were set for its address, and only those. `enough`: more is not read."""
+    settings = tools.settings
+    sent = tools.jar.header(address, tools.clock.now_ms()) if settings.cookies else ""
+    headers: tuple[tuple[str, str], ...] = ((_COOKIE, sent),) if sent else ()
+    if settings.rotate_user_agent and enough is None:
+        headers += (("User-Agent", politeness.browser_name(urls.hash64(address))),)
+    limit, beginning = (settings.max_body, False) if enough is None else (enough, True)
+    return Request(address, headers, limit, settings.timeout, beginning)
+
+
+def _with_cookies(made: Visit, request: Request, reply: Response, tools: Tools) -> Visit:
+    sent = dict(request.headers).get(_COOKIE, "")
+    set_now = "set-cookie" in reply.headers and tools.settings.cookies
+    if not (sent or set_now):
+        return made
+    given = cookies.read(reply.head, request.url, made.at_ms) if set_now else ()
+    return replace(made, cookies=given, cookies_sent=sent)
 
 
 def _answered(entry: Entry, at_ms: int, reply: Response, address: str = "") -> Visit:
@@ -115,26 +135,23 @@ def _answered(entry: Entry, at_ms: int, reply: Response, address: str = "") -> V
     )
 
 
-def _read(made: Visit, reply: Response, tools: Tools) -> Visit:
-    """A page: its links, its title, its text."""
-    entry, settings = made.entry, tools.settings
-    reading = parse.read(reply.body, made.content_type, entry.request_url, settings.resources, tools.resolver)
+async def _read(document: Document, entry: Entry, tools: Tools) -> Read | Failure:
+    if content.is_large(document.body):
+        return await tools.reader.read_apart(document)
+    tools.mark.set(entry.url_id)
+    fault.point("while_reading")
+    read = tools.reader.read(document)
+    tools.mark.clear()
+    return read
+
+
+def _made_sense_of(made: Visit, read: Read, settings: Settings) -> Visit:
+    """The visit with what was read, under the name of what it was fetched as."""
+    reading = read.reading
     if reading.nofollow and settings.robots:
         reading = replace(reading, links=tuple(replace(link, nofollow=True) for link in reading.links))
-    if entry.kind is Kind.RESOURCE:
-        return replace(made, outcome=Outcome.RESOURCE, reading=reading)
-    return replace(made, reading=reading, text_hash=content.text_hash(reading.title, reading.text, reply.body))
-
-
-def _read_sitemap(made: Visit, reply: Response, tools: Tools) -> Visit:
-    listing = sitemap.read(reply.body, made.entry.request_url)
-    pages = [
-        Found(canonical, urls.request_form(page.url), Kind.PAGE, Source.SITEMAP, lastmod=page.lastmod)
-        for page in listing.pages
-        if (canonical := tools.canonicalizer.canonicalize(page.url))
-    ]
-    found = (*(sitemap_file(child) for child in listing.sitemaps), *pages)
-    return replace(made, outcome=Outcome.CONTROL, message=listing.note, reading=Reading(links=found))
+    outcome = _READ_AS[made.entry.kind]
+    return replace(made, outcome=outcome, message=read.note, reading=reading, text_hash=read.text_hash)
 
 
 def _redirected(made: Visit, reply: Response, tools: Tools) -> Visit:
@@ -149,12 +166,19 @@ def _redirected(made: Visit, reply: Response, tools: Tools) -> Visit:
     request_url = urls.request_form(address)
     if entry.kind is Kind.SITEMAP:
         return replace(made, outcome=Outcome.CONTROL, reading=Reading(links=(sitemap_file(request_url),)))
-    if request_url == entry.request_url or request_url in entry.tried:
+    if request_url in (entry.request_url, *entry.tried) and not _asks_anew(made, request_url, tools):
         return _tried(made, "redirect_loop", f"it leads back to {request_url}", tools)
     if entry.chain >= tools.settings.max_redirects:
         return _tried(made, "too_many_redirects", f"more than {tools.settings.max_redirects} redirects in a row", tools)
     target = Found(canonical, request_url, entry.kind, Source.REDIRECT)
-    return replace(made, outcome=Outcome.REDIRECT, redirect=target)
+    reading = Reading(meta={rows.COOKIES: rows.cookies_mark(made.cookies_sent)}) if made.cookies_sent else Reading()
+    return replace(made, outcome=Outcome.REDIRECT, redirect=target, reading=reading)
+
+
+def _asks_anew(made: Visit, target: str, tools: Tools) -> bool:
+    """Whether another request would bring other cookies than the one before it: then it is not the same again."""
+    now_ms = tools.clock.now_ms()
+    return tools.settings.cookies and tools.jar.header(target, now_ms, made.cookies) != made.cookies_sent
 
 
 def _failed(entry: Entry, at_ms: int, failure: Failure, tools: Tools) -> Visit:
@@ -206,8 +230,10 @@ async def _visit_robots(entry: Entry, tools: Tools) -> Visit:
     at_ms = tools.clock.now_ms()
     address = entry.request_url
     reply: Reply = Failure("bad_redirect", f"more than {ROBOTS_REDIRECTS} redirects")
+    request = _request(address, _MOST[Kind.ROBOTS], tools)
     for _ in range(1 + ROBOTS_REDIRECTS):
-        reply = await tools.fetcher.fetch(Request(address, (), ROBOTS_BYTES, tools.settings.timeout))
+        request = _request(address, _MOST[Kind.ROBOTS], tools)
+        reply = await tools.fetcher.fetch(request)
         location = reply.headers.get("location") if isinstance(reply, Response) and 300 <= reply.status < 400 else None
         target = urls.parse(location, address) if location else None
         if target is None:
@@ -220,6 +246,7 @@ async def _visit_robots(entry: Entry, tools: Tools) -> Visit:
             return replace(made, failure=reply.kind, message=reply.message, robots=b"")
         return _tried(made, reply.kind, reply.message, tools)
     made = replace(_answered(entry, at_ms, reply, address), outcome=Outcome.CONTROL)
+    made = _with_cookies(made, request, reply, tools)
     if reply.status >= 500 or reply.status == 429:
         made = _asked_for_quiet(made, reply, tools)
         return _tried(made, failures.for_status(reply.status) or "", f"the server answered {reply.status}", tools)

@@ -14,7 +14,7 @@ import brotli
 import pytest
 
 from inchworm.fetch.decode import Head, answer, decode, read_head
-from inchworm.model import Failure, Response
+from inchworm.model import Failure, Request, Response
 from inchworm.rules import failures
 
 if sys.version_info >= (3, 14):
@@ -216,25 +216,28 @@ def test_n15_what_is_no_http_head(raw):
     assert read_head(raw) is None
 
 
+ASKED = Request("http://h.test/")
+
+
 def head_of(status: int, **headers: str) -> Head:
     return Head(status, b"", {name.replace("_", "-"): value for name, value in headers.items()})
 
 
 @pytest.mark.parametrize("status", [204, 205, 304])
 def test_n22_some_answers_have_no_body(status):
-    reply = answer(head_of(status), b"body", 0, 0.0)
+    reply = answer(head_of(status), b"body", ASKED, 0.0)
     assert isinstance(reply, Response)
     assert (reply.payload, reply.body) == (b"", b"")
 
 
 def test_n21_a_part_nobody_asked_for_is_not_the_page():
-    reply = answer(head_of(206), b"part", 0, 0.0)
+    reply = answer(head_of(206), b"part", ASKED, 0.0)
     assert isinstance(reply, Failure)
     assert reply.kind == "truncated"
 
 
 def test_b2_the_body_of_a_redirect_is_not_decoded():
-    reply = answer(head_of(302, content_encoding="gzip"), bytes(100_000), 0, 0.0)
+    reply = answer(head_of(302, content_encoding="gzip"), bytes(100_000), ASKED, 0.0)
     assert isinstance(reply, Response)
     assert (len(reply.payload), reply.body, reply.truncated) == (65536, b"", "length")
 
@@ -245,15 +248,15 @@ def test_b2_the_body_of_a_redirect_is_not_decoded():
 def test_only_a_success_is_judged_by_its_body(trouble, truncated):
     failure = Failure(trouble, "")
     came = Response(200, b"", {}, b"part", b"", 0.0, truncated)
-    assert answer(head_of(200), b"part", 0, 0.0, failure) == Failure(trouble, "", 0.0, came)
+    assert answer(head_of(200), b"part", ASKED, 0.0, failure) == Failure(trouble, "", 0.0, came)
     for status in (301, 404, 503):
-        reply = answer(head_of(status), b"part", 0, 0.0, failure)
+        reply = answer(head_of(status), b"part", ASKED, 0.0, failure)
         assert isinstance(reply, Response)
         assert (reply.status, reply.payload, reply.truncated) == (status, b"part", truncated)
 
 
 def test_an_error_page_that_cannot_be_decoded_is_still_an_answer():
-    reply = answer(head_of(404, content_encoding="gzip"), b"plain", 0, 0.0)
+    reply = answer(head_of(404, content_encoding="gzip"), b"plain", ASKED, 0.0)
     assert isinstance(reply, Response)
     assert (reply.payload, reply.body, reply.truncated) == (b"plain", b"", "")
 

@@ -20,7 +20,8 @@ from random import Random
 import pytest
 
 from inchworm import run, settings
-from inchworm.checkpoint import SITEMAP_DEPTH, Committed, Ledger, Session
+from inchworm.checkpoint import SITEMAP_DEPTH, Ledger
+from inchworm.draft import Committed, Session
 from inchworm.errors import Broken, Lost
 from inchworm.model import (
     Entry,

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from inchworm.checkpoint import Ledger, Session
+from inchworm.checkpoint import Ledger
+from inchworm.draft import Session
 from inchworm.engine import NoArchive
 from inchworm.errors import Broken, InchwormError, TooNew, Unknown
 from inchworm.model import Outcome, Visit

@@ -7,9 +7,11 @@ over starts files of its own, and an old owner that wakes up can only spoil file
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import os
 import uuid
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,6 +24,9 @@ from inchworm.ports import Original
 ROTATE_BYTES = 1_000_000_000
 _GZIP = 31
 _LEVEL = 2
+_BUFFER_BYTES = 4_000_000
+"""More than this is not held back until `sync`: it may be cut away again as well from the disk as from memory."""
+
 _PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 
 
@@ -39,6 +44,7 @@ class WarcWriter:
         self._length = 0
         self._buffer: list[bytes] = []
         self._buffered = 0
+        self._unsynced = False
         self._new_file = False
 
     def append(self, record: Record, at_ms: int, original: Original | None) -> Spot:
@@ -49,19 +55,28 @@ class WarcWriter:
         spot = Spot(self._name, self._length + self._buffered, len(member))
         self._buffer.append(member)
         self._buffered += len(member)
+        if self._buffered > _BUFFER_BYTES:
+            with self._plain_errors():
+                self._flush()
         return spot
 
     def sync(self) -> None:
         """Make everything appended so far survive a power cut."""
-        if not self._buffer:
+        if not self._unsynced and not self._buffer:
             return
-        try:
+        with self._plain_errors():
             self._flush()
             os.fdatasync(self._descriptor)
+            self._unsynced = False
             if self._new_file:
                 _sync_folder(self._folder)
                 _sync_folder(self._folder.parent)
                 self._new_file = False
+
+    @contextlib.contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise Broken(
                 f"The archive {self._folder / self._name} cannot be written: {error.strerror}.",
@@ -94,7 +109,8 @@ class WarcWriter:
         self._buffered += len(member)
 
     def _flush(self) -> None:
-        data = memoryview(b"".join(self._buffer))
+        self._unsynced = True
+        data = memoryview(self._buffer[0] if len(self._buffer) == 1 else b"".join(self._buffer))
         while data:
             written = os.write(self._descriptor, data)
             self._length += written
@@ -117,7 +133,7 @@ def digest(sha256: bytes) -> str:
 
 
 def _response(record: Record, at_ms: int, original: Original | None) -> bytes:
-    block = record.head + (b"" if original else record.payload)
+    block = (record.head, b"" if original else record.payload)
     fields = [
         ("WARC-Type", "revisit" if original else "response"),
         ("WARC-Record-ID", f"<urn:uuid:{uuid.uuid4()}>"),
@@ -125,7 +141,7 @@ def _response(record: Record, at_ms: int, original: Original | None) -> bytes:
         ("WARC-Target-URI", record.url),
         ("Content-Type", "application/http; msgtype=response"),
         ("WARC-Payload-Digest", digest(record.digest)),
-        ("WARC-Block-Digest", digest(hashlib.sha256(block).digest())),
+        ("WARC-Block-Digest", digest(_sha256(block))),
     ]
     if original:
         fields += [
@@ -139,7 +155,7 @@ def _response(record: Record, at_ms: int, original: Original | None) -> bytes:
 
 
 def _warcinfo(name: str, info: dict[str, str], at_ms: int) -> bytes:
-    block = "".join(f"{key}: {_one_line(value)}\r\n" for key, value in info.items()).encode()
+    block = ("".join(f"{key}: {_one_line(value)}\r\n" for key, value in info.items()).encode(),)
     fields = [
         ("WARC-Type", "warcinfo"),
         ("WARC-Record-ID", f"<urn:uuid:{uuid.uuid4()}>"),
@@ -150,9 +166,17 @@ def _warcinfo(name: str, info: dict[str, str], at_ms: int) -> bytes:
     return _assemble(fields, block)
 
 
-def _assemble(fields: list[tuple[str, str]], block: bytes) -> bytes:
+def _assemble(fields: list[tuple[str, str]], block: tuple[bytes, ...]) -> bytes:
     lines = "".join(f"{name}: {_one_line(value)}\r\n" for name, value in fields)
-    return b"".join((f"WARC/1.1\r\n{lines}Content-Length: {len(block)}\r\n\r\n".encode(), block, b"\r\n\r\n"))
+    length = sum(map(len, block))
+    return b"".join((f"WARC/1.1\r\n{lines}Content-Length: {length}\r\n\r\n".encode(), *block, b"\r\n\r\n"))
+
+
+def _sha256(parts: tuple[bytes, ...]) -> bytes:
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(part)
+    return whole.digest()
 
 
 def _one_line(text: str) -> str:

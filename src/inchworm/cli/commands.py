@@ -10,6 +10,7 @@ import asyncio
 import dataclasses
 import gc
 import json
+import os
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -86,7 +87,7 @@ def _option(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     field = settings.FIELDS[name]
     flag, meta = settings.flag_of(name), field.metadata
     said = str(meta["help"])
-    help_text = f"Do not {said}" if meta.get("flag") else said[:1].upper() + said[1:]
+    help_text = f"Do not {said}" if field.default is True else said[:1].upper() + said[1:]
     if isinstance(field.default, bool):
         value = not field.default
         return click.option(flag, name, is_flag=True, flag_value=value, default=None, help=help_text + ".")
@@ -134,6 +135,8 @@ def crawl(urls: tuple[str, ...], name: str, fresh: bool, as_json: bool, **values
         files = tuple(text for text in urls if text.endswith((".warc", ".warc.gz")) and Path(text).is_file())
         urls, given["replay"] = tuple(text for text in urls if text not in files), (*given["replay"], *files)
     start = Start(urls, name, given, fresh)
+    for note in settings.notes(os.environ):
+        click.echo(note, err=True)
     with _app() as app:
         _sit(lambda hooks: app.crawl(start, hooks), as_json)
 

@@ -23,6 +23,8 @@ from inchworm.session import Progress
 
 LOG_SECONDS = 5.0
 LATER_LOG_SECONDS = 60.0
+_LONGEST = 2000
+"""An address longer than this is shown with its middle left out."""
 
 REASONS: Mapping[str, str] = {
     "out_of_scope": "it lies outside the crawl's scope",
@@ -171,7 +173,8 @@ def _visit_rows(visit: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("visit", f"{visit['seq']}, session {visit['session']}: {visit['outcome']}"),
         ("status", str(visit["status"] or "")),
         ("failure", f"{visit['failure']}: {visit['message']}" if visit["failure"] else ""),
-        ("leads to", visit["redirect"] or ""),
+        ("note", "" if visit["failure"] else shorten(visit["message"] or "", _LONGEST)),
+        ("leads to", shorten(visit["redirect"] or "", _LONGEST)),
         ("title", visit["title"] or ""),
         ("type", visit["content_type"] or ""),
         ("size", f"{visit['size']:,} bytes in {visit['millis']} ms"),
@@ -201,9 +204,12 @@ def explain(found: Mapping[str, Any]) -> str:
         kind = failures.KINDS.get(last["failure"])
         return f"done, and failed ({last['failure']}): {last['message']}." + (f" {kind.advice}" if kind else "")
     if last["outcome"] == "redirect":
-        return f"done: it redirects to {last['redirect']}."
+        return f"done: it redirects to {shorten(last['redirect'], _LONGEST)}."
     if last["outcome"] == "duplicate":
         return f"done: it was fetched, and its text is that of {last['alternate_urls'][0]}."
+    if last["outcome"] == "control":
+        said = last["message"] and f" {last['failure'] or 'note'}: {last['message']}."
+        return f"done: it was read as a {found['kind']} file.{said or ''}"
     return f"done: it was fetched as {last['outcome']} number {last['seq']} of the record."
 
 

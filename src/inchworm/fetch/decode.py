@@ -10,11 +10,12 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import brotli
 from isal import isal_zlib
 
-from inchworm.model import Failure, Reply, Response
+from inchworm.model import Failure, Reply, Request, Response
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -24,6 +25,7 @@ else:
 _STEP = 256 * 1024
 _INPUT_STEP = 16 * 1024
 _SALVAGE_STEP = 256
+_TRAILER = 8
 # A stream may be a chain of streams. Starting one costs more than its bytes do, so there is a bomb in that too.
 _MAX_MEMBERS = 10_000
 _MAX_CODINGS = 3
@@ -74,17 +76,20 @@ _INFLATE_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]
 _ERRORS = (_Broken, _INFLATE_ERROR, brotli.error, zstd.ZstdError)
 
 
-def decode(payload: bytes, codings: str, limit: int) -> Decoded:
-    """Undo the content codings (the value of Content-Encoding), up to `limit` bytes; 0 means no limit."""
+def decode(payload: bytes, codings: str, limit: int, beginning: bool = True) -> Decoded:
+    """Undo the content codings (the value of Content-Encoding), up to `limit` bytes; 0 means no limit.
+
+    `beginning`: of what is over the limit, the part below it is wanted.
+    """
     names = [name for part in codings.lower().split(",") if (name := part.strip()) not in ("", "identity")]
     if not names or not payload:
         return _within(payload, limit)
     if len(names) > _MAX_CODINGS or any(name not in _DECODERS for name in names):
         return Decoded(b"", "decode_error")
-    decoded = _collect(payload, names, limit, _INPUT_STEP)
+    decoded = _collect(payload, names, limit, _INPUT_STEP, beginning)
     if decoded.problem == "decode_error":
         # A decoder that meets an error keeps what it had in hand. Small steps get that out of it.
-        return _collect(payload, names, limit, _SALVAGE_STEP)
+        return _collect(payload, names, limit, _SALVAGE_STEP, beginning)
     return decoded
 
 
@@ -94,8 +99,11 @@ def _within(payload: bytes, limit: int) -> Decoded:
     return Decoded(payload)
 
 
-def _collect(payload: bytes, names: list[str], limit: int, step: int) -> Decoded:
-    pieces: Iterable[bytes] = (payload[at : at + step] for at in range(0, len(payload), step))
+def _collect(payload: bytes, names: list[str], limit: int, step: int, beginning: bool) -> Decoded:
+    # The last bytes come alone: where only the checksum is wrong, all of the rest is out by then.
+    end = max(len(payload) - _TRAILER, 0)
+    edges = (*range(0, end, step), end, len(payload))
+    pieces: Iterable[bytes] = (payload[start:stop] for start, stop in pairwise(edges))
     for name in reversed(names):
         pieces = _DECODERS[name](pieces)
     parts: list[bytes] = []
@@ -105,7 +113,7 @@ def _collect(payload: bytes, names: list[str], limit: int, step: int) -> Decoded
             parts.append(part)
             size += len(part)
             if limit and size > limit:
-                return Decoded(b"".join(parts)[:limit], "too_large")
+                return Decoded(b"".join(parts)[:limit] if beginning else b"", "too_large")
     except _Cut:
         return Decoded(b"".join(parts), "truncated")
     except _ERRORS:
@@ -246,28 +254,34 @@ def body_limit(status: int, limit: int) -> int:
     return limit
 
 
-def answer(head: Head, payload: bytes, limit: int, seconds: float, trouble: Failure | None = None) -> Reply:
+def answer(head: Head, payload: bytes, request: Request, seconds: float, trouble: Failure | None = None) -> Reply:
     """Judge an answer whose transfer ended, in `trouble` or well.
 
-    A success must be whole. A redirect or an error says all it has to say in its head, so that is an answer
-    whatever becomes of its body, and `truncated` tells of the loss.
+    A success must be whole, unless its beginning is enough for who asked. A redirect or an error says all it has
+    to say in its head, so that is an answer whatever becomes of its body, and `truncated` tells of the loss.
     """
     status = head.status
     if status in _NO_BODY:
         return Response(status, head.raw, head.headers, b"", b"", seconds)
     if status == 206 and trouble is None:
         trouble = Failure("truncated", "a part was sent where the whole was asked for", seconds)
-    most = body_limit(status, limit)
+    most = body_limit(status, request.max_body_bytes)
     if most and len(payload) > most:
         payload = payload[:most]
         trouble = trouble or Failure("too_large", f"the body is larger than {most} bytes", seconds)
     raw = Response(status, head.raw, head.headers, payload, b"", seconds, _cut_short(trouble))
-    if trouble is not None and status < 300:
+    was_cut = request.beginning and trouble is not None and trouble.kind == "too_large"
+    if trouble is not None and status < 300 and not was_cut:
         return replace(trouble, answer=raw)
-    decoded = _NOTHING if 300 <= status < 400 else decode(payload, head.headers.get("content-encoding", ""), limit)
-    if decoded.problem and status < 300:
+    decoded = _NOTHING if 300 <= status < 400 else _decoded(payload, head, request)
+    enough = (decoded.problem == "too_large" and request.beginning) or (decoded.problem == "truncated" and was_cut)
+    if decoded.problem and status < 300 and not enough:
         return Failure(decoded.problem, _WHY[decoded.problem], seconds, raw)
     return replace(raw, body=decoded.body)
+
+
+def _decoded(payload: bytes, head: Head, request: Request) -> Decoded:
+    return decode(payload, head.headers.get("content-encoding", ""), request.max_body_bytes, request.beginning)
 
 
 def _cut_short(trouble: Failure | None) -> str:

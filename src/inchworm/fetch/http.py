@@ -18,8 +18,9 @@ import ssl
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -51,6 +52,7 @@ _KINDS: dict[int, str] = {
     pycurl.E_RECV_ERROR: "connect",
     97: "connect",  # CURLE_PROXY, which pycurl has no name for
     pycurl.E_FILESIZE_EXCEEDED: "too_large",
+    pycurl.E_URL_MALFORMAT: "unsupported",
     pycurl.E_SSL_CONNECT_ERROR: "tls",
     pycurl.E_SSL_CERTPROBLEM: "tls",
     pycurl.E_SSL_CIPHER: "tls",
@@ -68,7 +70,8 @@ _BREAKS = frozenset(
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
     """How to fetch. Total time and body size come with each request. `proxy` is a URL (http, https, socks5);
-    it looks names up itself, so behind one the guard sees only addresses that are written out."""
+    it looks names up itself, so behind one the guard sees only addresses that are written out. `credentials` are
+    values of Authorization by origin; no other origin ever gets one."""
 
     user_agent: str
     guard: Guard
@@ -77,6 +80,7 @@ class HttpOptions:
     max_connections: int = 64
     proxy: str = ""
     ca_file: str = ""
+    credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class HttpFetcher:
@@ -101,7 +105,10 @@ class HttpFetcher:
         async with self._turns:
             started = time.monotonic()
             url = request_form(href)
-            route, left = await self._route(origin_of(url), request.timeout_seconds, started)
+            origin = origin_of(url)
+            if secret := self._options.credentials.get(origin):
+                request = replace(request, headers=(*request.headers, ("Authorization", secret)))
+            route, left = await self._route(origin, request.timeout_seconds, started)
             if isinstance(route, Failure):
                 return replace(route, seconds=time.monotonic() - started)
             if self._closed:
@@ -156,8 +163,9 @@ class _Transfer:
         self._options = options
         self._route: _Route | None = None
         self._headers: tuple[tuple[str, str], ...] | None = None
-        self._total_seconds = self._left_seconds = 0.0
-        self._limit = 0
+        self._request = Request("")
+        self._left_seconds = 0.0
+        self._refuse_above = 0
         self._lines: list[bytes] = []
         # Not a list of chunks: a body may come byte by byte, and then that would take fifty times its size.
         self._body = bytearray()
@@ -199,14 +207,16 @@ class _Transfer:
         if request.headers != self._headers:
             self._headers = request.headers
             setopt(pycurl.HTTPHEADER, _header_lines(self._options.user_agent, request.headers))
-        if request.max_body_bytes != self._limit:
-            self._limit = request.max_body_bytes
-            setopt(pycurl.MAXFILESIZE_LARGE, self._limit)
+        # What is announced as too large need not even begin, unless its beginning is wanted.
+        refuse_above = 0 if request.beginning else request.max_body_bytes
+        if refuse_above != self._refuse_above:
+            self._refuse_above = refuse_above
+            setopt(pycurl.MAXFILESIZE_LARGE, refuse_above)
         if left_seconds != self._left_seconds:
             self._left_seconds = left_seconds
             setopt(pycurl.TIMEOUT_MS, _milliseconds(left_seconds))
-        self._total_seconds = request.timeout_seconds
-        self._most_bytes = self._limit or sys.maxsize
+        self._request = request
+        self._most_bytes = request.max_body_bytes or sys.maxsize
 
     def release(self) -> None:
         """Let go of everything that belongs to the transfer that ended."""
@@ -253,7 +263,7 @@ class _Transfer:
             return
         self._head_complete = True
         if status.startswith(b"3"):
-            self._most_bytes = body_limit(300, self._limit)
+            self._most_bytes = body_limit(300, self._request.max_body_bytes)
 
     def _take_body(self, chunk: bytes) -> int | None:
         self._body += chunk
@@ -301,7 +311,7 @@ class _Transfer:
     def _limit_reached(self) -> str:
         if time.monotonic() - self._began < (self._left_seconds or math.inf):
             return f"no connection within {self._options.connect_timeout_seconds:g} s"
-        return f"no complete answer within {self._total_seconds:g} s in total"
+        return f"no complete answer within {self._request.timeout_seconds:g} s in total"
 
     def _is_misframed(self, code: int, message: str) -> bool:
         """Chunks that are not well-formed, or that end without the last one although nothing broke."""
@@ -314,7 +324,7 @@ class _Transfer:
         trouble = Failure(*self._trouble, seconds) if self._trouble else None
         head = read_head(b"".join(self._lines)) if self._head_complete else None
         if head is not None:
-            return answer(head, bytes(self._body), self._limit, seconds, trouble)
+            return answer(head, bytes(self._body), self._request, seconds, trouble)
         if trouble is not None:
             return trouble
         if self._lines and not self._head_complete:

@@ -55,12 +55,12 @@ class ReplayFetcher:
         place = self._by_url.get(request.url) or self._by_identity.get(canonicalize(request.url) or "")
         if place is None:
             return Failure("not_in_archive", "no record of this URL")
-        return self._answer(self._record_at(*place), request.max_body_bytes)
+        return self._answer(self._record_at(*place), request)
 
     async def close(self) -> None:
         """Nothing is kept open."""
 
-    def _answer(self, record: WarcRecord, limit: int) -> Reply:
+    def _answer(self, record: WarcRecord, request: Request) -> Reply:
         head, payload, trouble = _parts(record)
         if record.headers.get("warc-type") == "revisit":
             original = self._original(record)
@@ -70,7 +70,7 @@ class ReplayFetcher:
             head = first_head if head is None or head.status == 304 else head
         if head is None:
             return Failure("protocol_error", "the record holds no HTTP answer")
-        return answer(head, payload, limit, 0.0, trouble)
+        return answer(head, payload, request, 0.0, trouble)
 
     def _original(self, revisit: WarcRecord) -> WarcRecord | None:
         """The record whose payload a revisit stands for."""

@@ -10,6 +10,8 @@ READER = "1"
 """Raised whenever the links or the text that we read out of the same bytes change."""
 
 MIN_TEXT = 64
+LARGE_BYTES = 1_000_000
+LARGE_TAGS = 50_000
 _SPACE = b" \t\n\r\v\f"
 
 
@@ -20,6 +22,11 @@ def text_hash(title: str, text: str, body: bytes) -> bytes:
     if len(data) < MIN_TEXT:
         return hashlib.sha256(body).digest()
     return hashlib.sha256(title.encode("utf-8", "surrogatepass") + b"\n" + data).digest()
+
+
+def is_large(body: bytes) -> bool:
+    """Whether reading this may take long enough to matter: a megabyte, or tags without end."""
+    return len(body) > LARGE_BYTES or (len(body) > 2 * LARGE_TAGS and body.count(b"<") > LARGE_TAGS)
 
 
 def fingerprint(resources: bool) -> str:

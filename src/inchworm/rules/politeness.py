@@ -77,3 +77,21 @@ def extra_delay(pace: Pace) -> float:
     """Seconds on top of a host's delay: what it asked for, or what it takes to answer when it is struggling."""
     struggling = min(pace.latest, MAX_EXTRA_SECONDS) if pace.slow >= _SLOW_ANSWERS else 0.0
     return max(pace.extra, struggling)
+
+
+_CHROME = "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{n}.0.0.0 Safari/537.36"
+_BROWSERS = (
+    f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {_CHROME}",
+    f"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) {_CHROME}",
+    f"Mozilla/5.0 (X11; Linux x86_64) {_CHROME}",
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:{n}.0) Gecko/20100101 Firefox/{n}.0",
+    "Mozilla/5.0 (X11; Linux x86_64; rv:{n}.0) Gecko/20100101 Firefox/{n}.0",
+)
+_VERSIONS = (140, 141, 142, 143)
+
+
+def browser_name(number: int) -> str:
+    """One of the names that common browsers give. The same number gives the same name, so the same URL is always
+    asked for in the same way."""
+    version = _VERSIONS[number // len(_BROWSERS) % len(_VERSIONS)]
+    return _BROWSERS[number % len(_BROWSERS)].format(n=version)

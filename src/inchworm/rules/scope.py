@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import re2
 
@@ -60,6 +60,11 @@ def domain_of(host: str) -> str:
     if _IP_ADDRESS.fullmatch(name):
         return host
     return _registrable()(name) or host
+
+
+def is_public_suffix(name: str) -> bool:
+    """Whether everybody can have a name below this one, so that it belongs to nobody."""
+    return _registrable()(name) is None
 
 
 @cache
@@ -197,8 +202,7 @@ def _escaped(char: re.Match[str]) -> str:
     return "\\" + char[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """Where a found URL would stand, and why it will not be crawled, if so."""
 
     seed: int

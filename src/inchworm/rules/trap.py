@@ -16,7 +16,11 @@ def repeats_itself(url: str) -> bool:
 
     Numbers repeat in honest paths too (/2011/11/11/11), so those need more of it.
     """
-    segments = path_of(url).strip("/").split("/")
+    path = path_of(url).strip("/")
+    last = path[path.rfind("/") + 1 :]
+    if path.count(last) < _REPEATS:
+        return False  # nearly every URL, and cheap to see
+    segments = path.split("/")
     for period in range(1, len(segments) // _REPEATS + 1):
         wanted = _NUMBER_REPEATS if all(part.isdigit() for part in segments[-period:]) else _REPEATS
         tail = segments[-period * wanted :]

@@ -134,6 +134,13 @@ def _without_userinfo(href: str) -> str:
     return href if at < 0 else href[:start] + href[at + 1 :]
 
 
+def userinfo_of(href: str) -> str | None:
+    """User and password as an href has them, or None."""
+    bare = _without_userinfo(href)
+    start = href.find("://") + 3
+    return None if bare == href else href[start : start + len(href) - len(bare) - 1]
+
+
 def scheme_of(url: str) -> str:
     return url[: url.find(":")]
 
@@ -152,11 +159,14 @@ def hostname_of(url: str) -> str:
 
 def origin_of(url: str) -> str:
     """Scheme, host and port, as browsers compare them."""
-    return f"{scheme_of(url)}://{_authority(url)}"
+    end = url.find("/", 8)
+    origin = url[:end] if end > 0 else url
+    return origin if "@" not in origin else f"{scheme_of(url)}://{_authority(url)}"
 
 
 def path_of(url: str) -> str:
-    page = url.partition("#")[0].partition("?")[0]
+    page = url.partition("?")[0] if "?" in url else url
+    page = page.partition("#")[0] if "#" in page else page
     start = page.find("/", 8)
     return page[start:] if start > 0 else "/"
 
@@ -166,7 +176,10 @@ def query_of(url: str) -> str:
 
 
 def _authority(url: str) -> str:
-    return url[url.find("://") + 3 :].partition("/")[0].rpartition("@")[2]
+    start = url.find("://") + 3
+    end = url.find("/", start)
+    authority = url[start:end] if end >= 0 else url[start:]
+    return authority.rpartition("@")[2] if "@" in authority else authority
 
 
 def hash64(url: str) -> int:

@@ -19,6 +19,7 @@ from typing import Any
 from inchworm import fault
 from inchworm.errors import Broken, Lost
 from inchworm.model import (
+    Cookie,
     Counters,
     EndedBy,
     Entry,
@@ -33,7 +34,7 @@ from inchworm.model import (
     Source,
     State,
 )
-from inchworm.ports import Changes, Known, Original, Row, Standing, VisitRow
+from inchworm.ports import Changes, Known, NewEntry, Original, Row, Standing, VisitRow
 from inchworm.rules.url import hash64
 from inchworm.store.lock import Life, boot_ms
 from inchworm.store.sqlite import open_file, plain_errors, transaction
@@ -43,6 +44,8 @@ _COUNTERS = tuple(Counters.__slots__)
 _MUTABLE = ", ".join(Standing._fields)
 _VISIT = ", ".join(f'"{name}"' for name in VisitRow._fields)
 _RUN = f"run_id, number, mode, parent, state, seq, settings, disturbed, created_ms, ended_ms, {', '.join(_COUNTERS)}"
+_NEWEST_ROBOTS = "r.seq = (SELECT MAX(seq) FROM robots n WHERE n.run_id = r.run_id AND n.origin = r.origin)"
+_COOKIE = "domain, path, name, host_only, value, secure, expires_ms"
 _SESSION = "run_id, number, token, state, ended_by, started_ms, ended_ms, requests, size, message"
 
 
@@ -68,6 +71,12 @@ _KNOWN = (
     "SELECT u.url, u.url_id, f.state, f.reason, f.depth, f.hops FROM url u"
     " LEFT JOIN frontier f ON f.run_id = ? AND f.url_id = u.url_id WHERE u.hash IN ({marks})"
 )
+
+# Words of the store as members of their enums: a dict is several times faster than asking the enum. No row: pending.
+_STATES: dict[str | None, State] = {None: State.PENDING, **{state.value: state for state in State}}
+_REASONS: dict[str | None, Reason | None] = {None: None, **{reason.value: reason for reason in Reason}}
+_KINDS: dict[str, Kind] = {kind.value: kind for kind in Kind}
+_SOURCES: dict[str, Source] = {source.value: source for source in Source}
 
 
 class CrawlStore:
@@ -258,15 +267,7 @@ class CrawlStore:
                 _KNOWN.format(marks=marks), (run_id, *chunk)
             ):
                 if url in asked:
-                    in_run = state is not None
-                    found[url] = Known(
-                        url_id,
-                        in_run,
-                        State(state or "pending"),
-                        Reason(reason) if reason else None,
-                        depth,
-                        hops,
-                    )
+                    found[url] = Known(url_id, state is not None, _STATES[state], _REASONS[reason], depth, hops)
         return found
 
     def rows(self, run_id: int, url_ids: Sequence[int]) -> list[Row]:
@@ -293,7 +294,7 @@ class CrawlStore:
             arguments,
         )
         return [
-            Row(url_id, url, Kind(kind), Source(source), found_on, _standing(rest))
+            Row(url_id, url, _KINDS[kind], _SOURCES[source], found_on, _standing(rest))
             for url_id, url, kind, source, found_on, *rest in rows
         ]
 
@@ -353,10 +354,26 @@ class CrawlStore:
                 by_id[url_id] = Found(url, request_url or url, Kind(kind), source)
         return [by_id[url_id] for url_id in ids if url_id in by_id]
 
-    def robots(self, run_id: int) -> list[tuple[str, str, bytes | None]]:
-        newest = "SELECT MAX(seq) FROM robots n WHERE n.run_id = r.run_id AND n.origin = r.origin"
-        query = f"SELECT origin, verdict, rules FROM robots r WHERE run_id = ? AND seq = ({newest})"
+    def robots(self, run_id: int, origin: str | None = None) -> list[tuple[str, str, bytes | None]]:
+        which = "" if origin is None else " AND origin = ?"
+        query = f"SELECT origin, verdict, rules FROM robots r WHERE run_id = ? AND {_NEWEST_ROBOTS}{which}"
+        return list(self.db.execute(query, (run_id,) if origin is None else (run_id, origin)))
+
+    def robots_times(self, run_id: int) -> list[tuple[str, int]]:
+        query = (
+            "SELECT r.origin, v.at_ms FROM robots r JOIN visit v ON v.run_id = r.run_id AND v.seq = r.seq"
+            f" WHERE r.run_id = ? AND {_NEWEST_ROBOTS}"
+        )
         return list(self.db.execute(query, (run_id,)))
+
+    def cookies(self, run_id: int) -> list[Cookie]:
+        rows = self.db.execute(
+            f"SELECT {_COOKIE}, MAX(seq) FROM cookie WHERE run_id = ? GROUP BY 1, 2, 3, 4 ORDER BY seq", (run_id,)
+        )
+        return [
+            Cookie(domain, path, name, value, bool(host_only), bool(secure), expires_ms)
+            for domain, path, name, host_only, value, secure, expires_ms, _ in rows
+        ]
 
     def last_index(self, run_id: int, seq: int) -> int:
         return self._max("SELECT MAX(place_idx) FROM frontier WHERE run_id = ? AND place_seq = ?", run_id, seq)
@@ -413,10 +430,11 @@ class CrawlStore:
         run_id, many = changes.run_id, self.db.executemany
         many("INSERT INTO url (url_id, hash, url) VALUES (?, ?, ?)", changes.urls)
         many("INSERT INTO host (host_id, name) VALUES (?, ?)", changes.hosts)
-        many(_ADD_ENTRY, [(run_id, *entry[:-1], *entry.standing) for entry in changes.entries])
+        many(_ADD_ENTRY, [_entry_row(run_id, entry) for entry in changes.entries])
         # What is moved and settled in one commit was moved first.
         many(_MOVE_ENTRY, [(*standing, run_id, url_id) for url_id, standing in changes.moved])
-        many(_SETTLE, [(state, reason, done, run_id, url_id) for state, reason, done, url_id in changes.settled])
+        settled = [(s._value_, r and r._value_, done, run_id, url_id) for s, r, done, url_id in changes.settled]
+        many(_SETTLE, settled)
         many(
             "INSERT INTO undo (run_id, seq, subject, subject_id, before) VALUES (?, ?, ?, ?, ?)",
             [(run_id, *undo) for undo in changes.undo],
@@ -442,6 +460,13 @@ class CrawlStore:
         )
         many("UPDATE host SET wait_until_ms = ?, wait_ms = ? WHERE host_id = ?", changes.quiet)
         many("DELETE FROM suspect WHERE run_id = ? AND url_id = ?", [(run_id, url_id) for url_id in changes.pardoned])
+        many(
+            f"INSERT OR REPLACE INTO cookie (run_id, seq, {_COOKIE}) VALUES ({_marks(9)})",
+            [
+                (run_id, seq, c.domain, c.path, c.name, c.host_only, c.value, c.secure, c.expires_ms)
+                for seq, c in changes.cookies
+            ],
+        )
         self._write_totals(changes)
 
     def _write_totals(self, changes: Changes) -> None:
@@ -491,6 +516,13 @@ def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield chunk
 
 
+def _entry_row(run_id: int, entry: NewEntry) -> tuple[Any, ...]:
+    # Plain strings: SQLite's binding looks long at a member of an enum before it takes it for one.
+    url_id, kind, source, found, found_on, lastmod, (state, reason, *rest) = entry
+    why = reason and reason._value_
+    return run_id, url_id, kind._value_, source._value_, found, found_on, lastmod, state._value_, why, *rest
+
+
 def _entry(row: tuple[Any, ...]) -> Entry:
     url_id, url, request_url, kind, source, seed, depth, hops, lane, place_seq, place_idx, *rest = row
     attempts, not_before_ms, chain, tried = rest
@@ -498,8 +530,8 @@ def _entry(row: tuple[Any, ...]) -> Entry:
         url_id,
         url,
         request_url or url,
-        Kind(kind),
-        Source(source),
+        _KINDS[kind],
+        _SOURCES[source],
         seed,
         depth,
         hops,
@@ -514,7 +546,7 @@ def _entry(row: tuple[Any, ...]) -> Entry:
 
 def _standing(row: Sequence[Any]) -> Standing:
     state, reason, *rest = row
-    return Standing(State(state), Reason(reason) if reason else None, *rest)
+    return Standing(_STATES[state], _REASONS[reason], *rest)
 
 
 def _session(row: tuple[Any, ...]) -> SessionInfo:

@@ -1,0 +1,185 @@
+"""What the next commit will write: rows as they gather, and the run's totals kept in step with them.
+
+`checkpoint` decides, this writes down. Ids are given here, one after the other, because the owner is the only writer.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from inchworm.model import Cookie, Counters, Entry, Outcome, Place, Reason, RunInfo, Seed, Spot, State, Turn
+from inchworm.ports import Changes, Known, Row, Standing, Store
+from inchworm.rules import control
+from inchworm.rules import url as urls
+
+_CACHE_SIZE = 50_000
+_AGAIN = 1 << 20
+"""Index of what is put in its place by a decision rather than by a link: behind every link of that visit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a commit came to, for those who plan the next fetches."""
+
+    seq: int
+    counters: Counters
+    seeds: tuple[Seed, ...]
+    requests: int
+    size: int
+    disturbed: str
+    lanes: frozenset[int]
+    robots: tuple[tuple[str, str, bytes | None], ...]
+    cookies: tuple[Cookie, ...]
+    outcomes: tuple[tuple[Turn, Outcome | Reason], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Whose commits these are."""
+
+    number: int
+    token: int
+
+
+class Draft:
+    """One run's totals and the rows of the commit that is being put together."""
+
+    def __init__(self, store: Store, run: RunInfo, session: Session) -> None:
+        self._store = store
+        self._run_id = run.run_id
+        self._session = session
+        self.seq = run.seq
+        self.seeds = {seed.number: seed for seed in run.seeds}
+        self.requests = 0
+        self.size = 0
+        self.disturbed = run.disturbed
+        self.numbers = asdict(run.counters)
+        self.known: dict[str, Known] = {}
+        self._next_url, self._next_host, self._next_file = store.next_ids()
+        self._hosts = dict(store.hosts())
+        self._files: dict[str, int] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """A new commit."""
+        self.changes = Changes(self._run_id, self._session.number)
+        self._touched: set[int] = set()
+        self._robots: list[tuple[str, str, bytes | None]] = []
+        self._cookies: list[Cookie] = []
+        self._again_index = _AGAIN
+        if len(self.known) > _CACHE_SIZE:
+            self.known.clear()
+
+    def next_visit(self) -> None:
+        self.seq += 1
+        self._again_index = _AGAIN
+
+    def next_place(self) -> Place:
+        """A place behind everything that the present visit's links have got."""
+        self._again_index += 1
+        return self.seq, self._again_index
+
+    def skip_places(self) -> None:
+        """Other decisions were made at this seq before; what comes now stands behind them."""
+        self._again_index = max(_AGAIN, self._store.last_index(self._run_id, self.seq))
+
+    # Ids
+
+    def new_url(self, url: str) -> int:
+        url_id = self._next_url
+        self._next_url += 1
+        self.changes.urls.append((url_id, urls.hash64(url), url))
+        return url_id
+
+    def host_id(self, url: str) -> int:
+        host = urls.host_of(url)
+        host_id = self._hosts.get(host)
+        if host_id is None:
+            host_id = self._hosts[host] = self._next_host
+            self._next_host += 1
+            self.changes.hosts.append((host_id, host))
+        return host_id
+
+    def file_id(self, spot: Spot) -> int:
+        """The number of an archive file, which now reaches to the end of this record."""
+        if spot.file not in self._files:
+            self._files[spot.file] = self._next_file
+            self._next_file += 1
+        file_id = self._files[spot.file]
+        self.changes.files[spot.file] = (file_id, spot.offset + spot.length)
+        return file_id
+
+    # Rows
+
+    def look_up(self, wanted: set[str]) -> None:
+        """Learn what the store knows of these URLs."""
+        if wanted:
+            self.known |= self._store.known(self._run_id, wanted)
+
+    def settle(self, entry: Entry, state: State, reason: Reason | None) -> None:
+        """A pending row is done or refused."""
+        self.changes.settled.append((state, reason, self.seq, entry.url_id))
+        self.lane(entry.lane, -1)
+        if entry.kind not in control.KINDS:
+            self.add(pending=-1)
+
+    def move(self, row: Row, standing: Standing) -> None:
+        """A row changes in place; what it was is kept for going back."""
+        self.changes.undo.append((self.seq, "frontier", row.url_id, json.dumps(row.standing._asdict())))
+        self.changes.moved.append((row.url_id, standing))
+        self._touched.add(standing.lane)
+        self.known[row.url] = Known(row.url_id, True, standing.state, standing.reason, standing.depth, standing.hops)
+
+    def reopen(self, row: Row, standing: Standing, place: Place) -> None:
+        """A row that was settled is pending again, at a new place."""
+        again = standing._replace(state=State.PENDING, reason=None, done=None)
+        self.move(row, again._replace(place_seq=place[0], place_idx=place[1]))
+        self.lane(again.lane, 1)
+
+    def learn_robots(self, origin: str, verdict: str, rules: bytes | None) -> None:
+        self.changes.robots.append((origin, self.seq, verdict, rules))
+        self._robots.append((origin, verdict, rules))
+
+    def learn_cookie(self, cookie: Cookie) -> None:
+        self.changes.cookies.append((self.seq, cookie))
+        self._cookies.append(cookie)
+
+    # Totals
+
+    def add(self, **changes: int) -> None:
+        for name, change in changes.items():
+            self.numbers[name] += change
+
+    def lane(self, lane: int, change: int) -> None:
+        self._touched.add(lane)
+        self.changes.lanes[lane] = self.changes.lanes.get(lane, 0) + change
+
+    # Writing
+
+    def write(self) -> None:
+        """Put what there is into the open transaction, so that reads see it."""
+        self._store.write(self.with_totals())
+        self.changes.clear_rows()
+
+    def with_totals(self) -> Changes:
+        changes = self.changes
+        changes.seq = self.seq
+        changes.counters = Counters(**self.numbers)
+        changes.seeds = tuple(self.seeds.values())
+        changes.requests, changes.size, changes.disturbed = self.requests, self.size, self.disturbed
+        return changes
+
+    def committed(self, outcomes: tuple[tuple[Turn, Outcome | Reason], ...] = ()) -> Committed:
+        return Committed(
+            self.seq,
+            Counters(**self.numbers),
+            tuple(self.seeds.values()),
+            self.requests,
+            self.size,
+            self.disturbed,
+            frozenset(self._touched),
+            tuple(self._robots),
+            tuple(self._cookies),
+            outcomes,
+        )

@@ -1,0 +1,190 @@
+"""Reading what answers brought: small pages here, large ones in a process of their own.
+
+A page made to be hard to read must cost its own URL and nothing else. So whatever is large enough to be dangerous
+is read by a child process, which has a memory limit, is killed when it takes too long, and meanwhile does not hold
+up the event loop. Small pages never leave this process: handing them over would cost more than reading them.
+
+The child is this module run as a program. Both sides speak in lines of JSON, each followed by as many bytes as it
+says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, BinaryIO
+
+from inchworm.model import Document, Failure, Found, Kind, Reading, Source
+from inchworm.ports import Read
+from inchworm.rules import content, parse, sitemap
+from inchworm.rules import url as urls
+from inchworm.rules.control import sitemap_file
+
+SECONDS = 20.0
+MEMORY_BYTES = 1 << 30
+_REPLACE_AFTER_BYTES = 50_000_000
+"""A child that has read this much makes room for a new one: memory once used is seldom given back."""
+
+_CHUNK = 1 << 16
+
+
+class DocumentReader:
+    """A `ports.Reader`: how a run reads, here or in a child that is started when first needed."""
+
+    def __init__(self, resources: bool, drop_params: tuple[str, ...] = ()) -> None:
+        self._how = {"resources": resources, "drop_params": list(drop_params)}
+        self._resources = resources
+        self._canonicalizer = urls.canonicalizer(drop_params)
+        self._resolver = parse.Resolver(self._canonicalizer)
+        self._child: asyncio.subprocess.Process | None = None
+        self._read_bytes = 0
+        self._one_at_a_time = asyncio.Lock()
+
+    def read(self, document: Document) -> Read:
+        """Read it here and now."""
+        body, address = document.body, document.url
+        if document.kind is Kind.SITEMAP:
+            listing = sitemap.read(body, address, datetime.fromtimestamp(document.at_ms / 1000, UTC).date())
+            pages = (
+                Found(canonical, urls.request_form(page.url), Kind.PAGE, Source.SITEMAP, lastmod=page.lastmod)
+                for page in listing.pages
+                if (canonical := self._canonicalizer.canonicalize(page.url))
+            )
+            files = (sitemap_file(child) for child in listing.sitemaps)
+            return Read(Reading(links=(*files, *pages)), b"", listing.note)
+        reading = parse.read(body, document.content_type, address, self._resources, self._resolver)
+        is_page = document.kind is Kind.PAGE
+        return Read(reading, content.text_hash(reading.title, reading.text, body) if is_page else b"", "")
+
+    async def read_apart(self, document: Document) -> Read | Failure:
+        """Read it in the child, within limits of time and memory."""
+        async with self._one_at_a_time:
+            try:
+                async with asyncio.timeout(SECONDS):
+                    answer = await self._ask(document)
+            except TimeoutError:
+                await self._end_child()
+                return Failure("reader_crashed", f"reading it took longer than {SECONDS:g} s")
+            except BaseException:
+                # Cancelled half way: what the child says next would be the answer to another question.
+                await self._end_child()
+                raise
+            if answer is None:
+                await self._end_child()
+                return Failure("reader_crashed", "reading it took more memory than it may, or broke the reader")
+            self._read_bytes += len(document.body)
+            if self._read_bytes > _REPLACE_AFTER_BYTES:
+                await self._end_child()
+        # A page with very many links takes a while to unpack; in a thread, so that others get their turn.
+        return await asyncio.to_thread(_unpack, answer)
+
+    async def close(self) -> None:
+        await self._end_child()
+
+    async def _ask(self, document: Document) -> bytes | None:
+        """The child's answer; None when it died over it."""
+        child = self._child = self._child or await _start()
+        assert child.stdin is not None
+        assert child.stdout is not None
+        job = {**self._how, "url": document.url, "content_type": document.content_type, "kind": document.kind.value}
+        job["at_ms"] = document.at_ms
+        try:
+            child.stdin.write(json.dumps({**job, "size": len(document.body)}).encode() + b"\n")
+            child.stdin.write(document.body)
+            await child.stdin.drain()
+            size = int(await child.stdout.readline() or b"-1")
+            return await child.stdout.readexactly(size) if size >= 0 else None
+        except (ConnectionError, asyncio.IncompleteReadError):
+            return None
+
+    async def _end_child(self) -> None:
+        child, self._child, self._read_bytes = self._child, None, 0
+        if child is not None:
+            with contextlib.suppress(ProcessLookupError):
+                child.kill()
+            # It is dead in a moment; being cancelled once more must not leave it unburied.
+            await asyncio.shield(child.wait())
+
+
+async def _start() -> asyncio.subprocess.Process:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",
+        "-m",
+        "inchworm.reader",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=environment,
+        start_new_session=True,  # Ctrl-C is for us; we tell the child
+        limit=_CHUNK,
+    )
+
+
+# ---- what passes between the two
+
+
+def _pack(read: Read) -> bytes:
+    reading, links = read.reading, read.reading.links
+    packed = {
+        "links": [(f.url, f.request_url, f.kind.value, f.source.value, f.nofollow, f.lastmod) for f in links],
+        "text_hash": read.text_hash.hex(),
+        "note": read.note,
+        "title": reading.title,
+        "text": reading.text,
+        "language": reading.language,
+        "canonical": reading.canonical,
+        "nofollow": reading.nofollow,
+        "noindex": reading.noindex,
+        "meta": reading.meta,
+    }
+    return json.dumps(packed, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _unpack(answer: bytes) -> Read:
+    said: dict[str, Any] = json.loads(answer.decode("utf-8", "surrogatepass"))
+    kinds, sources = {kind.value: kind for kind in Kind}, {source.value: source for source in Source}
+    links = tuple(
+        Found(url, request_url, kinds[kind], sources[source], nofollow, lastmod)
+        for url, request_url, kind, source, nofollow, lastmod in said.pop("links")
+    )
+    text_hash, note = bytes.fromhex(said.pop("text_hash")), said.pop("note")
+    return Read(replace(Reading(**said), links=links), text_hash, note)
+
+
+# ---- the child
+
+
+def serve(jobs: BinaryIO, answers: BinaryIO) -> None:
+    """Read what comes until nothing comes any more."""
+    readers: dict[str, DocumentReader] = {}
+    for line in iter(jobs.readline, b""):
+        job = json.loads(line)
+        body = jobs.read(job["size"])
+        how = json.dumps([job["resources"], job["drop_params"]])
+        reader = readers.setdefault(how, DocumentReader(job["resources"], tuple(job["drop_params"])))
+        document = Document(body, job["content_type"], job["url"], Kind(job["kind"]), job["at_ms"])
+        answer = _pack(reader.read(document))
+        answers.write(b"%d\n" % len(answer))
+        answers.write(answer)
+        answers.flush()
+
+
+def _limit() -> None:
+    """Should the parent die, nobody would kill us: the processor time is limited too."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    seconds = round(10 * SECONDS)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+if __name__ == "__main__":
+    _limit()
+    serve(sys.stdin.buffer, sys.stdout.buffer)
