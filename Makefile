@@ -6,7 +6,7 @@ STAMP  := $(VENV)/installed
 PEERS  := .venv-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo crawl test check format docs soak bench bench-scale shape clean
+.PHONY: help demo crawl test check format docs soak bench bench-scale bench-memory shape clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ bench: $(STAMP) $(PEERS)/installed ## Compare with Scrapy and Crawlee on the sam
 
 bench-scale: $(STAMP) ## What a commit costs with up to five million known URLs
 	$(BIN)/python bench/scale.py
+
+bench-memory: $(STAMP) ## Is memory flat over 30,000 pages, and the event loop lively?
+	$(BIN)/python bench/memory.py
 
 shape: $(STAMP) ## Sizes of files and functions
 	$(BIN)/python bench/shape.py

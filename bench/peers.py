@@ -1,10 +1,11 @@
 """inchworm, Scrapy and Crawlee on the same real site in one run: CPU per page, pages per second, memory, ratios.
 
 The site is the PostgreSQL manual (Debian package postgresql-doc-15) behind nginx on loopback. All three keep a durable
-queue; inchworm also archives every answer and tells duplicates. Rounds alternate, so that the noise of the machine
-hits all alike; medians are compared.
+queue; inchworm also archives every answer and tells duplicates. "in memory" is inchworm with its store in memory and
+its archive thrown away: what durability costs. Rounds alternate, so that the noise of the machine hits all alike;
+medians are compared.
 
-    python bench/peers.py --peers PYTHON_WITH_SCRAPY_AND_CRAWLEE [--rounds 3] [--workers 16]
+    python bench/peers.py --peers PYTHON_WITH_SCRAPY_AND_CRAWLEE [--rounds 5] [--workers 16]
 """
 
 from __future__ import annotations
@@ -67,11 +68,11 @@ def served(folder: Path) -> Iterator[str]:
         server.wait()
 
 
-def measure(command: list[str], environment: dict[str, str] | None = None) -> Result:
+def measure(command: list[str], environment: dict[str, str]) -> Result:
     """Run a crawler as a child; its last line of output says how many pages it got."""
     started = time.perf_counter()
     child = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, **(environment or {})}
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, **environment}
     )
     assert child.stdout is not None
     output = child.stdout.read()
@@ -86,10 +87,11 @@ def measure(command: list[str], environment: dict[str, str] | None = None) -> Re
 
 
 def crawlers(peers: str, url: str, folder: Path, workers: int, number: int) -> dict[str, list[str]]:
-    own = [sys.executable, "-m", "inchworm", "crawl", url, "--name", f"bench {number}", "--scope", "host"]
-    options = ["--ignore-robots", "--no-sitemap", "--delay", "0", "--workers", str(workers), "--json"]
+    options = ["crawl", url, "--name", f"bench {number}", "--scope", "host", "--ignore-robots", "--no-sitemap"]
+    options += ["--delay", "0", "--workers", str(workers), "--json"]
     return {
-        "inchworm": [*own, *options],
+        "inchworm": [sys.executable, "-m", "inchworm", *options],
+        "in memory": [sys.executable, str(HERE / "memory_peer.py"), *options],
         "scrapy": [peers, str(HERE / "scrapy_peer.py"), url, str(folder / f"jobdir{number}"), str(workers)],
         "crawlee": [peers, str(HERE / "crawlee_peer.py"), url, str(folder / f"storage{number}"), str(workers)],
     }
@@ -98,17 +100,18 @@ def crawlers(peers: str, url: str, folder: Path, workers: int, number: int) -> d
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", required=True, help="a Python that has scrapy and crawlee")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=16)
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="inchworm-bench-"))
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # whoever is installed for real has its bytecode
     results: dict[str, list[Result]] = {}
     try:
         with served(folder) as url:
             for number in range(arguments.rounds):
                 commands = crawlers(arguments.peers, url, folder, arguments.workers, number)
                 for name, command in commands.items():
-                    result = measure(command, {"INCHWORM_HOME": str(folder / "home")})
+                    result = measure(command, {"INCHWORM_HOME": str(folder / name.replace(" ", "-"))})
                     results.setdefault(name, []).append(result)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

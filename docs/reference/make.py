@@ -42,7 +42,7 @@ def settings_page() -> str:
             ("variable", "setting"),
             [(f"`{name}`", f"`{setting}`") for name, setting in sorted(settings.ALIASES.items())],
         ),
-        "`FETCHER_FOLLOW_REDIRECTS=false` means `max_redirects` 0. `CRAWLER_PROXIES_ENABLED=true` takes the proxies from",
+        "`FETCHER_FOLLOW_REDIRECTS=false` means `max_redirects` 0. `CRAWLER_PROXIES_ENABLED=true` takes proxies from",
         "`CRAWLER_PROXY_URLS`, separated by commas. `CRAWLER_REDIS_STORAGE_ENABLED` changes nothing.",
     ]
     return _page(parts)

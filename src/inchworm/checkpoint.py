@@ -19,11 +19,11 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from inchworm import fault, rows
-from inchworm.draft import Committed, Draft, Session
+from inchworm.draft import Committed, Draft, Outcomes, Session
 from inchworm.model import (
     Entry,
     Found,
@@ -76,13 +76,23 @@ class Ledger:
         self._reader = content.fingerprint(settings.resources)
         self._origins: set[str] = set()
         self._jar = cookies.Jar(store.cookies(run.run_id))
+        self._transaction = ExitStack()
 
     # One commit
 
     def commit(self, turns: Sequence[Turn]) -> Committed:
-        """All of these turns, durably, or none of them."""
+        """All of these turns, durably, or none of them. In one go; a session takes the three steps one by one."""
+        self.begin()
+        return self.finish(self.apply(turns))
+
+    def begin(self) -> None:
+        """Open the transaction. May wait for a lock."""
         self._draft.begin()
-        with self._store.committing(self._token):
+        self._transaction.enter_context(self._store.committing(self._token))
+
+    def apply(self, turns: Sequence[Turn]) -> Outcomes:
+        """Decide what the turns come to and write their rows. Waits for nobody; the transaction stays open."""
+        with self._rolled_back_on_error():
             owners, originals = self._look_up([turn for turn in turns if isinstance(turn, Visit)])
             outcomes: list[tuple[Turn, Outcome | Reason]] = []
             for turn in turns:
@@ -91,12 +101,25 @@ class Ledger:
                     outcomes.append((turn, turn.reason))
                 else:
                     outcomes.append((turn, self._record(turn, owners, originals)))
+            self._draft.write()
+        return tuple(outcomes)
+
+    def finish(self, outcomes: Outcomes) -> Committed:
+        """Make it last: first the archive, then the rows that point into it. Waits for the disk."""
+        with self._rolled_back_on_error():
             fault.point("before_archive")
             self._archive.sync()
             fault.point("before_commit")
-            self._draft.write()
+        self._transaction.close()
         fault.point("after_commit")
-        return self._draft.committed(tuple(outcomes))
+        return self._draft.committed(outcomes)
+
+    @contextmanager
+    def _rolled_back_on_error(self) -> Iterator[None]:
+        with ExitStack() as undo:
+            undo.push(self._transaction)
+            yield
+            undo.pop_all()
 
     def seed(self, seeds: Sequence[Found]) -> Changes:
         """The first entries of a new run, to be written in the transaction that makes the run."""
@@ -196,7 +219,7 @@ class Ledger:
         leads_back = visit.redirect is not None and self._leads_back(entry, visit.redirect)
         if visit.redirect and leads_back and not self._asks_anew(visit.redirect, visit.at_ms):
             said = f"{visit.redirect.request_url} leads back to it"
-            visit = replace(visit, outcome=Outcome.FAILED, failure="redirect_loop", message=said, redirect=None)
+            visit = visit._replace(outcome=Outcome.FAILED, failure="redirect_loop", message=said, redirect=None)
         outcome = self._outcome(visit, owners)
         self._count_visit(visit, entry, outcome)
         redirect = self._follow_redirect(visit, entry) if outcome is Outcome.REDIRECT else None
@@ -220,7 +243,7 @@ class Ledger:
     def _fresh(self, entry: Entry) -> Entry:
         """The entry with the depth it has by now: a shorter way may have been found since it was dispatched."""
         known = self._draft.known.get(entry.url) if self._path_matters else None
-        return replace(entry, depth=known.depth, hops=known.hops) if known else entry
+        return entry._replace(depth=known.depth, hops=known.hops) if known else entry
 
     def _outcome(self, visit: Visit, owners: set[bytes]) -> Outcome:
         if visit.outcome is not Outcome.PAGE or not visit.text_hash:
@@ -268,14 +291,13 @@ class Ledger:
     def _count_visit(self, visit: Visit, entry: Entry, outcome: Outcome) -> None:
         if entry.kind in control.KINDS:
             return
-        seed = self._draft.seeds[entry.seed]
-        kept = 1 if outcome is Outcome.PAGE else 0
         if visit.requested:
             self._draft.requests += 1
             self._draft.size += visit.size
             self._draft.add(requests=1, size=visit.size)
-            seed = replace(seed, requests=seed.requests + (entry.kind is Kind.PAGE))
-        self._draft.seeds[entry.seed] = replace(seed, kept=seed.kept + kept)
+        seed = self._draft.seeds[entry.seed]
+        requests = seed.requests + (visit.requested and entry.kind is Kind.PAGE)
+        self._draft.seeds[entry.seed] = seed._replace(kept=seed.kept + (outcome is Outcome.PAGE), requests=requests)
 
     def _again(self, entry: Entry, visit: Visit) -> None:
         """A passing failure: a new place at the end of the lane. A robots.txt stays ahead of its host's pages."""
@@ -322,7 +344,7 @@ class Ledger:
             nofollow = row.source is Source.SPIDER and self._forbids_following(row.found_on)
             found = Found(row.url, row.standing.request_url or row.url, row.kind, row.source, nofollow)
             depth = row.standing.depth - 1 if row.source is Source.SPIDER else row.standing.depth
-            verdict = self._judge.judge(found, replace(entry, depth=depth))
+            verdict = self._judge.judge(found, entry._replace(depth=depth))
             if verdict.hops == 0 and row.kind is not Kind.ROBOTS:
                 self._judge_again(row.url_id, verdict)
 
@@ -358,7 +380,9 @@ class Ledger:
         """A URL that this run meets for the first time."""
         known = self._draft.known.get(found.url)
         url_id = known.url_id if known else self._draft.new_url(found.url)
-        reason = verdict.reason or self._exhausted(verdict.seed, found.kind)
+        reason = verdict.reason
+        if reason is None and self._settings.page_limit:
+            reason = self._exhausted(verdict.seed, found.kind)
         if found.kind is Kind.SITEMAP and parent.kind is Kind.SITEMAP and parent.chain + 1 >= SITEMAP_DEPTH:
             reason = Reason.MAX_DEPTH
         state = State.REFUSED if reason else State.PENDING
@@ -381,7 +405,8 @@ class Ledger:
         if state is State.PENDING:
             self._draft.lane(standing.lane, 1)
         if found.kind not in control.KINDS:
-            self._draft.add(known=1, **{state.value: 1})
+            self._draft.numbers["known"] += 1
+            self._draft.numbers[state._value_] += 1
         return url_id
 
     def _open_origin(self, url: str, verdict: Verdict, parent: Entry, place: Place) -> None:

@@ -18,6 +18,10 @@ _AGAIN = 1 << 20
 """Index of what is put in its place by a decision rather than by a link: behind every link of that visit."""
 
 
+Outcomes = tuple[tuple[Turn, Outcome | Reason], ...]
+"""What each turn came to, in their order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Committed:
     """What a commit came to, for those who plan the next fetches."""
@@ -31,7 +35,7 @@ class Committed:
     lanes: frozenset[int]
     robots: tuple[tuple[str, str, bytes | None], ...]
     cookies: tuple[Cookie, ...]
-    outcomes: tuple[tuple[Turn, Outcome | Reason], ...]
+    outcomes: Outcomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +174,7 @@ class Draft:
         changes.requests, changes.size, changes.disturbed = self.requests, self.size, self.disturbed
         return changes
 
-    def committed(self, outcomes: tuple[tuple[Turn, Outcome | Reason], ...] = ()) -> Committed:
+    def committed(self, outcomes: Outcomes = ()) -> Committed:
         return Committed(
             self.seq,
             Counters(**self.numbers),

@@ -1,15 +1,14 @@
-"""The glossary in code: the nouns that travel between modules, all of them frozen values.
+"""The glossary in code: the nouns that travel between modules, all of them values that do not change.
 
 A *crawl* has *runs*, a run has *sessions*. A run's *frontier* is one row per URL (`Entry`). Requesting an
 entry gives a `Reply`; reading it gives a `Reading`; both together are a `Visit`, which is committed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 
 class State(StrEnum):
@@ -100,8 +99,7 @@ Place = tuple[int, int]
 """Where an entry stands in its lane: (seq of the visit that put it there, index among its links)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One pending row of the frontier, as it is dispatched."""
 
     url_id: int
@@ -120,8 +118,7 @@ class Entry:
     tried: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A URL met on a page, before anybody judged it: canonical form, request form, what it is."""
 
     url: str
@@ -132,8 +129,7 @@ class Found:
     lastmod: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What a fetcher is asked for. `beginning`: of a body over the limit, its beginning is wanted all the same."""
 
     url: str
@@ -143,8 +139,7 @@ class Request:
     beginning: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """A complete HTTP answer. `head` is the status line and headers as received, CRLF-separated and closed
     by an empty line; `payload` the body as transferred (content coding kept), `body` the decoded one."""
 
@@ -157,8 +152,7 @@ class Response:
     truncated: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """A request that brought no usable answer, and why (a kind from `rules.failures`).
 
     `answer` is what came all the same, with no decoded body: it is archived, never read.
@@ -173,8 +167,7 @@ class Failure:
 Reply = Response | Failure
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """What there is to read: a decoded body, what it is said to be, and where, as what and when it was fetched."""
 
     body: bytes
@@ -184,8 +177,10 @@ class Document:
     at_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+
+
+class Reading(NamedTuple):
     """What one parse of a page gives."""
 
     links: tuple[Found, ...] = ()
@@ -195,11 +190,10 @@ class Reading:
     canonical: str = ""
     nofollow: bool = False
     noindex: bool = False
-    meta: Mapping[str, object] = field(default_factory=dict)
+    meta: Mapping[str, object] = _NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Cookie:
+class Cookie(NamedTuple):
     """What a server asked us to send back. `host_only`: to exactly this domain. `expires_ms` 0: with the run."""
 
     domain: str
@@ -211,8 +205,7 @@ class Cookie:
     expires_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """What goes to the archive for a visit."""
 
     url: str
@@ -222,8 +215,7 @@ class Record:
     truncated: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(NamedTuple):
     """Where a record lies in the archive."""
 
     file: str
@@ -231,8 +223,7 @@ class Spot:
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """What an earlier run has of a page that is reused without a request."""
 
     payload: bytes | None
@@ -243,8 +234,7 @@ class Stored:
     meta: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
+class Visit(NamedTuple):
     """One request and what came of it, ready to be committed in its turn."""
 
     entry: Entry
@@ -271,8 +261,7 @@ class Visit:
     cookies_sent: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """An entry that was refused in its turn, without a request."""
 
     entry: Entry
@@ -300,8 +289,7 @@ class Counters:
     size: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Seed:
+class Seed(NamedTuple):
     """A seed of a run: where its scope lies now, and what it has used of its limits."""
 
     number: int
@@ -351,8 +339,7 @@ class CrawlInfo:
     created_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class WarcRecord:
+class WarcRecord(NamedTuple):
     """One record of a WARC file, uncompressed, header names in lower case. `offset` and `length` say where it
     lies in its file."""
 

@@ -1,7 +1,5 @@
 """The boundaries of the engine, as Protocols. `app` picks what stands behind them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -68,6 +66,13 @@ class Clock(Protocol):
     def monotonic(self) -> float: ...
 
 
+class Original(NamedTuple):
+    """An earlier record with the same payload, for a revisit."""
+
+    url: str
+    at_ms: int
+
+
 class Archive(Protocol):
     """Where fetched bytes go. What was synced before a commit survives; the rest may be cut away."""
 
@@ -76,13 +81,6 @@ class Archive(Protocol):
     def sync(self) -> None: ...
 
     def close(self) -> None: ...
-
-
-class Original(NamedTuple):
-    """An earlier record with the same payload, for a revisit."""
-
-    url: str
-    at_ms: int
 
 
 class Known(NamedTuple):

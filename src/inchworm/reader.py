@@ -16,7 +16,6 @@ import json
 import os
 import resource
 import sys
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
@@ -143,7 +142,7 @@ def _pack(read: Read) -> bytes:
         "canonical": reading.canonical,
         "nofollow": reading.nofollow,
         "noindex": reading.noindex,
-        "meta": reading.meta,
+        "meta": dict(reading.meta),
     }
     return json.dumps(packed, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
@@ -156,7 +155,7 @@ def _unpack(answer: bytes) -> Read:
         for url, request_url, kind, source, nofollow, lastmod in said.pop("links")
     )
     text_hash, note = bytes.fromhex(said.pop("text_hash")), said.pop("note")
-    return Read(replace(Reading(**said), links=links), text_hash, note)
+    return Read(Reading(**said)._replace(links=links), text_hash, note)
 
 
 # ---- the child

@@ -1,8 +1,11 @@
 """One sitting of a run: dispatch, visit, commit in order, until a limit, a pause or the end.
 
-One event loop fetches and reads; one writer thread commits. The loop never waits for the disk and the writer
-never waits for the network. Everything that may be granted (a worker, a budget unit, a page of a seed's limit)
-is granted in the order of the lanes, so limits are exact and the same URLs are visited at any number of workers.
+One event loop fetches, reads and decides; a thread waits for the disk. A commit has three steps: the first (locks) and
+the last (syncing) wait and are the thread's, the one between is work and is the loop's. Work in two threads at a time
+would cost a third more and be slower, for only one of them can run Python.
+
+Everything that may be granted (a worker, a budget unit, a page of a seed's limit) is granted in the order of the lanes,
+so limits are exact and the same URLs are visited at any number of workers.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from inchworm.checkpoint import Ledger
@@ -44,6 +47,10 @@ from inchworm.visit import PUSHING_BACK, Tools, unreadable_robots, visit
 
 BATCH_PAGES = 64
 BATCH_SECONDS = 0.5
+HEAVY_LINKS = 20_000
+HEAVY_BYTES = 8_000_000
+"""A batch over these would hold up the loop for too long: it goes to the thread as a whole."""
+
 POLL_SECONDS = 0.25
 BEAT_SECONDS = 1.0
 ROBOTS_SECONDS = 86_400.0
@@ -116,10 +123,12 @@ class Session:
         self._requests = 0
         self._size = 0
         self._held = 0
+        self._uncommitted = 0
         self._in_flight: dict[asyncio.Task[None], Slot] = {}
         self._batch: list[Turn] = []
         self._batch_since = 0.0
         self._commit: asyncio.Future[Committed] | None = None
+        self._writing = asyncio.Lock()
         self._wake = asyncio.Event()
         self._wake_at = 0.0
         self._ending: Ended | None = None
@@ -195,7 +204,8 @@ class Session:
                 now = self._clock.monotonic()
                 if now - beaten > min(BEAT_SECONDS, self._settings.stale / 4):
                     beaten = now
-                    await asyncio.get_running_loop().run_in_executor(writer, self._ledger.beat)
+                    async with self._writing:
+                        await asyncio.get_running_loop().run_in_executor(writer, self._ledger.beat)
                 if self._ending is None:
                     await self._obey(self._refresh_robots() or self._orders.poll(), writer)
                 self._watch.progress(self.progress())
@@ -210,7 +220,8 @@ class Session:
         if isinstance(order, EndedBy):
             self.stop(order)
         elif order is not None:
-            committed = await asyncio.get_running_loop().run_in_executor(writer, order)
+            async with self._writing:
+                committed = await asyncio.get_running_loop().run_in_executor(writer, order)
             self._learn(committed)
             self._window.read_again(committed.lanes)
             self._wake.set()
@@ -252,7 +263,7 @@ class Session:
         settings, used = self._settings, self._clock.monotonic() - self._started
         if settings.max_time and used >= settings.max_time:
             self.stop(EndedBy.TIME)
-        elif settings.max_bytes and self._size + self._held >= settings.max_bytes:
+        elif settings.max_bytes and self._size + self._uncommitted >= settings.max_bytes:
             self.stop(EndedBy.BYTES)
         elif settings.max_time:
             self._wake_by(self._started + settings.max_time)
@@ -350,7 +361,7 @@ class Session:
             return None
         row, links = stored
         if self._settings.robots and row.meta and json.loads(row.meta).get("nofollow"):
-            links = [replace(link, nofollow=True) for link in links]
+            links = [link._replace(nofollow=True) for link in links]
         reading = Reading(tuple(links), row.title or "", "", row.language or "", row.canonical or "")
         outcome = Outcome.RESOURCE if entry.kind is Kind.RESOURCE else Outcome.PAGE
         return Visit(
@@ -415,6 +426,7 @@ class Session:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._ending = Ended(EndedBy.ERROR, f"{slot.entry.request_url}: {error!r}", _as_ours(error))
         self._held += _weight(slot.turn)
+        self._uncommitted += _bytes(slot.turn)
         if isinstance(slot.turn, Visit):
             self._feel(slot.turn)
         self._wake.set()
@@ -439,12 +451,18 @@ class Session:
         due = self._batch_since + BATCH_SECONDS
         idle = self._has_worker() or self._window.is_starving()
         if idle or len(self._batch) >= BATCH_PAGES or self._clock.monotonic() >= due:
-            loop = asyncio.get_running_loop()
-            self._commit = loop.run_in_executor(writer, self._ledger.commit, self._batch)
+            self._commit = asyncio.create_task(self._commit_batch(self._batch, writer))
             self._commit.add_done_callback(lambda _: self._wake.set())
             self._batch = []
         else:
             self._wake_by(due)
+
+    async def _commit_batch(self, batch: list[Turn], writer: ThreadPoolExecutor) -> Committed:
+        in_thread = functools.partial(asyncio.get_running_loop().run_in_executor, writer)
+        async with self._writing:
+            await in_thread(self._ledger.begin)
+            outcomes = await in_thread(self._ledger.apply, batch) if _is_heavy(batch) else self._ledger.apply(batch)
+            return await in_thread(self._ledger.finish, outcomes)
 
     def _has_failed(self) -> bool:
         return self._ending is not None and self._ending.by is EndedBy.ERROR
@@ -477,11 +495,12 @@ class Session:
     def _release(self, turn: Turn, outcome: Outcome | Reason) -> None:
         entry = turn.entry
         self._held -= _weight(turn)
+        self._uncommitted -= _bytes(turn)
         if isinstance(turn, Visit):
             if entry.kind is Kind.PAGE:
                 self._reserved[entry.seed] -= 1
             if self._watch.visited and isinstance(outcome, Outcome) and entry.kind not in control.KINDS:
-                self._watch.visited(replace(turn, outcome=outcome))
+                self._watch.visited(turn._replace(outcome=outcome))
 
     # Ending
 
@@ -525,11 +544,19 @@ def _is_robots_again(turn: Turn, outcome: Outcome | Reason) -> bool:
     return outcome is Outcome.RETRY and turn.entry.kind is Kind.ROBOTS
 
 
+def _is_heavy(batch: list[Turn]) -> bool:
+    links = sum(len(turn.reading.links) for turn in batch if isinstance(turn, Visit))
+    return links > HEAVY_LINKS or sum(map(_weight, batch)) > HEAVY_BYTES
+
+
+def _bytes(turn: Turn | None) -> int:
+    """What an answer counts for the limit of bytes."""
+    return len(turn.record.payload) if isinstance(turn, Visit) and turn.record else 0
+
+
 def _weight(turn: Turn | None) -> int:
-    """The bytes that an answer holds while it waits for its turn."""
-    if not isinstance(turn, Visit):
-        return 0
-    return len(turn.reading.text) + (len(turn.record.payload) if turn.record else 0)
+    """The memory that an answer takes while it waits for its turn."""
+    return _bytes(turn) + (len(turn.reading.text) if isinstance(turn, Visit) else 0)
 
 
 def _as_ours(error: BaseException) -> InchwormError:

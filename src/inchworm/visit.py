@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from inchworm import fault, rows
@@ -114,7 +114,7 @@ def _with_cookies(made: Visit, request: Request, reply: Response, tools: Tools) 
     if not (sent or set_now):
         return made
     given = cookies.read(reply.head, request.url, made.at_ms) if set_now else ()
-    return replace(made, cookies=given, cookies_sent=sent)
+    return made._replace(cookies=given, cookies_sent=sent)
 
 
 def _answered(entry: Entry, at_ms: int, reply: Response, address: str = "") -> Visit:
@@ -149,9 +149,9 @@ def _made_sense_of(made: Visit, read: Read, settings: Settings) -> Visit:
     """The visit with what was read, under the name of what it was fetched as."""
     reading = read.reading
     if reading.nofollow and settings.robots:
-        reading = replace(reading, links=tuple(replace(link, nofollow=True) for link in reading.links))
+        reading = reading._replace(links=tuple(link._replace(nofollow=True) for link in reading.links))
     outcome = _READ_AS[made.entry.kind]
-    return replace(made, outcome=outcome, message=read.note, reading=reading, text_hash=read.text_hash)
+    return made._replace(outcome=outcome, message=read.note, reading=reading, text_hash=read.text_hash)
 
 
 def _redirected(made: Visit, reply: Response, tools: Tools) -> Visit:
@@ -165,14 +165,14 @@ def _redirected(made: Visit, reply: Response, tools: Tools) -> Visit:
         return _tried(made, "bad_redirect", said, tools)
     request_url = urls.request_form(address)
     if entry.kind is Kind.SITEMAP:
-        return replace(made, outcome=Outcome.CONTROL, reading=Reading(links=(sitemap_file(request_url),)))
+        return made._replace(outcome=Outcome.CONTROL, reading=Reading(links=(sitemap_file(request_url),)))
     if request_url in (entry.request_url, *entry.tried) and not _asks_anew(made, request_url, tools):
         return _tried(made, "redirect_loop", f"it leads back to {request_url}", tools)
     if entry.chain >= tools.settings.max_redirects:
         return _tried(made, "too_many_redirects", f"more than {tools.settings.max_redirects} redirects in a row", tools)
     target = Found(canonical, request_url, entry.kind, Source.REDIRECT)
     reading = Reading(meta={rows.COOKIES: rows.cookies_mark(made.cookies_sent)}) if made.cookies_sent else Reading()
-    return replace(made, outcome=Outcome.REDIRECT, redirect=target, reading=reading)
+    return made._replace(outcome=Outcome.REDIRECT, redirect=target, reading=reading)
 
 
 def _asks_anew(made: Visit, target: str, tools: Tools) -> bool:
@@ -184,7 +184,7 @@ def _asks_anew(made: Visit, target: str, tools: Tools) -> bool:
 def _failed(entry: Entry, at_ms: int, failure: Failure, tools: Tools) -> Visit:
     made = Visit(entry, at_ms, Outcome.FAILED, millis=round(failure.seconds * 1000))
     if failure.answer is not None:
-        made = replace(_answered(entry, at_ms, failure.answer), outcome=Outcome.FAILED)
+        made = _answered(entry, at_ms, failure.answer)._replace(outcome=Outcome.FAILED)
     if entry.request_url in tools.bare_seeds and failure.kind in UNREACHABLE:
         return _by_http(made, tools)
     return _tried(made, failure.kind, failure.message, tools)
@@ -194,14 +194,14 @@ def _by_http(made: Visit, tools: Tools) -> Visit:
     """The user typed a host without a scheme: https came first, http comes when it cannot be reached."""
     address = "http" + made.entry.request_url.removeprefix("https")
     target = Found(tools.canonicalizer.identity(address), address, made.entry.kind, Source.REDIRECT)
-    return replace(made, outcome=Outcome.REDIRECT, redirect=target, message="https did not answer, http is tried")
+    return made._replace(outcome=Outcome.REDIRECT, redirect=target, message="https did not answer, http is tried")
 
 
 def unreadable_robots(entry: Entry, trouble: str, tools: Tools) -> Visit:
     """Where a robots.txt cannot be read nothing may be asked for; that is a failure, and can be tried again."""
     made = Visit(entry, tools.clock.now_ms(), Outcome.FAILED, "robots", trouble, requested=False)
     if entry.request_url in tools.bare_seeds and trouble.partition(":")[0] in UNREACHABLE:
-        return _by_http(replace(made, failure=""), tools)
+        return _by_http(made._replace(failure=""), tools)
     return made
 
 
@@ -210,7 +210,7 @@ def _asked_for_quiet(made: Visit, reply: Response, tools: Tools) -> Visit:
     if reply.status not in PUSHING_BACK:
         return made
     seconds = politeness.retry_after(reply.headers.get("retry-after", ""), tools.clock.now_ms())
-    return replace(made, quiet_ms=round(1000 * (seconds or 0.0)))
+    return made._replace(quiet_ms=round(1000 * (seconds or 0.0)))
 
 
 def _tried(made: Visit, kind: str, message: str, tools: Tools) -> Visit:
@@ -220,9 +220,9 @@ def _tried(made: Visit, kind: str, message: str, tools: Tools) -> Visit:
     if again:
         wait_ms = max(round(1000 * politeness.backoff(entry.attempts, tools.chance())), made.quiet_ms)
         retry_at_ms = tools.clock.now_ms() + wait_ms
-        return replace(made, outcome=Outcome.RETRY, failure=kind, message=message, retry_at_ms=retry_at_ms)
+        return made._replace(outcome=Outcome.RETRY, failure=kind, message=message, retry_at_ms=retry_at_ms)
     outcome = Outcome.CONTROL if entry.kind in (Kind.ROBOTS, Kind.SITEMAP) else Outcome.FAILED
-    return replace(made, outcome=outcome, failure=kind, message=message)
+    return made._replace(outcome=outcome, failure=kind, message=message)
 
 
 async def _visit_robots(entry: Entry, tools: Tools) -> Visit:
@@ -243,9 +243,9 @@ async def _visit_robots(entry: Entry, tools: Tools) -> Visit:
         made = Visit(entry, at_ms, Outcome.CONTROL)
         # Nobody is there to be polite to: the pages fail by themselves, under their own name.
         if reply.kind in ("address_refused", "not_in_archive"):
-            return replace(made, failure=reply.kind, message=reply.message, robots=b"")
+            return made._replace(failure=reply.kind, message=reply.message, robots=b"")
         return _tried(made, reply.kind, reply.message, tools)
-    made = replace(_answered(entry, at_ms, reply, address), outcome=Outcome.CONTROL)
+    made = _answered(entry, at_ms, reply, address)._replace(outcome=Outcome.CONTROL)
     made = _with_cookies(made, request, reply, tools)
     if reply.status >= 500 or reply.status == 429:
         made = _asked_for_quiet(made, reply, tools)
@@ -253,4 +253,4 @@ async def _visit_robots(entry: Entry, tools: Tools) -> Visit:
     rules = reply.body if 200 <= reply.status < 300 else b""
     named = robots.parse(rules).sitemaps or (f"{urls.origin_of(entry.request_url)}/sitemap.xml",)
     found = tuple(sitemap_file(one) for one in named) if tools.settings.sitemap else ()
-    return replace(made, robots=rules, reading=Reading(links=found))
+    return made._replace(robots=rules, reading=Reading(links=found))

@@ -377,7 +377,7 @@ def test_reads_in_a_transaction_see_its_rows_and_others_do_not(book, opened):
     book.store.start_session(book.token, FIRST, "{}", 1)
     before = everything(other)
     with book.store.committing(book.token):
-        book.store.write(Changes(1, 1, seeds=(replace(SEED, kept=1, requests=1, host="b.test"),), **FULL))
+        book.store.write(Changes(1, 1, seeds=(SEED._replace(kept=1, requests=1, host="b.test"),), **FULL))
         assert ids(book.store.pending(1, 1, None, 10)) == [30]
         assert book.store.run(0).seq == 1
         assert everything(other) == before

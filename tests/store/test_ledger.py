@@ -11,7 +11,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import pairwise, takewhile
 from operator import attrgetter
 from pathlib import Path
@@ -108,12 +108,12 @@ class Desk:
         usual = {Kind.PAGE: Outcome.PAGE, Kind.RESOURCE: Outcome.RESOURCE}.get(entry.kind, Outcome.CONTROL)
         text_hash = digest(text or entry.url) if usual is Outcome.PAGE else b""
         made = Visit(entry, 1000, usual, status=200, size=7, text_hash=text_hash)
-        return replace(made, reading=Reading(tuple(map(link, links))), **fields)
+        return made._replace(reading=Reading(tuple(map(link, links))), **fields)
 
     def nofollow(self, url: str, *links: str) -> Visit:
         """A page that asks robots not to follow its links."""
-        found = tuple(replace(link(to), nofollow=True) for to in links)
-        return replace(self.visit(url), reading=Reading(found, nofollow=True, meta={"nofollow": True}))
+        found = tuple(link(to)._replace(nofollow=True) for to in links)
+        return self.visit(url)._replace(reading=Reading(found, nofollow=True, meta={"nofollow": True}))
 
     def commit(self, *turns: Turn | str) -> Committed:
         committed = self.ledger.commit([self.visit(turn) if isinstance(turn, str) else turn for turn in turns])

@@ -6,13 +6,13 @@ over starts files of its own, and an old owner that wakes up can only spoil file
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import hashlib
 import os
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
 from isal import isal_zlib
@@ -127,56 +127,55 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_PAIRS = tuple(one + other for one in _ALPHABET for other in _ALPHABET)
+_SHIFTS = range(250, -1, -10)
+
+
 def digest(sha256: bytes) -> str:
-    """A SHA-256 the way WARC writes it."""
-    return "sha256:" + base64.b32encode(sha256).decode()
+    """A SHA-256 the way WARC writes it: in base 32. Ten bits at a time, which is three times as fast as `base64`."""
+    number = int.from_bytes(sha256) << 4
+    return f"sha256:{''.join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])}===="
 
 
 def _response(record: Record, at_ms: int, original: Original | None) -> bytes:
-    block = (record.head, b"" if original else record.payload)
-    fields = [
-        ("WARC-Type", "revisit" if original else "response"),
-        ("WARC-Record-ID", f"<urn:uuid:{uuid.uuid4()}>"),
-        ("WARC-Date", _date(at_ms)),
-        ("WARC-Target-URI", record.url),
-        ("Content-Type", "application/http; msgtype=response"),
-        ("WARC-Payload-Digest", digest(record.digest)),
-        ("WARC-Block-Digest", digest(_sha256(block))),
-    ]
+    # The hottest of the writers: one text, one join.
+    more = f"WARC-Truncated: {_one_line(record.truncated)}\r\n" if record.truncated else ""
     if original:
-        fields += [
-            ("WARC-Profile", _PROFILE),
-            ("WARC-Refers-To-Target-URI", original.url),
-            ("WARC-Refers-To-Date", _date(original.at_ms)),
-        ]
-    if record.truncated:
-        fields.append(("WARC-Truncated", record.truncated))
-    return _assemble(fields, block)
+        more += (
+            f"WARC-Profile: {_PROFILE}\r\n"
+            f"WARC-Refers-To-Target-URI: {_one_line(original.url)}\r\n"
+            f"WARC-Refers-To-Date: {_date(original.at_ms)}\r\n"
+        )
+    payload = b"" if original else record.payload
+    block = hashlib.sha256(record.head)
+    block.update(payload)
+    head = (
+        "WARC/1.1\r\n"
+        f"WARC-Type: {'revisit' if original else 'response'}\r\n"
+        f"WARC-Record-ID: <urn:uuid:{uuid.uuid4()}>\r\n"
+        f"WARC-Date: {_date(at_ms)}\r\n"
+        f"WARC-Target-URI: {_one_line(record.url)}\r\n"
+        "Content-Type: application/http; msgtype=response\r\n"
+        f"WARC-Payload-Digest: {digest(record.digest)}\r\n"
+        f"WARC-Block-Digest: {digest(block.digest())}\r\n"
+        f"{more}Content-Length: {len(record.head) + len(payload)}\r\n\r\n"
+    )
+    return b"".join((head.encode(), record.head, payload, b"\r\n\r\n"))
 
 
 def _warcinfo(name: str, info: dict[str, str], at_ms: int) -> bytes:
-    block = ("".join(f"{key}: {_one_line(value)}\r\n" for key, value in info.items()).encode(),)
-    fields = [
-        ("WARC-Type", "warcinfo"),
-        ("WARC-Record-ID", f"<urn:uuid:{uuid.uuid4()}>"),
-        ("WARC-Date", _date(at_ms)),
-        ("WARC-Filename", name),
-        ("Content-Type", "application/warc-fields"),
-    ]
-    return _assemble(fields, block)
-
-
-def _assemble(fields: list[tuple[str, str]], block: tuple[bytes, ...]) -> bytes:
-    lines = "".join(f"{name}: {_one_line(value)}\r\n" for name, value in fields)
-    length = sum(map(len, block))
-    return b"".join((f"WARC/1.1\r\n{lines}Content-Length: {length}\r\n\r\n".encode(), *block, b"\r\n\r\n"))
-
-
-def _sha256(parts: tuple[bytes, ...]) -> bytes:
-    whole = hashlib.sha256()
-    for part in parts:
-        whole.update(part)
-    return whole.digest()
+    block = "".join(f"{key}: {_one_line(value)}\r\n" for key, value in info.items()).encode()
+    head = (
+        "WARC/1.1\r\n"
+        "WARC-Type: warcinfo\r\n"
+        f"WARC-Record-ID: <urn:uuid:{uuid.uuid4()}>\r\n"
+        f"WARC-Date: {_date(at_ms)}\r\n"
+        f"WARC-Filename: {name}\r\n"
+        "Content-Type: application/warc-fields\r\n"
+        f"Content-Length: {len(block)}\r\n\r\n"
+    )
+    return b"".join((head.encode(), block, b"\r\n\r\n"))
 
 
 def _one_line(text: str) -> str:
@@ -184,8 +183,12 @@ def _one_line(text: str) -> str:
 
 
 def _date(at_ms: int) -> str:
-    moment = datetime.fromtimestamp(at_ms // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at_ms % 1000:03}Z"
+    return f"{_second(at_ms // 1000)}.{at_ms % 1000:03}Z"
+
+
+@lru_cache(maxsize=64)
+def _second(at: int) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def recover(folder: Path, committed: dict[str, int]) -> list[str]:

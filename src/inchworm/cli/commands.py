@@ -21,7 +21,7 @@ import click
 
 from inchworm import __version__, settings
 from inchworm.app import App, Start
-from inchworm.cli import display, doctor
+from inchworm.cli import display
 from inchworm.engine import Hooks, Summary
 from inchworm.errors import InchwormError
 from inchworm.rules import failures
@@ -355,8 +355,10 @@ def doctor_(as_json: bool) -> None:
 
     Says what to do about what is wrong; exit code 1 when anything is.
     """
+    from inchworm.cli.doctor import examine  # it loads what no other command needs
+
     with _app() as app:
-        findings = doctor.examine(app)
+        findings = examine(app)
     healthy = all(finding.ok for finding in findings)
     if as_json:
         _print_json({"ok": healthy, "findings": [dataclasses.asdict(finding) for finding in findings]})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import brotli
@@ -212,6 +212,8 @@ _DECODERS: dict[str, Callable[[Iterable[bytes]], Iterator[bytes]]] = {
 def read_head(raw: bytes) -> Head | None:
     """Read a status line and the headers below it; None when this is not the head of an HTTP answer.
 
+    Values have no control characters: they end up in logs and are sent back as validators.
+
     The payload that goes with a head has no transfer coding any more: curl takes it off, and so does the
     replay. Left in place, Transfer-Encoding would make readers of the archive look for chunks that are gone.
     """
@@ -224,8 +226,11 @@ def read_head(raw: bytes) -> Head | None:
         raw = _LINE_END.sub(b"\r\n", raw)
     raw = raw.rstrip(b"\r\n") + b"\r\n\r\n"
     headers: dict[str, str] = {}
-    for line in _text(raw).split("\r\n")[1:-2]:
-        name, colon, value = _one_line(line).partition(":")
+    lines = _text(raw).split("\r\n")[1:-2]
+    if not "".join(lines).isprintable():
+        lines = [_CONTROL.sub(" ", line) for line in lines]
+    for line in lines:
+        name, colon, value = line.partition(":")
         if colon:
             key, value = name.strip().lower(), value.strip()
             headers[key] = f"{headers[key]}, {value}" if key in headers else value
@@ -240,11 +245,6 @@ def _text(raw: bytes) -> str:
         return raw.decode()
     except UnicodeDecodeError:
         return raw.decode("latin-1")
-
-
-def _one_line(line: str) -> str:
-    """Without control characters: values end up in logs and are sent back as validators."""
-    return line if line.isprintable() else _CONTROL.sub(" ", line)
 
 
 def body_limit(status: int, limit: int) -> int:
@@ -272,12 +272,12 @@ def answer(head: Head, payload: bytes, request: Request, seconds: float, trouble
     raw = Response(status, head.raw, head.headers, payload, b"", seconds, _cut_short(trouble))
     was_cut = request.beginning and trouble is not None and trouble.kind == "too_large"
     if trouble is not None and status < 300 and not was_cut:
-        return replace(trouble, answer=raw)
+        return trouble._replace(answer=raw)
     decoded = _NOTHING if 300 <= status < 400 else _decoded(payload, head, request)
     enough = (decoded.problem == "too_large" and request.beginning) or (decoded.problem == "truncated" and was_cut)
     if decoded.problem and status < 300 and not enough:
         return Failure(decoded.problem, _WHY[decoded.problem], seconds, raw)
-    return replace(raw, body=decoded.body)
+    return Response(status, head.raw, head.headers, payload, decoded.body, seconds, raw.truncated)
 
 
 def _decoded(payload: bytes, head: Head, request: Request) -> Decoded:

@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -107,10 +107,10 @@ class HttpFetcher:
             url = request_form(href)
             origin = origin_of(url)
             if secret := self._options.credentials.get(origin):
-                request = replace(request, headers=(*request.headers, ("Authorization", secret)))
+                request = request._replace(headers=(*request.headers, ("Authorization", secret)))
             route, left = await self._route(origin, request.timeout_seconds, started)
             if isinstance(route, Failure):
-                return replace(route, seconds=time.monotonic() - started)
+                return route._replace(seconds=time.monotonic() - started)
             if self._closed:
                 raise asyncio.CancelledError
             transfer = self._idle.pop() if self._idle else _Transfer(self._options)

@@ -268,7 +268,8 @@ def _main_text(page: _Page) -> str:
     enough = _MOST * _prose(document)
     # A page can be nested deeper than anybody would write; climbing all of that would cost more than it tells.
     for _ in range(50):
-        if element is None or _prose(element) >= enough:
+        # What has too little text at all needs no closer look.
+        if element is None or (len(element.text) >= enough and _prose(element) >= enough):
             break
         element = element.parent if isinstance(element.parent, Element) else None
     return (element or document.find("body") or document).to_text()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import NamedTuple, Protocol
 
@@ -41,7 +41,7 @@ def scope_of_seed(url: str) -> tuple[str, str]:
 def widen(seed: Seed, target: str) -> Seed:
     """The seed after it redirected to `target`: it moves to that host, and its path grows to hold both."""
     host, path = scope_of_seed(target)
-    return replace(seed, host=host, path=_common_directory(seed.path, path))
+    return seed._replace(host=host, path=_common_directory(seed.path, path))
 
 
 def _common_directory(one: str, other: str) -> str:
@@ -87,6 +87,7 @@ class Scope:
     _hosts: dict[str, int] = field(init=False, repr=False, compare=False)
     _domains: dict[str, int] = field(init=False, repr=False, compare=False)
     _longest: int = field(init=False, repr=False, compare=False)
+    _inside: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -100,16 +101,22 @@ class Scope:
             if self.kind == "domain":
                 domains.setdefault(domain_of(seed.host), seed.number)
         longest = max((len(seed.path) for seed in self.seeds), default=0)
+        only = self.seeds[0] if len(self.seeds) == 1 else None
+        # What begins like this lies within the only seed there is, as nearly everything does; no need to look closer.
+        inside = tuple(f"{scheme}://{only.host}{only.path.rstrip('/')}/" for scheme in ("http", "https") if only)
         for name, value in (
             ("_paths", paths),
             ("_hosts", hosts),
             ("_domains", domains),
             ("_longest", longest),
+            ("_inside", inside),
         ):
             object.__setattr__(self, name, value)
 
     def seed_of(self, url: str) -> int | None:
         """The number of the seed that the URL belongs to; None when no seed reaches it."""
+        if url.startswith(self._inside):
+            return self.seeds[0].number
         host = host_of(url)
         if (paths := self._paths.get(host)) is not None:
             for directory in self._directories(path_of(url)):
@@ -164,6 +171,8 @@ class Patterns:
         object.__setattr__(self, "_exclude", tuple(map(_compile, self.exclude)))
 
     def reason(self, url: str) -> Reason | None:
+        if not (self._include or self._exclude):
+            return None
         data = url.encode("utf-8", "replace")
         if any(pattern.search(data) for pattern in self._exclude):
             return Reason.EXCLUDED

@@ -1,0 +1,52 @@
+"""inchworm without what makes it durable: the store in memory, the archive thrown away. What durability costs is
+the difference. Takes the arguments of `inchworm`."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from inchworm import engine
+from inchworm.cli import main
+from inchworm.model import Spot
+from inchworm.store import crawl, sqlite
+
+_OPEN: dict[Path, sqlite3.Connection] = {}
+
+
+def open_in_memory(path: Path, schema: str, *_: bool) -> sqlite3.Connection:
+    """One connection for owner and readers alike, as a store in memory has no other way."""
+    if path not in _OPEN:
+        path.touch()
+        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        sqlite._prepare(connection, path, schema, False)
+        _OPEN[path] = connection
+    return _OPEN[path]
+
+
+class Nowhere:
+    """An archive that forgets."""
+
+    def __init__(self, *_: Any) -> None:
+        self._length = 0
+
+    def append(self, *_: Any) -> Spot:
+        self._length += 1
+        return Spot("nowhere.warc.gz", self._length - 1, 1)
+
+    def sync(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Store(crawl.CrawlStore):
+    def close(self) -> None:
+        """Others still use the connection."""
+
+
+if __name__ == "__main__":
+    crawl.open_file = open_in_memory
+    engine.CrawlStore = Store  # type: ignore[misc]
+    engine.warc.WarcWriter = Nowhere  # type: ignore[misc, assignment]
+    main()
