@@ -6,7 +6,7 @@ STAMP  := $(VENV)/installed
 PEERS  := .venv-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo crawl test check format docs soak bench bench-scale bench-memory shape clean
+.PHONY: help demo crawl test check format docs soak bench bench-profile bench-scale bench-memory shape clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -50,6 +50,10 @@ $(PEERS)/installed:
 bench: $(STAMP) $(PEERS)/installed ## Compare with Scrapy and Crawlee on the same site
 	[ -f /usr/share/doc/postgresql-doc-15/html/index.html ] || apt-get install -y -qq postgresql-doc-15
 	$(BIN)/python bench/peers.py --peers $(PEERS)/bin/python
+
+bench-profile: $(STAMP) ## Where a page's CPU goes
+	[ -f /usr/share/doc/postgresql-doc-15/html/index.html ] || apt-get install -y -qq postgresql-doc-15
+	$(BIN)/python bench/profile.py
 
 bench-scale: $(STAMP) ## What a commit costs with up to five million known URLs
 	$(BIN)/python bench/scale.py

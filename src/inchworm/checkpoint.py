@@ -205,7 +205,7 @@ class Ledger:
         wanted |= {visit.redirect.url for visit in visits if visit.redirect}
         if self._path_matters:
             wanted |= {visit.entry.url for visit in visits}
-        self._draft.look_up(wanted.difference(known))
+        self._draft.look_up(wanted.difference(known), self._path_matters)
         owners = self._store.owners_of(self._run_id, {v.text_hash for v in visits if v.text_hash})
         originals = self._store.originals({v.record.digest for v in visits if v.record and v.record.payload})
         return owners, originals
@@ -386,6 +386,7 @@ class Ledger:
         if found.kind is Kind.SITEMAP and parent.kind is Kind.SITEMAP and parent.chain + 1 >= SITEMAP_DEPTH:
             reason = Reason.MAX_DEPTH
         state = State.REFUSED if reason else State.PENDING
+        self._draft.nofollow = self._draft.nofollow or reason is Reason.NOFOLLOW
         self._draft.known[found.url] = Known(url_id, True, state, reason, verdict.depth, verdict.hops)
         if state is State.PENDING and found.kind is not Kind.ROBOTS:
             self._open_origin(found.request_url, verdict, parent, place)

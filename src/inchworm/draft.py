@@ -58,6 +58,8 @@ class Draft:
         self.requests = 0
         self.size = 0
         self.disturbed = run.disturbed
+        self.nofollow = store.has_nofollow(run.run_id)
+        self._is_only_run = store.is_only_run(run.run_id)
         self.numbers = asdict(run.counters)
         self.known: dict[str, Known] = {}
         self._next_url, self._next_host, self._next_file = store.next_ids()
@@ -116,10 +118,12 @@ class Draft:
 
     # Rows
 
-    def look_up(self, wanted: set[str]) -> None:
-        """Learn what the store knows of these URLs."""
+    def look_up(self, wanted: set[str], path_matters: bool = True) -> None:
+        """Learn what the store knows of these URLs. How they stand is asked only where it can make a difference,
+        because it costs as much again as finding them."""
         if wanted:
-            self.known |= self._store.known(self._run_id, wanted)
+            rows = path_matters or self.nofollow or not self._is_only_run
+            self.known |= self._store.known(self._run_id, wanted, rows)
 
     def settle(self, entry: Entry, state: State, reason: Reason | None) -> None:
         """A pending row is done or refused."""
@@ -171,6 +175,7 @@ class Draft:
         changes.seq = self.seq
         changes.counters = Counters(**self.numbers)
         changes.seeds = tuple(self.seeds.values())
+        changes.nofollow = self.nofollow
         changes.requests, changes.size, changes.disturbed = self.requests, self.size, self.disturbed
         return changes
 

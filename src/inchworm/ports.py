@@ -195,6 +195,7 @@ class Changes:
     pardoned: list[int] = field(default_factory=list)
     quiet: list[tuple[int, int, int]] = field(default_factory=list)
     cookies: list[tuple[int, Cookie]] = field(default_factory=list)
+    nofollow: bool = False
 
     def clear_rows(self) -> None:
         """Forget the rows, which were written; the totals stay."""
@@ -223,8 +224,20 @@ class Store(Protocol):
         """The next pending rows of a lane, in the order of their places, after an entry or from the start."""
         ...
 
-    def known(self, run_id: int, urls: Iterable[str]) -> dict[str, Known]:
-        """What is known of these URLs. Absent: met by no run. Equal hashes never mix URLs up."""
+    def known(self, run_id: int, urls: Iterable[str], rows: bool = True) -> dict[str, Known]:
+        """What is known of these URLs. Absent: met by no run. Equal hashes never mix URLs up.
+
+        Without `rows` only whether they are known: good for the only run of a crawl, where what is known is in the
+        run, and where no row has to be judged again.
+        """
+        ...
+
+    def is_only_run(self, run_id: int) -> bool:
+        """Whether the crawl has no other run."""
+        ...
+
+    def has_nofollow(self, run_id: int) -> bool:
+        """Whether the run may have refused a URL because of nofollow."""
         ...
 
     def rows(self, run_id: int, url_ids: Sequence[int]) -> list[Row]:

@@ -724,3 +724,45 @@ def test_a_healthy_run_has_no_faults(crawled):
 def test_every_fault_is_found(crawled, damage, words):
     crawled.db.execute(damage)
     assert any(words in fault for fault in View(crawled).faults(1))
+
+
+def test_what_is_known_can_be_asked_without_its_rows(store):
+    token = store.take(SOMEBODY)
+    store.create_run(token, FIRST, Changes(1, 0, seeds=FIRST.seeds))
+    with store.committing(token):
+        entry = new_entry(2, state=State.REFUSED, reason=Reason.NOFOLLOW, depth=3)
+        store.write(
+            Changes(1, 1, seeds=FIRST.seeds, urls=[(2, hash64("http://a.test/x"), "http://a.test/x")], entries=[entry])
+        )
+    wanted = ["http://a.test/x", "http://a.test/y"]
+    assert store.known(1, wanted, rows=False) == {"http://a.test/x": Known(2, True, State.PENDING, None, 0, 0)}
+    assert store.known(1, wanted)["http://a.test/x"].reason is Reason.NOFOLLOW
+
+
+def test_equal_hashes_do_not_mix_up_what_is_asked_without_rows(book, monkeypatch):
+    monkeypatch.setattr("inchworm.store.crawl.hash64", lambda url: 7)
+    ids = {}
+    for url in ("http://a.test/1", "http://a.test/2"):
+        book.next_id += 1
+        book.write(urls=[(book.next_id, 7, url)])
+        ids[url] = book.next_id
+    found = book.store.known(1, [*ids, "http://a.test/3"], rows=False)
+    assert {url: known.url_id for url, known in found.items()} == ids
+
+
+def test_a_run_remembers_that_it_met_nofollow(book):
+    assert not book.store.has_nofollow(1)
+    book.write(nofollow=True)
+    book.write(nofollow=False)
+    assert book.store.has_nofollow(1)
+    assert not book.store.has_nofollow(2)
+    assert not book.store.has_nofollow(9)
+
+
+def test_the_only_run(store):
+    token = store.take(SOMEBODY)
+    assert store.is_only_run(1)
+    store.create_run(token, FIRST, Changes(1, 0, seeds=FIRST.seeds))
+    assert store.is_only_run(1)
+    store.create_run(token, SECOND, Changes(2, 0, seeds=SECOND.seeds))
+    assert not store.is_only_run(1)

@@ -248,15 +248,31 @@ class CrawlStore:
         start = (*after.place, after.url_id) if after else (-1, 0, 0)
         return [_entry(row) for row in self.db.execute(_PENDING, (run_id, lane, *start, limit))]
 
-    def known(self, run_id: int, urls: Iterable[str]) -> dict[str, Known]:
+    def is_only_run(self, run_id: int) -> bool:
+        return self.db.execute("SELECT 1 FROM run WHERE run_id <> ? LIMIT 1", (run_id,)).fetchone() is None
+
+    def has_nofollow(self, run_id: int) -> bool:
+        return bool(self._max("SELECT MAX(nofollow) FROM run WHERE run_id = ?", run_id))
+
+    def known(self, run_id: int, urls: Iterable[str], rows: bool = True) -> dict[str, Known]:
         urls = list(urls)
         wanted = {hash64(url): url for url in urls}
         asked = set(wanted.values())
         # Two URLs of one batch with equal hashes: the second is asked for on its own.
         missed = [url for url in urls if url not in asked]
-        found = self._known(run_id, asked, sorted(wanted))
+        look_up = self._known if rows else self._ids
+        found = look_up(run_id, asked, sorted(wanted))
         for url in missed:
-            found |= self._known(run_id, {url}, [hash64(url)])
+            found |= look_up(run_id, {url}, [hash64(url)])
+        return found
+
+    def _ids(self, _: int, asked: set[str], hashes: list[int]) -> dict[str, Known]:
+        found: dict[str, Known] = {}
+        for chunk in _chunks(hashes, 200):
+            query = f"SELECT url, url_id FROM url WHERE hash IN ({_marks(len(chunk))})"
+            for url, url_id in self.db.execute(query, chunk):
+                if url in asked:
+                    found[url] = Known(url_id, True, State.PENDING, None, 0, 0)
         return found
 
     def _known(self, run_id: int, asked: set[str], hashes: list[int]) -> dict[str, Known]:
@@ -472,9 +488,9 @@ class CrawlStore:
     def _write_totals(self, changes: Changes) -> None:
         numbers = [getattr(changes.counters, name) for name in _COUNTERS]
         self.db.execute(
-            f"UPDATE run SET seq = ?, disturbed = ?, inbox_id = MAX(inbox_id, ?),"
+            "UPDATE run SET seq = ?, disturbed = ?, inbox_id = MAX(inbox_id, ?), nofollow = MAX(nofollow, ?),"
             f" {', '.join(f'{name} = ?' for name in _COUNTERS)} WHERE run_id = ?",
-            (changes.seq, changes.disturbed, changes.inbox_id, *numbers, changes.run_id),
+            (changes.seq, changes.disturbed, changes.inbox_id, changes.nofollow, *numbers, changes.run_id),
         )
         self.db.executemany(
             "UPDATE seed SET host = ?, path = ?, kept = ?, requests = ? WHERE run_id = ? AND number = ?",

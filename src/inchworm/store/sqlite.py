@@ -6,6 +6,7 @@ import contextlib
 import importlib.resources
 import re
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from inchworm.errors import Broken, NotNow, TooNew, Unknown
 
 BUSY_SECONDS = 60.0
+_SWITCH_SECONDS = 5.0
 
 
 class _Connection(sqlite3.Connection):
@@ -68,15 +70,30 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: str, read_only:
         raise NotNow(
             f"{path} is not ready to be read.", "Try again in a moment; a crawl that works on it brings it up to date."
         )
-    connection.execute("PRAGMA cache_size = -65536")
+    connection.execute(f"PRAGMA cache_size = {-16_384 if read_only else -98_304}")
     if read_only:
         return
     # WAL lets others read while the owner writes; FULL makes a commit survive a power cut.
-    connection.execute("PRAGMA journal_mode = WAL")
+    _use_log(connection)
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA wal_autocheckpoint = 4000")
+    # The index of URLs is written all over: the longer the log, the more often a page is changed before it is copied.
+    connection.execute("PRAGMA wal_autocheckpoint = 16000")
     for number in range(version, len(steps)):
         _migrate(connection, number + 1, steps[number])
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Switch to WAL. While several processes do that at once SQLite says `locked` without waiting, so we wait."""
+    deadline = time.monotonic() + _SWITCH_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except Broken:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _migrate(connection: sqlite3.Connection, version: int, text: str) -> None:

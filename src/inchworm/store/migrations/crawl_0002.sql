@@ -1,3 +1,8 @@
+-- Whether a run may have refused a URL because of nofollow, which another page's link may overrule: only then are the
+-- rows of known URLs looked at again. For older runs that is not known, so they are taken to have.
+ALTER TABLE run ADD COLUMN nofollow INTEGER NOT NULL DEFAULT 0;
+UPDATE run SET nofollow = 1 WHERE refused > 0;
+
 -- Cookies: what servers asked a run to send back. Append-only, so that going back in the sequence is a deletion.
 
 CREATE TABLE cookie (

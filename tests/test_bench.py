@@ -1,0 +1,27 @@
+"""The benches run, at a small size, and what they promise holds there: memory is flat, and what a commit costs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+BENCH = Path(__file__).parent.parent / "bench"
+
+
+def run(name: str, *arguments: str) -> str:
+    command = [sys.executable, str(BENCH / name), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+
+
+def test_memory_stays_flat_over_a_long_crawl() -> None:
+    said = run("memory.py", "--pages", "5000")
+    at_first, at_last = map(float, re.findall(r"([0-9.]+) MB", said.splitlines()[-2]))
+    assert at_last - at_first < 10
+
+
+def test_a_commit_costs_about_the_same_with_ten_times_as_many_urls() -> None:
+    said = run("scale.py", "--most", "100000").splitlines()[1:]
+    small, large = (float(line.split()[1]) for line in said)
+    assert large < 3 * small
