@@ -40,6 +40,7 @@ class Lane:
     has_more: bool = True
     leaving: int = 0
     in_flight: int = 0
+    asleep_until: float = 0.0
     loaded: set[int] = field(default_factory=set)
 
 
@@ -66,7 +67,7 @@ class Window:
             self._read_again(self._lane(number))
 
     def _read_again(self, lane: Lane) -> None:
-        lane.last, lane.has_more = None, True
+        lane.last, lane.has_more, lane.asleep_until = None, True, 0.0
         lane.loaded = {slot.entry.url_id for slot in lane.slots}
         self._load(lane)
         lane.slots = deque(sorted(lane.slots, key=_place))

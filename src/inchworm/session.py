@@ -252,8 +252,11 @@ class Session:
         self._limit_hit = None
         if self._ending is not None or self._limit_reached():
             return
-        share = self._share()
+        share, now = self._share(), self._clock.monotonic()
         for lane in self._window.lanes():
+            if lane.asleep_until > now:
+                self._wake_by(lane.asleep_until)
+                continue
             self._window.fill(lane)
             self._dispatch_lane(lane, share)
             if not self._has_worker():
@@ -296,6 +299,8 @@ class Session:
             skipped.append(slot)
             self._wake_by(wait_until)
             if not (self._settings.strict_order or self._ready_at(slot, now) > now):
+                # Its host must wait. With thousands of hosts nearly all of them do: they are not looked at till then.
+                lane.asleep_until = wait_until
                 break
         lane.todo.extendleft(reversed(skipped))
 

@@ -86,6 +86,8 @@ async def visit(entry: Entry, tools: Tools) -> Visit:
     if isinstance(reply, Failure):
         return _failed(entry, at_ms, reply, tools)
     made = _with_cookies(_answered(entry, at_ms, reply), request, reply, tools)
+    if reply.status == 304:
+        return _tried(made, "protocol_error", "it says `not modified`, though nobody asked whether it was", tools)
     if 300 <= reply.status < 400:
         return _redirected(made, reply, tools)
     if kind := failures.for_status(reply.status):

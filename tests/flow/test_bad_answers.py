@@ -25,6 +25,7 @@ ANSWERS = {
     "cut gzip (N14)": (raw("Content-Encoding: gzip", body=gzip.compress(TEXT * 50)[:-20]), "truncated", None),
     "too large (N5)": (raw("Content-Length: 50000", body=b"x" * 50_000), "too_large", "length"),
     "a bomb (B1)": (raw("Content-Encoding: gzip", body=gzip.compress(bytes(10_000_000))), "too_large", None),
+    "not modified, on a first visit": (Page(raw=b"HTTP/1.1 304 Not Modified\r\n\r\n"), "protocol_error", None),
     "a part nobody asked for (N21)": (
         Page(
             raw=b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-9/99\r\nContent-Length: 10\r\n\r\n0123456789"

@@ -202,3 +202,12 @@ def test_a_host_that_fails_does_not_slow_another(home: Home) -> None:
         fine = times(served, "b.")
         assert fine[-1] - fine[0] < times(served, "a.")[-1] - times(served, "a.")[0]
         assert max(gaps(fine)) < 0.4
+
+
+def test_two_hundred_hosts_that_wait_take_hardly_longer_than_one(home: Home) -> None:
+    names = [f"h{number}.localhost" for number in range(200)]
+    with Site({}, dict.fromkeys(names, chain(3, "/"))).serve() as served:
+        seeds = [served.url("/0", name) for name in names]
+        ended = home.crawl(*seeds, scope="host", robots=False, sitemap=False, delay=1.0, workers=4)
+    assert ended.pages + ended.duplicates == 600
+    assert ended.seconds < 12
