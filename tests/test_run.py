@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -187,3 +188,28 @@ def test_every_end_is_in_the_table():
 )
 def test_the_word_for_a_whole_run(state, failed, word):
     assert run.word_for(made(0, state, counters=Counters(failed=failed))) == word
+
+
+@pytest.mark.parametrize(
+    ("typed", "stored"),
+    [
+        ("https://u:p@h.test/x", "https://h.test/x"),
+        ("https:/u:p@h.test/x", "https://h.test/x"),
+        ("https:\\\\u:p@h.test/x", "https://h.test/x"),
+        ("https:/\t/u:p@h.test/x", "https://h.test/x"),
+        ("\x01https://u:p@h.test/x", "https://h.test/x"),
+        ("u@h.test/x", "h.test/x"),
+        ("h.test/a@b", "h.test/a@b"),
+        ("https://h.test/a@b", "https://h.test/a@b"),
+    ],
+)
+def test_no_password_is_stored_however_it_is_typed(typed, stored):
+    assert run.without_secrets(typed) == stored
+    assert run.seeds_key(run.seeds_of([stored])) == run.seeds_key(run.seeds_of([typed]))
+
+
+@pytest.mark.parametrize(
+    "typed", ["https://u:p#w@h.test/", "https://u:p/w@h.test/", "u:p?w@h.test", "ftp://u:pw@h.test/"]
+)
+def test_no_password_is_shown_even_of_what_is_no_address(typed):
+    assert not {"p#w", "p/w", "p?w", "pw"} & set(re.split("[:@]", run.shown(typed)))

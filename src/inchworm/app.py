@@ -29,7 +29,7 @@ from inchworm.model import (
     SessionState,
 )
 from inchworm.ports import Clock
-from inchworm.rules import control, order
+from inchworm.rules import control, order, proxies
 from inchworm.rules import url as urls
 from inchworm.rules.scope import Patterns
 from inchworm.settings import RUN, SESSION, Settings
@@ -111,8 +111,14 @@ class App:
         return {**settings.from_file(self.folder / "config.toml"), **settings.from_environment(os.environ)}
 
     async def _sit(self, crawl: CrawlInfo, start: Start, hooks: Hooks, must_resume: bool) -> Summary:
+        ground = self._ground()
         remembered = {**crawl.settings, **start.given}
-        values = settings.make({**self._ground(), **remembered})
+        if any(map(proxies.is_masked, remembered.get("proxies", ()))):
+            # Going on without it would show the user's own address to the site.
+            remembered.pop("proxies")
+            if "proxies" not in ground:
+                raise WrongUse("This crawl went through a proxy with a password.", "Give it again: --proxy URL.")
+        values = settings.make({**ground, **remembered})
         with self._owning(crawl, values.stale) as owner:
             current = self._open_run(owner, crawl, start, must_resume)
             if current is not None:
@@ -120,8 +126,8 @@ class App:
             async with fetching(crawl, values, run.credentials(start.seeds)) as fetcher:
                 # From here on nothing that the user typed can be wrong any more.
                 current = current or self._start_run(owner, crawl, values, start.fresh)
-                self.home.remember(crawl.crawl_id, _without_passwords(remembered))
-                session_part = json.dumps(_without_passwords(settings.to_json(values, SESSION)))
+                self.home.remember(crawl.crawl_id, _presentable(remembered))
+                session_part = json.dumps(_presentable(settings.to_json(values, SESSION)))
                 number = owner.store.start_session(owner.token, current, session_part, self.clock.now_ms())
                 if hooks.started:
                     hooks.started(crawl, current, number)
@@ -384,7 +390,7 @@ class App:
             last = store.run()
             if last is not None and run.is_open(last):
                 values = dataclasses.replace(values, **settings_of_run(last))
-        return _without_passwords(settings.to_json(values))
+        return _presentable(settings.to_json(values))
 
     def check(self, crawl: CrawlInfo, store: CrawlStore) -> list[str]:
         """What is wrong with a crawl's store and archive; nothing for a healthy one."""
@@ -442,10 +448,11 @@ def settings_of_run(current: RunInfo) -> dict[str, Any]:
     return {name: settings.check(name, value) for name, value in current.settings.items() if name in settings.FIELDS}
 
 
-def _without_passwords(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings to be stored and shown. A proxy with a password is left out: it has to be given each time."""
-    proxies = [proxy for proxy in values.get("proxies", ()) if run.shown(proxy) == proxy]
-    return {**values, "proxies": proxies} if "proxies" in values else dict(values)
+def _presentable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings to be stored and shown: no proxy with its password."""
+    if "proxies" not in values:
+        return dict(values)
+    return {**values, "proxies": [proxies.masked(one) for one in values["proxies"]]}
 
 
 def _identity(current: RunInfo, url: str) -> str:

@@ -77,6 +77,7 @@ class Ledger:
         self._origins: set[str] = set()
         self._jar = cookies.Jar(store.cookies(run.run_id))
         self._transaction = ExitStack()
+        self._failure: BaseException | None = None
 
     # One commit
 
@@ -87,6 +88,7 @@ class Ledger:
 
     def begin(self) -> None:
         """Open the transaction. May wait for a lock."""
+        self._refuse_if_failed()
         self._draft.begin()
         self._transaction.enter_context(self._store.committing(self._token))
 
@@ -110,7 +112,8 @@ class Ledger:
             fault.point("before_archive")
             self._archive.sync()
             fault.point("before_commit")
-        self._transaction.close()
+        with self._remembering_failure():
+            self._transaction.close()
         fault.point("after_commit")
         return self._draft.committed(outcomes)
 
@@ -118,8 +121,30 @@ class Ledger:
     def _rolled_back_on_error(self) -> Iterator[None]:
         with ExitStack() as undo:
             undo.push(self._transaction)
-            yield
+            with self._remembering_failure():
+                yield
             undo.pop_all()
+
+    @contextmanager
+    def _committing(self) -> Iterator[None]:
+        """A commit that is no batch of turns."""
+        self._refuse_if_failed()
+        self._draft.begin()
+        with self._remembering_failure(), self._store.committing(self._token):
+            yield
+
+    @contextmanager
+    def _remembering_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    def _refuse_if_failed(self) -> None:
+        """After a commit that failed, what we have in memory is ahead of the store: nothing more may be built on it."""
+        if self._failure is not None:
+            raise self._failure
 
     def seed(self, seeds: Sequence[Found]) -> Changes:
         """The first entries of a new run, to be written in the transaction that makes the run."""
@@ -132,11 +157,10 @@ class Ledger:
 
     def reopen(self, kind: str | None = None, url: str | None = None, inbox_id: int = 0) -> Committed:
         """Failed rows become pending again, at the end of their lanes."""
-        self._draft.begin()
-        self._draft.changes.inbox_id = inbox_id
-        self._draft.skip_places()
         failed = self._store.failed(self._run_id, kind, url)
-        with self._store.committing(self._token):
+        with self._committing():
+            self._draft.changes.inbox_id = inbox_id
+            self._draft.skip_places()
             self._forget_robots({urls.origin_of(row.standing.request_url or row.url) for row in failed})
             for row in failed:
                 self._draft.reopen(row, _unhurt(row.standing), self._draft.next_place())
@@ -147,12 +171,12 @@ class Ledger:
 
     def refresh_robots(self, origins: Iterable[str]) -> Committed:
         """These were read too long ago: they are asked for again, ahead of everything else."""
-        self._draft.begin()
-        with self._store.committing(self._token):
+        self._draft.disturb("robots")
+        with self._committing():
             for origin in origins:
                 for _, verdict, rules in self._store.robots(self._run_id, origin):
                     # Should it not be there any more, what it said before still holds.
-                    keep = verdict in ("rules", "allow")
+                    keep = verdict in ("rules", "allow", "refreshing")
                     self._ask_for_robots(origin, "refreshing" if keep else "forgotten", rules if keep else None)
             self._draft.write()
         return self._draft.committed()
@@ -160,14 +184,14 @@ class Ledger:
     def _forget_robots(self, origins: set[str]) -> None:
         """A robots.txt that could not be read is asked for again."""
         for origin, verdict, _ in self._store.robots(self._run_id):
-            if verdict == "unreadable" and origin in origins:
+            if verdict in ("unreadable", "forgotten", "refreshing") and origin in origins:
                 self._ask_for_robots(origin, "forgotten", None)
 
     def _ask_for_robots(self, origin: str, verdict: str, rules: bytes | None) -> None:
         file = control.robots_file(origin)
         known = self._store.known(self._run_id, [file.url])[file.url]
         for row in self._store.rows(self._run_id, [known.url_id]):
-            if row.standing.state is State.DONE:
+            if row.standing.state is not State.PENDING:
                 self._draft.reopen(row, _unhurt(row.standing), (0, -1 - row.url_id))
         self._draft.learn_robots(origin, verdict, rules)
 
@@ -182,8 +206,7 @@ class Ledger:
 
     def clear(self) -> Committed:
         """Every pending row is refused: the queue is empty, the pages stay."""
-        self._draft.begin()
-        with self._store.committing(self._token):
+        with self._committing():
             for lane in self._store.lanes(self._run_id):
                 last: Entry | None = None
                 while entries := self._store.pending(self._run_id, lane, last, 1000):
@@ -270,8 +293,9 @@ class Ledger:
         return False
 
     def _take_cookies(self, visit: Visit) -> None:
+        address = visit.record.url if visit.record else visit.entry.request_url
         for cookie in visit.cookies:
-            if self._jar.accepts(cookie, visit.entry.request_url) and self._jar.put(cookie):
+            if self._jar.accepts(cookie, address) and self._jar.put(cookie):
                 self._draft.learn_cookie(cookie)
 
     def _asks_anew(self, target: Found, now_ms: int) -> bool:
@@ -282,6 +306,7 @@ class Ledger:
 
     def _ask_again(self, url_id: int, entry: Entry) -> None:
         """A URL that redirected here to be given a cookie has one now: it gets a new place."""
+        self._draft.write()
         for row in self._store.rows(self._run_id, [url_id]):
             tried = json.dumps((*entry.tried, entry.request_url))
             standing = row.standing._replace(chain=entry.chain + 1, tried=tried)
@@ -303,8 +328,7 @@ class Ledger:
         """A passing failure: a new place at the end of the lane. A robots.txt stays ahead of its host's pages."""
         place = entry.place if entry.kind is Kind.ROBOTS else (self._draft.seq, 0)
         self._replace(entry, place, attempts=entry.attempts + 1, not_before_ms=visit.retry_at_ms)
-        if not self._draft.disturbed:
-            self._draft.disturbed = f"disturbed at {self._draft.seq} by {visit.failure}"
+        self._draft.disturb(visit.failure)
 
     def _follow_redirect(self, visit: Visit, entry: Entry) -> int:
         target = visit.redirect
@@ -345,7 +369,13 @@ class Ledger:
             found = Found(row.url, row.standing.request_url or row.url, row.kind, row.source, nofollow)
             depth = row.standing.depth - 1 if row.source is Source.SPIDER else row.standing.depth
             verdict = self._judge.judge(found, entry._replace(depth=depth))
-            if verdict.hops == 0 and row.kind is not Kind.ROBOTS:
+            if verdict.hops or row.kind is Kind.ROBOTS:
+                continue
+            if verdict.reason in _DEPENDS_ON_PATH and row.standing.reason is Reason.OUT_OF_SCOPE:
+                # Inside by now, and refused for what another page's link may overrule.
+                self._draft.nofollow = True
+                self._draft.move(row, row.standing._replace(reason=verdict.reason, hops=0, seed=verdict.seed))
+            else:
                 self._judge_again(row.url_id, verdict)
 
     def _forbids_following(self, url_id: int | None) -> bool:

@@ -81,6 +81,10 @@ class Draft:
         self.seq += 1
         self._again_index = _AGAIN
 
+    def disturb(self, by: str) -> None:
+        """From here on the record is not the one that an undisturbed run would have."""
+        self.disturbed = self.disturbed or f"disturbed at {self.seq} by {by}"
+
     def next_place(self) -> Place:
         """A place behind everything that the present visit's links have got."""
         self._again_index += 1
@@ -150,7 +154,7 @@ class Draft:
         self._robots.append((origin, verdict, rules))
 
     def learn_cookie(self, cookie: Cookie) -> None:
-        self.changes.cookies.append((self.seq, cookie))
+        self.changes.cookies.append((self.seq, len(self.changes.cookies), cookie))
         self._cookies.append(cookie)
 
     # Totals

@@ -10,7 +10,7 @@ import random
 import resource
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from inchworm.fetch.rotation import RoundRobin
 from inchworm.model import CrawlInfo, EndedBy, Reason, RunInfo, RunState, SessionInfo, Visit
 from inchworm.ports import Clock, Fetcher
 from inchworm.reader import DocumentReader
+from inchworm.rules import proxies
 from inchworm.rules import url as urls
 from inchworm.rules.cookies import Jar
 from inchworm.session import Ended, Progress, Session, Watch
@@ -219,6 +220,7 @@ async def fetching(crawl: CrawlInfo, values: Settings, credentials: Mapping[str,
     if values.replay:
         fetcher = ReplayFetcher([Path(name) for name in values.replay], warc_reader.records, warc_reader.record_at)
     else:
+        _refuse_wrong(values.proxies)
         typed = (urls.seed(text) or () for text in crawl.seeds)
         allowed = frozenset(_address(form) for forms in typed for form in forms)
         options = HttpOptions(
@@ -226,10 +228,10 @@ async def fetching(crawl: CrawlInfo, values: Settings, credentials: Mapping[str,
             Guard(values.allow_private, allowed),
             values.connect_timeout,
             values.first_byte_timeout,
-            _connections(max(64, values.workers)),
+            _connections(max(64, values.workers)) // max(1, len(values.proxies)) or 1,
             credentials=credentials,
         )
-        ways = [HttpFetcher(dataclasses.replace(options, proxy=_proxy(text))) for text in values.proxies]
+        ways = [HttpFetcher(dataclasses.replace(options, proxy=text)) for text in values.proxies]
         fetcher = RoundRobin(ways) if ways else HttpFetcher(options)
     try:
         yield fetcher
@@ -255,7 +257,7 @@ class Sitting:
     async def work(self, fetcher: Fetcher, hooks: Hooks) -> Summary:
         owner, clock = self._owner, self._clock
         writer = self._archive_writer()
-        # The writer thread owns `owner.store`; the loop reads through a connection of its own.
+        # `owner.store` belongs to commits, wherever they run; the window reads through a connection of its own.
         reading = CrawlStore(owner.store.path, read_only=True)
         reader = DocumentReader(self._values.resources, self._values.drop_params)
         started = clock.monotonic()
@@ -402,22 +404,13 @@ def _connections(wanted: int) -> int:
     return max(1, min(wanted, (soft - _OTHER_FILES) // _FILES_PER_CONNECTION))
 
 
-_PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
-
-
-def _proxy(text: str) -> str:
-    """A proxy's address, or an error that says what one looks like."""
-    parts = urlsplit(text if "://" in text else f"http://{text}")
-    try:
-        fits = parts.scheme in _PROXY_SCHEMES and parts.hostname and (parts.port is None or parts.port > 0)
-    except ValueError:
-        fits = False
-    if not fits:
-        raise WrongUse(
-            f"{run.shown(text)!r} is not the address of a proxy.",
-            "Give one like http://host:3128 or socks5://host:1080.",
-        )
-    return text
+def _refuse_wrong(addresses: Sequence[str]) -> None:
+    for text in addresses:
+        if not proxies.is_proxy(text):
+            raise WrongUse(
+                f"{proxies.masked(text)!r} is not the address of a proxy.",
+                "Give one like http://host:3128 or socks5://host:1080.",
+            )
 
 
 def _address(url: str) -> tuple[str, int]:

@@ -18,6 +18,7 @@ class Hosts:
         self._trouble: dict[str, str] = {}
         self._next: dict[str, float] = {}
         self._quiet: dict[str, float] = {}
+        self._asked_again: set[str] = set()
         self._fresh_until: dict[str, float] = {}
         self._paces: dict[str, politeness.Pace] = {}
         self._asked_before = float("-inf")
@@ -28,10 +29,13 @@ class Hosts:
         for origin, verdict, said in verdicts:
             self._rules.pop(origin, None)
             self._trouble.pop(origin, None)
+            self._asked_again.discard(origin)
             if verdict == "unreadable":
                 self._trouble[origin] = (said or b"").decode("utf-8", "replace")
-            elif verdict not in ("forgotten", "refreshing"):
+            elif verdict != "forgotten":
                 self._rules[origin] = robots.parse(said or b"")
+            if verdict == "refreshing":
+                self._asked_again.add(origin)
 
     def trust_until(self, origin: str, moment: float) -> None:
         """What this origin's robots.txt said holds until a monotonic time."""
@@ -44,7 +48,9 @@ class Hosts:
     def is_known(self, url: str) -> bool:
         """Whether the robots.txt for this URL was read."""
         origin = origin_of(url)
-        return not self._settings.robots or origin in self._rules or origin in self._trouble
+        if not self._settings.robots:
+            return True
+        return origin in self._trouble or (origin in self._rules and origin not in self._asked_again)
 
     def trouble(self, url: str) -> str:
         """Why the robots.txt for this URL could not be read, if so; then nothing there may be asked for."""

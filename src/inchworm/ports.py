@@ -194,7 +194,7 @@ class Changes:
     files: dict[str, tuple[int, int]] = field(default_factory=dict)
     pardoned: list[int] = field(default_factory=list)
     quiet: list[tuple[int, int, int]] = field(default_factory=list)
-    cookies: list[tuple[int, Cookie]] = field(default_factory=list)
+    cookies: list[tuple[int, int, Cookie]] = field(default_factory=list)
     nofollow: bool = False
 
     def clear_rows(self) -> None:

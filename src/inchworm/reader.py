@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import os
 import resource
 import sys
@@ -70,6 +71,8 @@ class DocumentReader:
             except TimeoutError:
                 await self._end_child()
                 return Failure("reader_crashed", f"reading it took longer than {SECONDS:g} s")
+            except OSError as error:
+                return Failure("reader_crashed", f"no process could be started to read it: {error.strerror}")
             except BaseException:
                 # Cancelled half way: what the child says next would be the answer to another question.
                 await self._end_child()
@@ -107,8 +110,9 @@ class DocumentReader:
         if child is not None:
             with contextlib.suppress(ProcessLookupError):
                 child.kill()
-            # It is dead in a moment; being cancelled once more must not leave it unburied.
-            await asyncio.shield(child.wait())
+            # What it still had to say has to be taken first, or its pipe never ends. It is dead in a moment, and being
+            # cancelled once more must not leave it unburied.
+            await asyncio.shield(child.communicate())
 
 
 async def _start() -> asyncio.subprocess.Process:
@@ -167,6 +171,7 @@ def serve(jobs: BinaryIO, answers: BinaryIO) -> None:
     for line in iter(jobs.readline, b""):
         job = json.loads(line)
         body = jobs.read(job["size"])
+        _limit_time()
         how = json.dumps([job["resources"], job["drop_params"]])
         reader = readers.setdefault(how, DocumentReader(job["resources"], tuple(job["drop_params"])))
         document = Document(body, job["content_type"], job["url"], Kind(job["kind"]), job["at_ms"])
@@ -176,14 +181,18 @@ def serve(jobs: BinaryIO, answers: BinaryIO) -> None:
         answers.flush()
 
 
-def _limit() -> None:
-    """Should the parent die, nobody would kill us: the processor time is limited too."""
+def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    seconds = round(10 * SECONDS)
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+def _limit_time() -> None:
+    """Should the parent die, nobody would kill us: the next document gets a limit of its own."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    until = math.ceil(used.ru_utime + used.ru_stime + 2 * SECONDS)
+    resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
+
+
 if __name__ == "__main__":
-    _limit()
+    _limit_memory()
     serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -15,8 +15,7 @@ from inchworm.rules import url as urls
 from inchworm.rules.scope import scope_of_seed
 from inchworm.settings import flag_of
 
-_USERINFO = re.compile(r"^(\s*(?:[A-Za-z][A-Za-z0-9+.-]*:)?[/\\]{2,}|)[^/\\?#]*@")
-_PASSWORD = re.compile(r"^(\s*(?:[A-Za-z][A-Za-z0-9+.-]*:[/\\]+)?[^/\\?#:@]*:)[^/\\?#]*@")
+_PASSWORD = re.compile(r"^(\s*(?:[A-Za-z][A-Za-z0-9+.-]*:[/\\]*)?[^:@]*:).*@", re.DOTALL)
 
 
 def seeds_of(typed: Sequence[str], drop_params: tuple[str, ...] = ()) -> tuple[Found, ...]:
@@ -44,7 +43,7 @@ def bare_seeds(typed: Sequence[str]) -> frozenset[str]:
 def credentials(typed: Sequence[str]) -> dict[str, str]:
     """The value of Authorization for each origin whose URL was typed with user and password.
 
-    They are used in the session that they were typed for and kept nowhere. One without a scheme is for https only.
+    They are used in the session that they were typed for and kept nowhere.
     """
     found = {}
     for text in typed:
@@ -57,13 +56,17 @@ def credentials(typed: Sequence[str]) -> dict[str, str]:
 
 
 def without_secrets(text: str) -> str:
-    """What the user typed, to be stored: no user, no password."""
-    return _USERINFO.sub(r"\1", text, count=1)
+    """What the user typed, to be stored: no user, no password, as the parser sees them."""
+    forms = urls.seed(text)
+    if not forms or urls.userinfo_of(forms[0]) is None:
+        return text
+    address = urls.request_form(forms[0])
+    return address if len(forms) == 1 else address.partition("://")[2]
 
 
 def shown(text: str) -> str:
-    """What the user typed, to be shown to whoever looks: it says that there was a password, not which."""
-    return _PASSWORD.sub(r"\1…@", text, count=1)
+    """What the user typed, to be shown to whoever looks, whether or not it can be understood."""
+    return without_secrets(text) if urls.seed(text) else _PASSWORD.sub(r"\1…@", text, count=1)
 
 
 def seeds_key(seeds: Sequence[Found]) -> str:

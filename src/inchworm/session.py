@@ -387,10 +387,10 @@ class Session:
     def _grant(self, slot: Slot) -> bool:
         """Reserve what the entry may use up. Granted in order, and given back when the outcome does not use it."""
         entry = slot.entry
-        if slot.granted:
-            return True
         if not self._hosts_known(entry):
             return False
+        if slot.granted:
+            return True
         if entry.kind in control.KINDS:
             self._due += 1
             slot.granted = True
@@ -512,7 +512,7 @@ class Session:
     def _is_over(self) -> Ended | None:
         if self._has_failed():
             return self._ending
-        if self._commit is not None or self._batch:
+        if self._commit is not None or self._batch or self._writing.locked():
             return None
         if self._in_flight:
             self._enforce_grace()

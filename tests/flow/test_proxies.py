@@ -66,7 +66,19 @@ def test_a_password_reaches_its_proxy_and_no_file(home: Home) -> None:
     assert not any("proxy-authorization" in hit.headers for hit in second.log)
     files = [path for path in home.folder.rglob("*") if path.is_file()]
     assert not [path for path in files if b"s3cret" in path.read_bytes()]
-    assert home.app.effective_settings(home.word)["proxies"] == [address(second)]
+    shown = address(first).replace("://", "://…@")
+    assert home.app.effective_settings(home.word)["proxies"] == [shown, address(second)]
+
+
+def test_a_resume_does_not_go_out_without_the_proxy_that_had_a_password(home: Home) -> None:
+    with proxies(1) as (way,):
+        secret = address(way).replace("://", "://me:s3cret@")
+        home.crawl("http://site.test/", proxies=[secret], workers=1, budget=2)
+        with pytest.raises(WrongUse, match="proxy with a password"):
+            home.resume()
+        before = len(way.log)
+        assert home.resume(proxies=[secret], budget=0).run_state == "completed"
+        assert len(way.log) > before
 
 
 @pytest.mark.parametrize("text", ["ftp://h:1", "http://", "http://h:99999", "socks5://u:s3cret@:1"])

@@ -109,7 +109,7 @@ def test_r8_also_in_the_middle_of_a_session(tmp_path: Path) -> None:
         if visit.entry.url.endswith("/p1"):
             clock.ahead += DAY + 60
 
-    with site([ALLOW, FORBID]).serve() as served:
+    with site([ALLOW, Page(FORBID, delay=0.7)]).serve() as served:
         ended = crawl(tmp_path, served.url("/"), clock, Hooks(visited=visited), delay=0.05)
     assert len(asked_for_robots(served.paths())) == 2
     assert ended["refused"] >= 2
@@ -125,3 +125,17 @@ def test_r8_one_that_cannot_be_read_any_more_still_holds(tmp_path: Path) -> None
         clock.ahead += DAY + 60
         ended = crawl(tmp_path, served.url("/"), clock, max_retries=0)
     assert ended == {"pages": 6, "refused": 1, "failed": 0, "pending": 0}
+
+
+def test_a_robots_file_that_was_cleared_is_asked_for_again(home: Home) -> None:
+    """It was to be read again when the queue was cleared; without it nothing of its host may be asked for."""
+    answers = iter([Page("", 503)])
+    pages = {"/": page("home", "/a"), "/a": page("a"), "/robots.txt": lambda _: next(answers, "")}
+    with Site(pages).serve() as served:
+        seeds = [served.url("/"), served.url("/a")]
+        home.crawl(*seeds, sitemap=False, max_retries=0)
+        assert home.app.retry(home.word, url=seeds[0]) == 1
+        home.app.clear_queue(home.word)
+        assert home.app.retry(home.word) == 1
+        ended = home.resume()
+    assert (ended.pages, ended.failed) == (1, 0)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.flow.crawling import Home, asked, page, path_of
 
-from inchworm.testing import Answer, Page, Served, Site, redirect
+from inchworm.testing import Answer, Hit, Page, Served, Site, redirect
 
 
 def port_of(site: Site, served: Served) -> None:
@@ -388,3 +388,20 @@ def test_small_and_other_bodies_are_compared_byte_by_byte(home: Home) -> None:
         ended = home.crawl(served.url("/"), sitemap=False)
         assert (ended.pages, ended.duplicates) == (5, 1)
         assert home.show(served.url("/b.txt"))["visits"][0]["outcome"] == "duplicate"
+
+
+def test_what_came_into_scope_by_a_moved_seed_is_followed_from_the_first_page_that_allows_it(home: Home) -> None:
+    """/x was outside, and then inside but linked with nofollow only; a plain link to it comes last."""
+    hosts: dict[str, Any] = {
+        "a.localhost": {"/": lambda hit: page("a", x_of(hit), head="<meta name=robots content=nofollow>")},
+        "c.localhost": {"/": lambda hit: redirect(x_of(hit).removesuffix("x"))},
+        "b.localhost": {"/": page("b", "/x"), "/x": page("x")},
+    }
+    with Site({}, hosts).serve() as served:
+        seeds = [served.url("/", "a.localhost"), served.url("/", "c.localhost")]
+        home.crawl(*seeds, scope="host", sitemap=False, strict_order=True, workers=1)
+    assert [outcome for path, outcome in home.outcomes() if path == "/x"] == ["page"]
+
+
+def x_of(hit: Hit) -> str:
+    return f"http://b.localhost:{hit.host.partition(':')[2]}/x"

@@ -167,3 +167,31 @@ def test_nothing_that_a_server_sends_raises(line: bytes) -> None:
         jar = Jar([one])
         assert "\r" not in jar.header(HTTPS, NOW)
         assert "\n" not in jar.header(HTTPS, NOW)
+
+
+def test_a_deleted_cookie_takes_no_room_and_blocks_nobody() -> None:
+    kept, ended = read("kept=1; path=/"), read("sid=; path=/; secure; max-age=0")
+    assert kept and ended
+    jar = Jar([kept])
+    for number in range(cookies.MAX_PER_DOMAIN + 10):
+        gone = read(f"gone{number}=; path=/; max-age=0")
+        assert gone
+        assert not jar.put(gone)
+    assert jar.header(HTTPS, NOW) == "kept=1"
+    jar.put(ended)
+    again = read("sid=2; path=/", HTTP)
+    assert again
+    assert jar.accepts(again, HTTP)
+
+
+def test_a_part_of_a_domain_cannot_plant_what_another_part_set_safely() -> None:
+    safe = read("sid=1; path=/; secure", "https://b.example.org/")
+    evil = read("sid=2; path=/; domain=example.org", "http://a.example.org/")
+    assert safe and evil
+    assert not Jar([safe]).accepts(evil, "http://a.example.org/")
+
+
+def test_what_is_renewed_comes_last_as_it_does_after_a_restart() -> None:
+    first, second, renewed = (read(f"{pair}; path=/") for pair in ("a=1", "b=2", "a=3"))
+    assert first and second and renewed
+    assert Jar([first, second, renewed]).header(HTTPS, NOW) == "b=2; a=3"

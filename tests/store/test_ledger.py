@@ -913,3 +913,18 @@ def test_what_is_crawled_does_not_depend_on_the_order(desk, number, limit):
     rows = [row for row in d.store.rows(RUN_ID, range(1, 100)) if row.standing.state is State.DONE]
     which = attrgetter("hops" if "external_hops" in limit else "depth")
     assert {row.url: which(row.standing) for row in rows} == web.within(**limit)
+
+
+def test_after_a_commit_that_failed_nothing_more_is_committed(desk, monkeypatch):
+    d = desk()
+    d.commit(d.visit(f"{A}/", f"{A}/1"))
+    before = d.info
+    turn = d.visit(f"{A}/1", f"{A}/2")
+    with monkeypatch.context() as patched:
+        patched.setattr(d.shelf, "sync", lambda: (_ for _ in ()).throw(Broken("the disk is full", "")))
+        with pytest.raises(Broken):
+            d.ledger.commit([turn])
+    for more in (lambda: d.ledger.commit([turn]), d.ledger.reopen, d.ledger.clear):
+        with pytest.raises(Broken, match="the disk is full"):
+            more()
+    assert d.info == before

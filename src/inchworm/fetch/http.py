@@ -78,7 +78,7 @@ class HttpOptions:
     connect_timeout_seconds: float = 10.0
     first_byte_timeout_seconds: float = 20.0
     max_connections: int = 64
-    proxy: str = ""
+    proxy: str = field(default="", repr=False)
     ca_file: str = ""
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
 

@@ -151,6 +151,9 @@ class Jar:
         key = (cookie.path, cookie.name, cookie.host_only)
         if jar.get(key) == cookie:
             return False
+        known = jar.pop(key, None)
+        if cookie.expires_ms == _ENDED:
+            return known is not None
         jar[key] = cookie
         while len(jar) > MAX_PER_DOMAIN:
             del jar[next(iter(jar))]
@@ -162,8 +165,12 @@ class Jar:
         """An answer that came in the open must not replace what was set over a safe connection."""
         if url.startswith("https:"):
             return True
-        known = self._near(hostname_of(url))
-        return not any(one.secure and one.name == cookie.name and _holds(one.path, cookie.path) for one in known)
+        return not any(
+            one.secure and one.name == cookie.name and _holds(one.path, cookie.path)
+            for domain, jar in self._domains.items()
+            if _is_part(domain, cookie.domain) or _is_part(cookie.domain, domain)
+            for one in jar.values()
+        )
 
     def header(self, url: str, now_ms: int, also: Iterable[Cookie] = ()) -> str:
         """The Cookie header for a request: longer paths first. `also`: as if these had been put in before."""
@@ -193,9 +200,13 @@ def _goes_to(cookie: Cookie, host: str, url: str, now_ms: int) -> bool:
         return False
     if cookie.secure and not url.startswith("https:"):
         return False
-    if host != cookie.domain and (cookie.host_only or not host.endswith("." + cookie.domain)):
+    if host != cookie.domain if cookie.host_only else not _is_part(host, cookie.domain):
         return False
     return _holds(cookie.path, path_of(url))
+
+
+def _is_part(host: str, domain: str) -> bool:
+    return host == domain or host.endswith("." + domain)
 
 
 def _holds(directory: str, path: str) -> bool:

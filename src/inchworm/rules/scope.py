@@ -69,7 +69,7 @@ def is_public_suffix(name: str) -> bool:
 
 @cache
 def _registrable() -> Callable[[str], str | None]:
-    # Only crawls of kind `domain` pay for the list.
+    # Only crawls of kind `domain`, and those that are given cookies for a domain, pay for the list.
     from publicsuffixlist import PublicSuffixList
 
     look_up: Callable[[str], str | None] = PublicSuffixList().privatesuffix

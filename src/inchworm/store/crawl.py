@@ -37,7 +37,7 @@ from inchworm.model import (
 from inchworm.ports import Changes, Known, NewEntry, Original, Row, Standing, VisitRow
 from inchworm.rules.url import hash64
 from inchworm.store.lock import Life, boot_ms
-from inchworm.store.sqlite import open_file, plain_errors, transaction
+from inchworm.store.sqlite import open_file, plain_errors, size_cache, transaction
 
 _LINKS = VisitRow._fields.index("links")
 _COUNTERS = tuple(Counters.__slots__)
@@ -87,6 +87,7 @@ class CrawlStore:
         self.db = open_file(path, "crawl", read_only)
         self._stat = path.stat()
         self._log_id = 0
+        self._cache_for = 20_000
 
     def close(self) -> None:
         self.db.close()
@@ -384,7 +385,7 @@ class CrawlStore:
 
     def cookies(self, run_id: int) -> list[Cookie]:
         rows = self.db.execute(
-            f"SELECT {_COOKIE}, MAX(seq) FROM cookie WHERE run_id = ? GROUP BY 1, 2, 3, 4 ORDER BY seq", (run_id,)
+            f"SELECT {_COOKIE}, MAX(seq) FROM cookie WHERE run_id = ? GROUP BY 1, 2, 3, 4 ORDER BY seq, idx", (run_id,)
         )
         return [
             Cookie(domain, path, name, value, bool(host_only), bool(secure), expires_ms)
@@ -477,15 +478,18 @@ class CrawlStore:
         many("UPDATE host SET wait_until_ms = ?, wait_ms = ? WHERE host_id = ?", changes.quiet)
         many("DELETE FROM suspect WHERE run_id = ? AND url_id = ?", [(run_id, url_id) for url_id in changes.pardoned])
         many(
-            f"INSERT OR REPLACE INTO cookie (run_id, seq, {_COOKIE}) VALUES ({_marks(9)})",
+            f"INSERT OR REPLACE INTO cookie (run_id, seq, idx, {_COOKIE}) VALUES ({_marks(10)})",
             [
-                (run_id, seq, c.domain, c.path, c.name, c.host_only, c.value, c.secure, c.expires_ms)
-                for seq, c in changes.cookies
+                (run_id, seq, idx, c.domain, c.path, c.name, c.host_only, c.value, c.secure, c.expires_ms)
+                for seq, idx, c in changes.cookies
             ],
         )
         self._write_totals(changes)
 
     def _write_totals(self, changes: Changes) -> None:
+        if changes.counters.known > 1.25 * self._cache_for:
+            self._cache_for = changes.counters.known
+            size_cache(self.db, self._cache_for)
         numbers = [getattr(changes.counters, name) for name in _COUNTERS]
         self.db.execute(
             "UPDATE run SET seq = ?, disturbed = ?, inbox_id = MAX(inbox_id, ?), nofollow = MAX(nofollow, ?),"

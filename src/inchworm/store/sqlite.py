@@ -15,6 +15,9 @@ from inchworm.errors import Broken, NotNow, TooNew, Unknown
 
 BUSY_SECONDS = 60.0
 _SWITCH_SECONDS = 5.0
+_SMALL_CACHE = 6_000
+_LARGE_CACHE = 98_000
+"""In KB."""
 
 
 class _Connection(sqlite3.Connection):
@@ -70,7 +73,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: str, read_only:
         raise NotNow(
             f"{path} is not ready to be read.", "Try again in a moment; a crawl that works on it brings it up to date."
         )
-    connection.execute(f"PRAGMA cache_size = {-16_384 if read_only else -98_304}")
+    size_cache(connection, 0)
     if read_only:
         return
     # WAL lets others read while the owner writes; FULL makes a commit survive a power cut.
@@ -82,14 +85,19 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: str, read_only:
         _migrate(connection, number + 1, steps[number])
 
 
+def size_cache(connection: sqlite3.Connection, rows: int) -> None:
+    """A page cache for so many rows: a small crawl needs little, and no crawl takes more than 96 MB."""
+    connection.execute(f"PRAGMA cache_size = {-min(_SMALL_CACHE + rows // 12, _LARGE_CACHE)}")
+
+
 def _use_log(connection: sqlite3.Connection) -> None:
     """Switch to WAL. While several processes do that at once SQLite says `locked` without waiting, so we wait."""
     deadline = time.monotonic() + _SWITCH_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-        except Broken:
-            if time.monotonic() > deadline:
+        except Broken as error:
+            if "locked" not in error.message or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
         else:

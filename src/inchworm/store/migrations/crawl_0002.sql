@@ -12,6 +12,7 @@ CREATE TABLE cookie (
   name       TEXT NOT NULL,
   host_only  INTEGER NOT NULL,
   seq        INTEGER NOT NULL,           -- the visit that brought it; the newest one counts
+  idx        INTEGER NOT NULL,           -- which came first among those of one visit
   value      TEXT NOT NULL,
   secure     INTEGER NOT NULL,
   expires_ms INTEGER NOT NULL,           -- 0: with the run
