@@ -28,7 +28,8 @@ SAMPLE_SECONDS = 0.001
 ROUNDS = 5
 STAGES = {
     ("rules/parse.py", "_document"): "read: parse the HTML",
-    ("rules/parse.py", "_main_text"): "read: find the main text",
+    ("rules/parse.py", "_main_part"): "read: find the main text",
+    ("rules/parse.py", "_words"): "read: find the main text",
     ("rules/parse.py", "add"): "read: resolve the links",
     ("rules/parse.py", ""): "read: the rest",
     ("rules/content.py", ""): "hash the text",

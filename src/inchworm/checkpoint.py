@@ -259,8 +259,9 @@ class Ledger:
             self._draft.add(**{_COUNTED[outcome]: 1} if outcome in _COUNTED else {})
             if entry.kind is Kind.ROBOTS:
                 self._learn_robots(visit)
-        row = rows.of_visit(visit, outcome, visit.stored or self._archived(visit, originals), links, redirect)
-        self._draft.changes.visits.append(row._replace(seq=self._draft.seq, reader=self._reader))
+        stored = visit.stored or self._archived(visit, originals)
+        row = rows.of_visit(self._draft.seq, visit, outcome, stored, links, redirect, self._reader)
+        self._draft.changes.visits.append(row)
         return outcome
 
     def _fresh(self, entry: Entry) -> Entry:

@@ -259,7 +259,8 @@ class Sitting:
         writer = self._archive_writer()
         # `owner.store` belongs to commits, wherever they run; the window reads through a connection of its own.
         reading = CrawlStore(owner.store.path, read_only=True)
-        reader = DocumentReader(self._values.resources, self._values.drop_params)
+        # Only somebody who is shown the pages wants their text laid out.
+        reader = DocumentReader(self._values.resources, self._values.drop_params, hooks.visited is not None)
         started = clock.monotonic()
         try:
             ledger = Ledger(owner.store, writer, self._run, LedgerSession(self._number, owner.token), self._values)

@@ -181,10 +181,12 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 class Reading(NamedTuple):
-    """What one parse of a page gives."""
+    """What one parse of a page gives. `words` is the main text as it stands in the source, which tells pages apart;
+    `text` is the same laid out for people, and there only when somebody wants it."""
 
     links: tuple[Found, ...] = ()
     title: str = ""
+    words: str = ""
     text: str = ""
     language: str = ""
     canonical: str = ""

@@ -37,11 +37,10 @@ _CHUNK = 1 << 16
 class DocumentReader:
     """A `ports.Reader`: how a run reads, here or in a child that is started when first needed."""
 
-    def __init__(self, resources: bool, drop_params: tuple[str, ...] = ()) -> None:
-        self._how = {"resources": resources, "drop_params": list(drop_params)}
-        self._resources = resources
+    def __init__(self, resources: bool = False, drop_params: tuple[str, ...] = (), text: bool = False) -> None:
+        self._told = {"resources": resources, "drop_params": list(drop_params), "text": text}
         self._canonicalizer = urls.canonicalizer(drop_params)
-        self._resolver = parse.Resolver(self._canonicalizer)
+        self._how = parse.How(resources, parse.Resolver(self._canonicalizer), text)
         self._child: asyncio.subprocess.Process | None = None
         self._read_bytes = 0
         self._one_at_a_time = asyncio.Lock()
@@ -58,9 +57,9 @@ class DocumentReader:
             )
             files = (sitemap_file(child) for child in listing.sitemaps)
             return Read(Reading(links=(*files, *pages)), b"", listing.note)
-        reading = parse.read(body, document.content_type, address, self._resources, self._resolver)
-        is_page = document.kind is Kind.PAGE
-        return Read(reading, content.text_hash(reading.title, reading.text, body) if is_page else b"", "")
+        reading = parse.read(body, document.content_type, address, self._how)
+        text_hash = content.text_hash(reading.title, reading.words, body) if document.kind is Kind.PAGE else b""
+        return Read(reading._replace(words=""), text_hash, "")
 
     async def read_apart(self, document: Document) -> Read | Failure:
         """Read it in the child, within limits of time and memory."""
@@ -94,7 +93,7 @@ class DocumentReader:
         child = self._child = self._child or await _start()
         assert child.stdin is not None
         assert child.stdout is not None
-        job = {**self._how, "url": document.url, "content_type": document.content_type, "kind": document.kind.value}
+        job = {**self._told, "url": document.url, "content_type": document.content_type, "kind": document.kind.value}
         job["at_ms"] = document.at_ms
         try:
             child.stdin.write(json.dumps({**job, "size": len(document.body)}).encode() + b"\n")
@@ -167,13 +166,13 @@ def _unpack(answer: bytes) -> Read:
 
 def serve(jobs: BinaryIO, answers: BinaryIO) -> None:
     """Read what comes until nothing comes any more."""
-    readers: dict[str, DocumentReader] = {}
+    readers: dict[tuple[bool, tuple[str, ...], bool], DocumentReader] = {}
     for line in iter(jobs.readline, b""):
         job = json.loads(line)
         body = jobs.read(job["size"])
         _limit_time()
-        how = json.dumps([job["resources"], job["drop_params"]])
-        reader = readers.setdefault(how, DocumentReader(job["resources"], tuple(job["drop_params"])))
+        told = (job["resources"], tuple(job["drop_params"]), job["text"])
+        reader = readers.setdefault(told, DocumentReader(*told))
         document = Document(body, job["content_type"], job["url"], Kind(job["kind"]), job["at_ms"])
         answer = _pack(reader.read(document))
         answers.write(b"%d\n" % len(answer))

@@ -11,11 +11,12 @@ from inchworm.ports import Row, Standing, VisitRow
 from inchworm.rules.scope import Verdict
 
 
-def of_visit(visit: Visit, outcome: Outcome, stored: Stored, links: Sequence[int], redirect: int | None) -> VisitRow:
-    """A visit, without its seq and its reader, which are the ledger's to give."""
+def of_visit(
+    seq: int, visit: Visit, outcome: Outcome, stored: Stored, links: Sequence[int], redirect: int | None, reader: str
+) -> VisitRow:
     entry, reading = visit.entry, visit.reading
     return VisitRow(
-        seq=0,
+        seq=seq,
         url_id=entry.url_id,
         request_url=entry.request_url if entry.request_url != entry.url else None,
         kind=entry.kind,
@@ -38,7 +39,7 @@ def of_visit(visit: Visit, outcome: Outcome, stored: Stored, links: Sequence[int
         meta=stored.meta,
         links=tuple(links),
         redirect=redirect,
-        reader=None,
+        reader=reader,
         file_id=stored.file_id,
         offset=stored.offset,
         length=stored.length,

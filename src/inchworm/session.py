@@ -367,7 +367,7 @@ class Session:
         row, links = stored
         if self._settings.robots and row.meta and json.loads(row.meta).get("nofollow"):
             links = [link._replace(nofollow=True) for link in links]
-        reading = Reading(tuple(links), row.title or "", "", row.language or "", row.canonical or "")
+        reading = Reading(tuple(links), row.title or "", language=row.language or "", canonical=row.canonical or "")
         outcome = Outcome.RESOURCE if entry.kind is Kind.RESOURCE else Outcome.PAGE
         return Visit(
             entry,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from inchworm.model import Kind, Reading, Source
 from inchworm.rules import parse
-from inchworm.rules.parse import Resolver, is_html, read
+from inchworm.rules.parse import How, Resolver, is_html, read
 from inchworm.rules.url import Canonicalizer
 
 URL = "http://site.test/docs/page.html?v=1"
@@ -20,7 +20,7 @@ HTML = "text/html; charset=utf-8"
 
 def html(markup: str | bytes, url: str = URL, resources: bool = False, content_type: str = HTML) -> Reading:
     body = markup.encode() if isinstance(markup, str) else markup
-    return read(body, content_type, url, resources)
+    return read(body, content_type, url, How(resources, text=True))
 
 
 def links(markup: str | bytes, url: str = URL, resources: bool = False) -> list[str]:
@@ -90,14 +90,14 @@ def test_links_do_not_depend_on_what_was_read_before() -> None:
     pages = [f"http://site.test/{path}" for path in ("a/1", "a/2", "a/", "b/1?x#y", "a/1/")]
     resolver = Resolver()
     for url in pages * 2:
-        fresh = read(markup.encode(), HTML, url, resolver=Resolver())
-        assert read(markup.encode(), HTML, url, resolver=resolver) == fresh
+        fresh = read(markup.encode(), HTML, url, How(resolver=Resolver()))
+        assert read(markup.encode(), HTML, url, How(resolver=resolver)) == fresh
 
 
 def test_a_resolver_tells_urls_apart_as_it_was_told() -> None:
     body = b"<a href=/a?sid=1><a href=/a?sid=2>"
     assert len(read(body, HTML, URL).links) == 2
-    assert len(read(body, HTML, URL, resolver=Resolver(Canonicalizer(frozenset({"sid"})))).links) == 1
+    assert len(read(body, HTML, URL, How(resolver=Resolver(Canonicalizer(frozenset({"sid"}))))).links) == 1
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_pages_come_before_resources_and_do_not_change_with_them() -> None:
 
 def test_links_of_a_style_sheet() -> None:
     body = b"\xef\xbb\xbf@import url(a.css);\np{background:url('../b.png')}</style><img src=no>"
-    found = read(body, "text/css", "http://site.test/css/main.css", True).links
+    found = read(body, "text/css", "http://site.test/css/main.css", How(True, text=True)).links
     assert [link.url for link in found] == ["http://site.test/css/a.css", "http://site.test/b.png"]
     assert {link.kind for link in found} == {Kind.RESOURCE}
     assert read(body, "text/css", "http://site.test/css/main.css") == Reading()
@@ -439,7 +439,7 @@ def test_a_huge_base_is_not_multiplied() -> None:
 )
 def test_slow_inputs_m7(body: bytes) -> None:
     started = perf_counter()
-    read(body, HTML, URL, True)
+    read(body, HTML, URL, How(True, text=True))
     read(b"", "text/html;" + " " * 100_000 + ";charset" * 10_000, URL)
     assert perf_counter() - started < 1
 
@@ -480,7 +480,7 @@ PIECES = st.lists(st.sampled_from([*TAGS, *BITS, "&#xd800;", "\0", "\n"]) | st.t
     st.booleans(),
 )
 def test_read_takes_anything(body: bytes, content_type: str, url: str, with_resources: bool) -> None:
-    reading = read(body, content_type, url, with_resources)
+    reading = read(body, content_type, url, How(with_resources, text=True))
     for link in reading.links:
         assert link.url.startswith(("http://", "https://"))
         assert link.request_url.startswith(("http://", "https://"))
@@ -488,7 +488,7 @@ def test_read_takes_anything(body: bytes, content_type: str, url: str, with_reso
     texts = (reading.title, reading.text, reading.language, reading.canonical, str(reading.meta))
     "".join(texts).encode("utf-8")
     assert len({link.url for link in reading.links}) == len(reading.links)
-    assert read(body, content_type, url, with_resources) == reading
+    assert read(body, content_type, url, How(with_resources, text=True)) == reading
 
 
 def test_pages_that_share_one_cell_have_other_texts() -> None:
@@ -505,3 +505,16 @@ def test_pages_that_share_one_cell_have_other_texts() -> None:
 def test_the_frame_is_left_out_where_the_page_says_what_is_main() -> None:
     reading = html("<nav><a href=/a>Menu</a></nav><main><p>The story.</p></main><footer>Built today</footer>")
     assert reading.text.strip() == "The story."
+
+
+def test_the_words_are_the_main_text_without_code_and_layout() -> None:
+    reading = html(
+        "<nav>menu</nav><main><h1>One</h1><script>nonce(1)</script><style>p{}</style><p>two  three</p></main>"
+    )
+    assert "".join(reading.words.split()) == "Onetwothree"
+    assert reading.text.split() == ["One", "two", "three"]
+
+
+def test_the_text_is_laid_out_only_for_who_wants_it() -> None:
+    assert read(b"<main><p>one</main>", HTML, URL, How()).text == ""
+    assert read(b"<main><p>one</main>", HTML, URL).text == "one"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -153,7 +152,7 @@ def _response(record: Record, at_ms: int, original: Original | None) -> bytes:
     head = (
         "WARC/1.1\r\n"
         f"WARC-Type: {'revisit' if original else 'response'}\r\n"
-        f"WARC-Record-ID: <urn:uuid:{uuid.uuid4()}>\r\n"
+        f"WARC-Record-ID: {_record_id()}\r\n"
         f"WARC-Date: {_date(at_ms)}\r\n"
         f"WARC-Target-URI: {_one_line(record.url)}\r\n"
         "Content-Type: application/http; msgtype=response\r\n"
@@ -169,13 +168,19 @@ def _warcinfo(name: str, info: dict[str, str], at_ms: int) -> bytes:
     head = (
         "WARC/1.1\r\n"
         "WARC-Type: warcinfo\r\n"
-        f"WARC-Record-ID: <urn:uuid:{uuid.uuid4()}>\r\n"
+        f"WARC-Record-ID: {_record_id()}\r\n"
         f"WARC-Date: {_date(at_ms)}\r\n"
         f"WARC-Filename: {name}\r\n"
         "Content-Type: application/warc-fields\r\n"
         f"Content-Length: {len(block)}\r\n\r\n"
     )
     return b"".join((head.encode(), block, b"\r\n\r\n"))
+
+
+def _record_id() -> str:
+    """A random UUID (version 4) as a name, at half the price of `uuid`."""
+    text = os.urandom(16).hex()
+    return f"<urn:uuid:{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}>"
 
 
 def _one_line(text: str) -> str:

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import brotli
@@ -230,13 +231,23 @@ def read_head(raw: bytes) -> Head | None:
     if not "".join(lines).isprintable():
         lines = [_CONTROL.sub(" ", line) for line in lines]
     for line in lines:
-        name, colon, value = line.partition(":")
-        if colon:
-            key, value = name.strip().lower(), value.strip()
+        key, value = _short_field(line) if len(line) < _SHORT else _field(line)
+        if key is not None:
             headers[key] = f"{headers[key]}, {value}" if key in headers else value
     if "transfer-encoding" in headers:
         raw = _TRANSFER_ENCODING.sub(rb"\1X-Archive-Orig-\2", raw)
     return Head(int(status[1]), raw, headers)
+
+
+def _field(line: str) -> tuple[str | None, str]:
+    """Name and value of a line."""
+    name, colon, value = line.partition(":")
+    return (name.strip().lower(), value.strip()) if colon else (None, "")
+
+
+_SHORT = 200
+_short_field = lru_cache(maxsize=1024)(_field)
+"""Most lines of a server's answers are the same each time."""
 
 
 def _text(raw: bytes) -> str:

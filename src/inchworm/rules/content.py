@@ -6,7 +6,7 @@ import hashlib
 
 import turbohtml
 
-READER = "1"
+READER = "2"
 """Raised whenever the links or the text that we read out of the same bytes change."""
 
 MIN_TEXT = 64
@@ -15,10 +15,10 @@ LARGE_TAGS = 50_000
 _SPACE = b" \t\n\r\v\f"
 
 
-def text_hash(title: str, text: str, body: bytes) -> bytes:
+def text_hash(title: str, words: str, body: bytes) -> bytes:
     """SHA-256 of title and main text, however they are spaced; of the body where there is next to no text."""
     # Dropping white space altogether costs a third of folding it, and tells the same pages apart.
-    data = text.encode("utf-8", "surrogatepass").translate(None, _SPACE)
+    data = words.encode("utf-8", "surrogatepass").translate(None, _SPACE)
     if len(data) < MIN_TEXT:
         return hashlib.sha256(body).digest()
     return hashlib.sha256(title.encode("utf-8", "surrogatepass") + b"\n" + data).digest()
