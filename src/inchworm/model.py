@@ -4,6 +4,8 @@ A *crawl* has *runs*, a run has *sessions*. A run's *frontier* is one row per UR
 entry gives a `Reply`; reading it gives a `Reading`; both together are a `Visit`, which is committed.
 """
 
+# Without `from __future__ import annotations`: a NamedTuple would compile each of them again at every start.
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,5 +1,7 @@
 """The boundaries of the engine, as Protocols. `app` picks what stands behind them."""
 
+# Without `from __future__ import annotations`: a NamedTuple would compile each of them again at every start.
+
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
