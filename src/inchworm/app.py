@@ -272,9 +272,7 @@ class App:
         if len(matching) == 1:
             return matching[0]
         names = ", ".join(crawl.name for crawl in self.home.crawls()[:10]) or "none yet"
-        raise Unknown(
-            f"There is no crawl called {run.without_secrets(word)!r}.", f"The crawls in {self.folder}: {names}."
-        )
+        raise Unknown(f"There is no crawl called {run.shown(word)!r}.", f"The crawls in {self.folder}: {names}.")
 
     def is_running(self, crawl: CrawlInfo) -> bool:
         folder = self.crawl_folder(crawl)

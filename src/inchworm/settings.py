@@ -145,8 +145,11 @@ def _convert(value: Any, wanted: Any) -> Any:
     return wanted(value)
 
 
+_YES = ("1", "true", "yes", "on")
+
+
 def _boolean(text: str) -> bool:
-    if text.lower() in ("1", "true", "yes", "on"):
+    if text.lower() in _YES:
         return True
     if text.lower() in ("0", "false", "no", "off", ""):
         return False
@@ -193,7 +196,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _is_on(environment: Mapping[str, str], name: str) -> bool:
-    return environment.get(name, "").lower() in ("1", "true", "yes", "on")
+    return environment.get(name, "").lower() in _YES
 
 
 def notes(environment: Mapping[str, str]) -> list[str]:
