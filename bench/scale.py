@@ -1,7 +1,9 @@
 """Scale of state: what a commit costs with ten thousand, a million and five million known URLs.
 
 A synthetic site without HTTP: every page has 80 links, of which 8 are new, 12 known for long and 60 hot. Prints the
-CPU time per committed page around each size, the time from resume to first dispatch, memory and bytes per URL.
+CPU time per committed page around each size, the time from resume to first dispatch, memory and bytes per URL; and of
+checkpoints: how long making one takes, how long going back over a thousand pages takes from the command to the first
+dispatch, and how large one is.
 
     python bench/scale.py [--most 5000000] [--folder DIR]
 """
@@ -24,14 +26,18 @@ from inchworm.checkpoint import Ledger
 from inchworm.draft import Session as LedgerSession
 from inchworm.engine import NoArchive
 from inchworm.frontier import Window
-from inchworm.model import Entry, Found, Outcome, Reading, Visit
+from inchworm.model import CheckpointType, Entry, Found, Mode, Outcome, Reading, Visit
 from inchworm.store.crawl import CrawlStore
+from inchworm.store.history import History
 from inchworm.store.lock import Life
 
 NEW, COLD, HOT = 8, 12, 60
 BATCH = 64
 WINDOWS, WINDOW = 4, 20
 """Batches measured at each size."""
+
+UNDONE = 16
+"""Batches that are undone when going back."""
 
 
 class Site:
@@ -63,17 +69,23 @@ class Bench:
         self.token = self.store.take(Life.of_this_process())
         values = settings.make({"scope": "host", "robots": False, "sitemap": False, "delay": 0})
         seeds = runs.seeds_of(["https://scale.test/manual/"])
-        new = runs.next_run([], settings.to_json(values, settings.RUN), 0)
+        new = runs.next_run([], Mode.INCREMENTAL, settings.to_json(values, settings.RUN), 0)
         new = runs.with_seeds(new, seeds)
         ledger = Ledger(self.store, NoArchive(), new, LedgerSession(0, self.token), values)
         self.store.create_run(self.token, new, ledger.seed(seeds))
         made = self.store.run(0)
         assert made is not None
         self.run, self.values = made, values
-        number = self.store.start_session(self.token, made, "{}", 0)
-        self.ledger = Ledger(self.store, NoArchive(), made, LedgerSession(number, self.token), values)
         self.site = Site()
-        self.window = Window(self.store, made.run_id)
+        self.sit()
+
+    def sit(self) -> None:
+        """Open the run, as a session does."""
+        made = self.store.run(0)
+        assert made is not None
+        number = self.store.start_session(self.token, made, "{}", 0)
+        self.ledger = Ledger(self.store, NoArchive(), made, LedgerSession(number, self.token), self.values)
+        self.window = Window(self.store, made.run_id, made.seq)
 
     def batch(self) -> float:
         """Commit one batch; the CPU seconds of the commit alone."""
@@ -88,7 +100,7 @@ class Bench:
         before = time.process_time()
         committed = self.ledger.commit(turns)
         spent = time.process_time() - before
-        self.window.committed([turn.entry for turn, _ in committed.outcomes], committed.lanes)
+        self.window.committed([turn.entry for turn, _ in committed.outcomes], committed.lanes, committed.seq)
         return spent / max(1, len(turns))
 
     def grow(self, known: int) -> None:
@@ -113,6 +125,23 @@ class Bench:
         store.close()
         return seconds
 
+    def checkpoint(self) -> tuple[float, float, int]:
+        """Seconds to make one, seconds to go back to it over some pages and see the first entry, and its size."""
+        current, history = self.store.run(0), History(self.store)
+        assert current is not None
+        started = time.perf_counter()
+        point = history.add(self.token, current, CheckpointType.MANUAL, 0)
+        made = time.perf_counter() - started
+        for _ in range(UNDONE):
+            self.batch()
+        current = self.store.run(0)
+        assert current is not None
+        started = time.perf_counter()
+        history.go_back(self.token, current, point)
+        self.sit()
+        assert next(iter(self.window.lanes())).todo[0].entry.url
+        return made, time.perf_counter() - started, point.size
+
     def bytes_per_url(self) -> float:
         return sum(path.stat().st_size for path in self.folder.glob("crawl.db*")) / self.site.known
 
@@ -124,17 +153,21 @@ def main() -> None:
     arguments = parser.parse_args()
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="inchworm-scale-"))
     bench = Bench(folder)
-    print(f"{'known URLs':>12} {'commit ms/page':>15} {'resume s':>9} {'memory MB':>10} {'bytes/URL':>10}")
+    print(
+        f"{'known URLs':>12} {'commit ms/page':>15} {'resume s':>9} {'memory MB':>10} {'bytes/URL':>10}"
+        f" {'checkpoint s':>13} {'going back s':>13} {'bytes':>6}"
+    )
     try:
-        for size in (10_000, 100_000, 1_000_000, 5_000_000):
+        for size in (1_000, 10_000, 100_000, 1_000_000, 5_000_000):
             if size > arguments.most:
                 break
             bench.grow(size)
             cost = bench.measure()
+            made, back, bytes_ = bench.checkpoint()
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             print(
                 f"{bench.site.known:>12,} {cost:>15.3f} {bench.resume():>9.3f} {memory:>10.0f}"
-                f" {bench.bytes_per_url():>10.0f}",
+                f" {bench.bytes_per_url():>10.0f} {made:>13.4f} {back:>13.3f} {bytes_:>6}",
                 flush=True,
             )
     finally:

@@ -25,6 +25,8 @@ app
 engine
 run | session
 visit | frontier | checkpoint
+sweep
+discovery
 draft
 host | rows
 fetch | store | archive | sink | reader | testing

@@ -9,7 +9,7 @@ import pytest
 
 from inchworm import run
 from inchworm.errors import Frozen, WrongUse
-from inchworm.model import Counters, EndedBy, Kind, RunInfo, RunState, Seed, SessionState, Source
+from inchworm.model import Counters, EndedBy, Kind, Mode, RunInfo, RunState, Seed, SessionState, Source
 
 
 def made(number: int, state: RunState, **values: object) -> RunInfo:
@@ -86,15 +86,15 @@ def test_a_crawl_is_called_after_its_seeds(typed, name):
     ("states", "number", "parent", "mode"),
     [
         ([], 0, None, "baseline"),
-        ([RunState.COMPLETED], 1, 0, "full"),
+        ([RunState.COMPLETED], 1, 0, "incremental"),
         ([RunState.CANCELLED], 1, None, "baseline"),
-        ([RunState.COMPLETED, RunState.CANCELLED], 2, 0, "full"),
-        ([RunState.COMPLETED, RunState.COMPLETED, RunState.CANCELLED], 3, 1, "full"),
+        ([RunState.COMPLETED, RunState.CANCELLED], 2, 0, "incremental"),
+        ([RunState.COMPLETED, RunState.COMPLETED, RunState.CANCELLED], 3, 1, "incremental"),
     ],
 )
 def test_the_next_run_builds_on_the_last_completed_one(states, number, parent, mode):
     runs = [made(at, state) for at, state in enumerate(states)]
-    new = run.next_run(runs, {"scope": "host"}, 77)
+    new = run.next_run(runs, Mode.INCREMENTAL, {"scope": "host"}, 77)
     assert (new.number, new.parent, new.mode, new.state) == (number, parent, mode, RunState.IN_PROGRESS)
     assert new.run_id not in {one.run_id for one in runs}
     assert (new.settings, new.created_ms, new.seq, new.counters, new.ended_ms) == (
@@ -107,12 +107,12 @@ def test_the_next_run_builds_on_the_last_completed_one(states, number, parent, m
 
 
 def test_a_run_that_starts_over_builds_on_none():
-    new = run.as_baseline(run.next_run([made(0, RunState.COMPLETED)], {}, 0))
+    new = run.as_baseline(run.next_run([made(0, RunState.COMPLETED)], Mode.FULL, {}, 0))
     assert (new.number, new.parent, new.mode) == (1, None, "baseline")
 
 
 def test_a_run_has_its_seeds_with_their_scopes():
-    new = run.with_seeds(run.next_run([], {}, 0), run.seeds_of(["http://a.test/docs/index.html", "b.test"]))
+    new = run.with_seeds(run.next_run([], Mode.FULL, {}, 0), run.seeds_of(["http://a.test/docs/index.html", "b.test"]))
     assert new.seeds == (
         Seed(0, "http://a.test/docs/index.html", "a.test", "/docs"),
         Seed(1, "https://b.test/", "b.test", "/"),

@@ -1,6 +1,7 @@
 """Group commit: how visits become part of the record, and why nothing can be lost between two of them.
 
-The theory, in four sentences. A run is a sequence of visits numbered by `seq`. Marking a URL done, storing its
+The theory, in four sentences. A run is a sequence of steps numbered by `seq`: visits, refusals in turn, and orders
+such as a retry. Marking a URL done, storing its
 page and adding the URLs it gave is one transaction, so a URL is always pending, done or refused and never in
 between. Whatever a visit finds gets its place (seq, index) here and keeps it, and all decisions that depend on
 others (is this text new? is this URL known? may its seed keep another page?) are made here, one visit after the
@@ -8,7 +9,8 @@ other; the record therefore depends on the order of commits only, never on who f
 the archive and are synced before the transaction ends, so every committed page has its bytes.
 
 Rows are added and settled with the seq at which that happened. A row that changes in place leaves its old
-values in `undo`, so a position in the sequence is all that a checkpoint needs to be.
+values in `undo`. So a position in the sequence is all that a checkpoint needs to be: going back to it deletes what was
+found later, restores what was changed later, and makes pending what was settled later (`store.history`).
 
 When anything here fails, the session ends and memory is rebuilt from the store: there is no half-done state
 to repair.
@@ -17,17 +19,19 @@ to repair.
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from inchworm import fault, rows
+from inchworm.discovery import Discovery
 from inchworm.draft import Committed, Draft, Outcomes, Session
 from inchworm.model import (
+    Change,
     Entry,
     Found,
     Kind,
+    Mode,
     Outcome,
     Place,
     Reason,
@@ -35,21 +39,19 @@ from inchworm.model import (
     RunInfo,
     Source,
     State,
-    Stored,
+    Substate,
     Turn,
     Visit,
 )
-from inchworm.ports import Archive, Changes, Known, NewEntry, Original, Row, Standing, Store
-from inchworm.rules import content, control, cookies
+from inchworm.ports import Archive, Changes, Original, Standing, Store, Unreached
+from inchworm.rows import Stored
+from inchworm.rules import content, control, cookies, order, validators
 from inchworm.rules import url as urls
-from inchworm.rules.limits import exhausted
-from inchworm.rules.scope import Judge, Patterns, Scope, Verdict, widen
+from inchworm.rules.scope import Verdict
 from inchworm.settings import Settings
+from inchworm.sweep import Sweep
 
-SITEMAP_DEPTH = 5
-_DEPENDS_ON_PATH = (Reason.MAX_DEPTH, Reason.HOPS, Reason.NOFOLLOW)
-"""Refusals that another page's link may overrule."""
-
+_KEPT = (Outcome.PAGE, Outcome.DUPLICATE)
 _COUNTED = {
     Outcome.PAGE: "pages",
     Outcome.DUPLICATE: "duplicates",
@@ -69,12 +71,11 @@ class Ledger:
         self._token = session.token
         self._settings = settings
         self._draft = Draft(store, run, session)
-        self._canonicalizer = urls.canonicalizer(settings.drop_params)
-        self._patterns = Patterns(settings.include, settings.exclude)
-        self._judge = self._make_judge()
-        self._path_matters = bool(settings.max_depth or settings.external_hops)
-        self._reader = content.fingerprint(settings.resources)
-        self._origins: set[str] = set()
+        self.new_first = is_new_first(store, run, settings)
+        self._discovery = Discovery(store, self._draft, run, settings, self.new_first)
+        self._sweep = Sweep(store, self._draft, self._discovery, run)
+        self._builds_on_others = run.mode != Mode.BASELINE
+        self._reader = content.fingerprint(settings.resources, settings.drop_params)
         self._jar = cookies.Jar(store.cookies(run.run_id))
         self._transaction = ExitStack()
         self._failure: BaseException | None = None
@@ -99,6 +100,7 @@ class Ledger:
             outcomes: list[tuple[Turn, Outcome | Reason]] = []
             for turn in turns:
                 if isinstance(turn, Refusal):
+                    self._draft.next_step()
                     self._refuse(turn)
                     outcomes.append((turn, turn.reason))
                 else:
@@ -146,13 +148,15 @@ class Ledger:
         if self._failure is not None:
             raise self._failure
 
-    def seed(self, seeds: Sequence[Found]) -> Changes:
-        """The first entries of a new run, to be written in the transaction that makes the run."""
+    def seed(self, seeds: Sequence[Found], known: Sequence[Unreached] = ()) -> Changes:
+        """The first entries of a new run, to be written in the transaction that makes the run: its seeds, and the pages
+        of earlier runs that it is to begin with."""
         self._draft.look_up({seed.url for seed in seeds})
         for number, seed in enumerate(seeds):
             place = (0, number)
             parent = Entry(0, seed.url, seed.request_url, Kind.PAGE, Source.INITIAL, number, 0, 0, 0, place)
-            self._enter(seed, parent, place, Verdict(number, 0, 0, None))
+            self._discovery.enter(seed, parent, place, Verdict(number, 0, 0, None))
+        self._sweep.start_from(known)
         return self._draft.with_totals()
 
     def reopen(self, kind: str | None = None, url: str | None = None, inbox_id: int = 0) -> Committed:
@@ -160,7 +164,7 @@ class Ledger:
         failed = self._store.failed(self._run_id, kind, url)
         with self._committing():
             self._draft.changes.inbox_id = inbox_id
-            self._draft.skip_places()
+            self._draft.next_step()
             self._forget_robots({urls.origin_of(row.standing.request_url or row.url) for row in failed})
             for row in failed:
                 self._draft.reopen(row, _unhurt(row.standing), self._draft.next_place())
@@ -171,8 +175,9 @@ class Ledger:
 
     def refresh_robots(self, origins: Iterable[str]) -> Committed:
         """These were read too long ago: they are asked for again, ahead of everything else."""
-        self._draft.disturb("robots")
         with self._committing():
+            self._draft.next_step()
+            self._draft.disturb("robots")
             for origin in origins:
                 for _, verdict, rules in self._store.robots(self._run_id, origin):
                     # Should it not be there any more, what it said before still holds.
@@ -204,9 +209,17 @@ class Ledger:
                     verdict, said = ("rules", rules) if rules else ("allow", None)
         self._draft.learn_robots(origin, verdict, said)
 
+    def judge_again(self) -> None:
+        """A branch has settings of its own: what is not done yet is judged by them, inside the open transaction."""
+        self._draft.begin()
+        self._draft.next_step()
+        self._discovery.judge_all()
+        self._draft.write()
+
     def clear(self) -> Committed:
         """Every pending row is refused: the queue is empty, the pages stay."""
         with self._committing():
+            self._draft.next_step()
             for lane in self._store.lanes(self._run_id):
                 last: Entry | None = None
                 while entries := self._store.pending(self._run_id, lane, last, 1000):
@@ -214,6 +227,30 @@ class Ledger:
                     for entry in entries:
                         self._refuse(Refusal(entry, Reason.CLEARED))
                     self._draft.write()
+        return self._draft.committed()
+
+    def end_early(self) -> None:
+        """What is pending is left to the next run; what is known by now is decided."""
+        self.clear()
+        if self._builds_on_others:
+            self._conclude()
+
+    def closing(self) -> Callable[[], Committed] | None:
+        """What is left to do for a run with nothing pending: ask for what was not reached, decide what changed."""
+        if not self._builds_on_others or self._draft.concluded == self._draft.seq > 0:
+            return None
+        return self._conclude if self._draft.swept else self._ask_for_unreached
+
+    def _ask_for_unreached(self) -> Committed:
+        with self._committing():
+            self._sweep.ask()
+            self._draft.write()
+        return self._draft.committed()
+
+    def _conclude(self) -> Committed:
+        with self._committing():
+            self._sweep.conclude()
+            self._draft.write()
         return self._draft.committed()
 
     def beat(self) -> None:
@@ -226,17 +263,18 @@ class Ledger:
         known = self._draft.known
         wanted = {found.url for visit in visits for found in visit.reading.links if found.url not in known}
         wanted |= {visit.redirect.url for visit in visits if visit.redirect}
-        if self._path_matters:
+        if self._discovery.path_matters:
             wanted |= {visit.entry.url for visit in visits}
-        self._draft.look_up(wanted.difference(known), self._path_matters)
+        self._draft.look_up(wanted.difference(known), self._discovery.path_matters)
         owners = self._store.owners_of(self._run_id, {v.text_hash for v in visits if v.text_hash})
-        originals = self._store.originals({v.record.digest for v in visits if v.record and v.record.payload})
+        payloads = {v.record.digest for v in visits if v.record and (v.record.payload or v.is_version)}
+        originals = self._store.originals(payloads)
         return owners, originals
 
     # One visit
 
     def _record(self, visit: Visit, owners: set[bytes], originals: dict[bytes, Original]) -> Outcome:
-        self._draft.next_visit()
+        self._draft.next_step()
         entry = self._fresh(visit.entry)
         self._take_cookies(visit)
         leads_back = visit.redirect is not None and self._leads_back(entry, visit.redirect)
@@ -248,7 +286,8 @@ class Ledger:
         redirect = self._follow_redirect(visit, entry) if outcome is Outcome.REDIRECT else None
         if redirect is not None and leads_back:
             self._ask_again(redirect, entry)
-        links = self._discover_all(visit.reading.links, entry)
+        self._discovery.relevance = visit.relevance
+        links = self._follow_links(visit, entry)
         if visit.quiet_ms:
             until_ms = visit.at_ms + visit.millis + visit.quiet_ms
             self._draft.changes.quiet.append((until_ms, visit.quiet_ms, self._draft.host_id(entry.request_url)))
@@ -257,16 +296,43 @@ class Ledger:
         elif outcome is not Outcome.REDIRECT or redirect != entry.url_id:
             self._draft.settle(entry, State.DONE, None)
             self._draft.add(**{_COUNTED[outcome]: 1} if outcome in _COUNTED else {})
+            self._count_change(visit, entry)
             if entry.kind is Kind.ROBOTS:
                 self._learn_robots(visit)
-        stored = visit.stored or self._archived(visit, originals)
-        row = rows.of_visit(self._draft.seq, visit, outcome, stored, links, redirect, self._reader)
+        stored = self._archived(visit, originals)
+        reader = visit.version.reader if visit.version and visit.is_version else self._reader
+        row = rows.of_visit(self._draft.seq, visit, outcome, stored, links, redirect, reader)
         self._draft.changes.visits.append(row)
+        if outcome in _KEPT:
+            self._checkpoint(visit.at_ms)
         return outcome
+
+    def _follow_links(self, visit: Visit, entry: Entry) -> Sequence[int]:
+        if visit.version is None or not visit.is_version:
+            return self._discovery.follow_all(visit.reading.links, entry)
+        forbidden = self._settings.robots and bool(json.loads(visit.version.meta or "{}").get("nofollow"))
+        return self._discovery.follow_known(visit.version, entry, forbidden)
+
+    def _count_change(self, visit: Visit, entry: Entry) -> None:
+        if visit.change is None:
+            return
+        self._draft.add(**{visit.change.value: 1})
+        if visit.change is not Change.MODIFIED or visit.version is None:
+            return
+        # The same validator for another page: whoever believes it misses changes.
+        if which := validators.same(visit.version, visit.etag, visit.last_modified):
+            self._draft.distrust(entry.lane, which, "lies")
+
+    def _checkpoint(self, at_ms: int) -> None:
+        """Every so many pages, counted over the whole run, so that checkpoints are the same however it is cut up."""
+        every, numbers = self._settings.checkpoint_every, self._draft.numbers
+        if every and (numbers["pages"] + numbers["duplicates"]) % every == 0:
+            substate = Substate.FINISHING if self._draft.swept else Substate.DOWNLOADING_PAGES
+            self._draft.add_checkpoint(substate, at_ms)
 
     def _fresh(self, entry: Entry) -> Entry:
         """The entry with the depth it has by now: a shorter way may have been found since it was dispatched."""
-        known = self._draft.known.get(entry.url) if self._path_matters else None
+        known = self._draft.known.get(entry.url) if self._discovery.path_matters else None
         return entry._replace(depth=known.depth, hops=known.hops) if known else entry
 
     def _outcome(self, visit: Visit, owners: set[bytes]) -> Outcome:
@@ -318,9 +384,12 @@ class Ledger:
         if entry.kind in control.KINDS:
             return
         if visit.requested:
+            size = 0 if visit.is_version else visit.size
             self._draft.requests += 1
-            self._draft.size += visit.size
-            self._draft.add(requests=1, size=visit.size)
+            self._draft.size += size
+            self._draft.add(requests=1, size=size, saved=visit.size - size)
+        elif visit.is_version:
+            self._draft.add(saved=visit.size)
         seed = self._draft.seeds[entry.seed]
         requests = seed.requests + (visit.requested and entry.kind is Kind.PAGE)
         self._draft.seeds[entry.seed] = seed._replace(kept=seed.kept + (outcome is Outcome.PAGE), requests=requests)
@@ -328,7 +397,8 @@ class Ledger:
     def _again(self, entry: Entry, visit: Visit) -> None:
         """A passing failure: a new place at the end of the lane. A robots.txt stays ahead of its host's pages."""
         place = entry.place if entry.kind is Kind.ROBOTS else (self._draft.seq, 0)
-        self._replace(entry, place, attempts=entry.attempts + 1, not_before_ms=visit.retry_at_ms)
+        rank = entry.rank if entry.kind in control.KINDS or entry.rank is None else order.LAST
+        self._replace(entry, place, attempts=entry.attempts + 1, not_before_ms=visit.retry_at_ms, rank=rank)
         self._draft.disturb(visit.failure)
 
     def _follow_redirect(self, visit: Visit, entry: Entry) -> int:
@@ -344,183 +414,9 @@ class Ledger:
                 tried=json.dumps(tried),
             )
             return entry.url_id
-        if self._is_seed(entry):
-            self._move_seed(entry, target)
-        return self._discover(target, entry, 0, tried)
-
-    def _is_seed(self, entry: Entry) -> bool:
-        if entry.source is Source.INITIAL:
-            return True
-        first = self._canonicalizer.canonicalize(entry.tried[0]) if entry.tried else None
-        return entry.source is Source.REDIRECT and first == self._draft.seeds[entry.seed].url
-
-    def _move_seed(self, entry: Entry, target: Found) -> None:
-        """A seed that redirects takes its scope along; what was outside before is judged again."""
-        before = self._draft.seeds[entry.seed]
-        after = widen(before, target.url)
-        if (after.host, after.path) == (before.host, before.path):
-            return
-        undo = json.dumps({"host": before.host, "path": before.path})
-        self._draft.changes.undo.append((self._draft.seq, "seed", before.number, undo))
-        self._draft.seeds[entry.seed] = after
-        self._judge = self._make_judge()
-        self._draft.write()
-        for row in self._store.outside(self._run_id):
-            nofollow = row.source is Source.SPIDER and self._forbids_following(row.found_on)
-            found = Found(row.url, row.standing.request_url or row.url, row.kind, row.source, nofollow)
-            depth = row.standing.depth - 1 if row.source is Source.SPIDER else row.standing.depth
-            verdict = self._judge.judge(found, entry._replace(depth=depth))
-            if verdict.hops or row.kind is Kind.ROBOTS:
-                continue
-            if verdict.reason in _DEPENDS_ON_PATH and row.standing.reason is Reason.OUT_OF_SCOPE:
-                # Inside by now, and refused for what another page's link may overrule.
-                self._draft.nofollow = True
-                self._draft.move(row, row.standing._replace(reason=verdict.reason, hops=0, seed=verdict.seed))
-            else:
-                self._judge_again(row.url_id, verdict)
-
-    def _forbids_following(self, url_id: int | None) -> bool:
-        """Whether a page that is done says that its links are not to be followed."""
-        visit = self._store.visit_of(self._run_id, url_id) if url_id and self._settings.robots else None
-        return visit is not None and bool(json.loads(visit.meta or "{}").get("nofollow"))
-
-    # One URL
-
-    def _discover_all(self, links: Sequence[Found], parent: Entry) -> list[int]:
-        """The ids of a page's links, those new to the run entered. Most links are known, so they go the short way."""
-        known, may_change = self._draft.known, self._path_matters
-        found_ids: list[int] = []
-        for index, found in enumerate(links):
-            seen = known.get(found.url)
-            if seen is None or may_change or not seen.in_run or seen.reason is not None:
-                found_ids.append(self._discover(found, parent, index))
-            else:
-                found_ids.append(seen.url_id)
-        return found_ids
-
-    def _discover(self, found: Found, parent: Entry, index: int, tried: tuple[str, ...] = ()) -> int:
-        known = self._draft.known.get(found.url)
-        if known is None or not known.in_run:
-            return self._enter(found, parent, (self._draft.seq, index), self._judge.judge(found, parent), tried)
-        refused_by_path = known.state is State.REFUSED and known.reason in _DEPENDS_ON_PATH
-        if refused_by_path or self._path_matters:
-            self._look_again(known, found, parent)
-        return known.url_id
-
-    def _enter(self, found: Found, parent: Entry, place: Place, verdict: Verdict, tried: tuple[str, ...] = ()) -> int:
-        """A URL that this run meets for the first time."""
-        known = self._draft.known.get(found.url)
-        url_id = known.url_id if known else self._draft.new_url(found.url)
-        reason = verdict.reason
-        if reason is None and self._settings.page_limit:
-            reason = self._exhausted(verdict.seed, found.kind)
-        if found.kind is Kind.SITEMAP and parent.kind is Kind.SITEMAP and parent.chain + 1 >= SITEMAP_DEPTH:
-            reason = Reason.MAX_DEPTH
-        state = State.REFUSED if reason else State.PENDING
-        self._draft.nofollow = self._draft.nofollow or reason is Reason.NOFOLLOW
-        self._draft.known[found.url] = Known(url_id, True, state, reason, verdict.depth, verdict.hops)
-        if state is State.PENDING and found.kind is not Kind.ROBOTS:
-            self._open_origin(found.request_url, verdict, parent, place)
-        request_url = found.request_url if found.request_url != found.url else None
-        nested = found.kind is Kind.SITEMAP and parent.kind is Kind.SITEMAP
-        chain = parent.chain + 1 if tried or nested else 0
-        standing = Standing(
-            state, reason, verdict.seed, verdict.depth, verdict.hops,
-            self._lane_of(found.request_url) if state is State.PENDING else 0,
-            *place, request_url, 0, 0, chain, json.dumps(tried) if tried else None,
-            self._draft.seq if reason else None,
-        )  # fmt: skip
-        found_on = parent.url_id or None
-        self._draft.changes.entries.append(
-            NewEntry(url_id, found.kind, found.source, self._draft.seq, found_on, found.lastmod or None, standing)
-        )
-        if state is State.PENDING:
-            self._draft.lane(standing.lane, 1)
-        if found.kind not in control.KINDS:
-            self._draft.numbers["known"] += 1
-            self._draft.numbers[state._value_] += 1
-        return url_id
-
-    def _open_origin(self, url: str, verdict: Verdict, parent: Entry, place: Place) -> None:
-        """The first URL of an origin brings its robots.txt along, placed ahead of everything there."""
-        origin = urls.origin_of(url)
-        if origin in self._origins:
-            return
-        self._origins.add(origin)
-        file = self._control_file(origin)
-        if file is None:
-            return
-        self._draft.look_up({file.url})
-        known = self._draft.known.get(file.url)
-        if known is None or not known.in_run:
-            ahead = (place[0], -1 - place[1])
-            self._enter(
-                file, parent, ahead if file.kind is Kind.ROBOTS else self._draft.next_place(), verdict._replace(depth=0)
-            )
-
-    def _control_file(self, origin: str) -> Found | None:
-        if self._settings.robots:
-            return control.robots_file(origin)
-        is_seed_host = urls.host_of(origin + "/") in {seed.host for seed in self._draft.seeds.values()}
-        return control.sitemap_file(f"{origin}/sitemap.xml") if self._settings.sitemap and is_seed_host else None
-
-    def _exhausted(self, number: int, kind: Kind) -> Reason | None:
-        return exhausted(self._draft.seeds[number], self._settings.page_limit) if kind is Kind.PAGE else None
-
-    # A second look at a known URL
-
-    def _look_again(self, known: Known, found: Found, parent: Entry) -> None:
-        verdict = self._judge.judge(found, parent)
-        if known.state is State.REFUSED:
-            better = known.reason in _DEPENDS_ON_PATH and verdict.reason is None
-        else:
-            better = verdict.reason is None and (verdict.depth < known.depth or verdict.hops < known.hops)
-        if not better:
-            return
-        self._judge_again(known.url_id, verdict)
-
-    def _judge_again(self, url_id: int, verdict: Verdict) -> None:
-        """Take a better verdict, and pass a shorter way on to what a page that is done already gave."""
-        todo = deque([(url_id, verdict)])
-        while todo:
-            url_id, verdict = todo.popleft()
-            self._draft.write()
-            for row in self._store.rows(self._run_id, [url_id]):
-                if self._improve(row, verdict) and row.standing.state is State.DONE:
-                    todo.extend(self._passed_on(row, verdict))
-
-    def _passed_on(self, row: Row, verdict: Verdict) -> Iterator[tuple[int, Verdict]]:
-        """The verdicts that a done row's new place among the pages means for what it gave."""
-        visit, parent = self._store.visit_of(self._run_id, row.url_id), rows.as_parent(row, verdict)
-        if visit is None:
-            return
-        nofollow = self._forbids_following(row.url_id)
-        ids = visit.links if visit.redirect is None else (visit.redirect,)
-        for given in self._store.rows(self._run_id, ids):
-            source = Source.RESOURCE if given.kind is Kind.RESOURCE else Source.SPIDER
-            source = source if visit.redirect is None else Source.REDIRECT
-            found = Found(given.url, given.url, given.kind, source, nofollow)
-            yield given.url_id, self._judge.judge(found, parent)
-
-    def _improve(self, row: Row, verdict: Verdict) -> bool:
-        old = row.standing
-        too_nested = row.kind is Kind.SITEMAP and old.reason is Reason.MAX_DEPTH
-        if verdict.reason or too_nested:
-            return False
-        if old.state is State.REFUSED:
-            if old.reason not in (*_DEPENDS_ON_PATH, Reason.OUT_OF_SCOPE) or self._exhausted(verdict.seed, row.kind):
-                return False
-            place, address = self._draft.next_place(), old.request_url or row.url
-            nearer = _nearer(old, verdict)._replace(lane=self._lane_of(address), seed=verdict.seed)
-            self._draft.reopen(row, nearer, place)
-            if row.kind not in control.KINDS:
-                self._draft.add(refused=-1, pending=1)
-            self._open_origin(address, verdict, rows.as_parent(row, verdict), place)
-            return True
-        if verdict.depth >= old.depth and verdict.hops >= old.hops:
-            return False
-        self._draft.move(row, _nearer(old, verdict))
-        return True
+        if self._discovery.is_seed(entry):
+            self._discovery.move_seed(entry, target)
+        return self._discovery.follow(target, entry, 0, tried)
 
     # Rows
 
@@ -536,10 +432,17 @@ class Ledger:
 
     def _archived(self, visit: Visit, originals: dict[bytes, Original]) -> Stored:
         """Put the answer into the archive; a payload that is there already becomes a revisit."""
-        record = visit.record
+        record, old = visit.record, visit.version if visit.is_version else None
         meta = json.dumps(visit.reading.meta, ensure_ascii=False) if visit.reading.meta else None
+        if record is None and old is not None:
+            return Stored(old.payload, old.file_id, old.offset, old.length, old.revisit, old.meta)
         if record is None:
             return Stored(None, None, None, None, 0, meta)
+        if old is not None:
+            known = originals.get(record.digest)
+            original = known._replace(is_current=True) if known else None
+            spot = self._archive.append(record, visit.at_ms, original)
+            return Stored(old.payload, self._draft.file_id(spot), spot.offset, spot.length, 1, old.meta)
         original = originals.get(record.digest) if record.payload else None
         spot = self._archive.append(record, visit.at_ms, original)
         if original is None and record.payload:
@@ -547,19 +450,12 @@ class Ledger:
         file_id = self._draft.file_id(spot)
         return Stored(record.digest, file_id, spot.offset, spot.length, int(original is not None), meta)
 
-    def _lane_of(self, url: str) -> int:
-        return 0 if self._settings.strict_order else self._draft.host_id(url)
 
-    def _make_judge(self) -> Judge:
-        values = self._settings
-        scope = Scope(values.scope, tuple(self._draft.seeds.values()), values.loose_paths)
-        return Judge(scope, self._patterns, values.max_depth, values.external_hops, values.trap_depth)
+def is_new_first(store: Store, run: RunInfo, settings: Settings) -> bool:
+    """Whether the pages of the parent alone would fill the page limit of a run."""
+    return run.parent is not None and settings.page_limit > 0 and store.was_full(run.parent, settings.page_limit)
 
 
 def _unhurt(old: Standing) -> Standing:
     """As if it had never been tried."""
     return old._replace(attempts=0, not_before_ms=0)
-
-
-def _nearer(old: Standing, verdict: Verdict) -> Standing:
-    return old._replace(depth=min(old.depth, verdict.depth), hops=min(old.hops, verdict.hops))

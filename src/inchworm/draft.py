@@ -8,8 +8,22 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-from inchworm.model import Cookie, Counters, Entry, Outcome, Place, Reason, RunInfo, Seed, Spot, State, Turn
-from inchworm.ports import Changes, Known, Row, Standing, Store
+from inchworm.model import (
+    CheckpointType,
+    Cookie,
+    Counters,
+    Entry,
+    Outcome,
+    Place,
+    Reason,
+    RunInfo,
+    Seed,
+    Spot,
+    State,
+    Substate,
+    Turn,
+)
+from inchworm.ports import Changes, Judgement, Known, NewCheckpoint, Row, Standing, Store
 from inchworm.rules import control
 from inchworm.rules import url as urls
 
@@ -36,6 +50,7 @@ class Committed:
     robots: tuple[tuple[str, str, bytes | None], ...]
     cookies: tuple[Cookie, ...]
     outcomes: Outcomes
+    ahead: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +73,12 @@ class Draft:
         self.requests = 0
         self.size = 0
         self.disturbed = run.disturbed
+        self.swept, self.concluded, self.alarm = run.swept, run.concluded, run.alarm
         self.nofollow = store.has_nofollow(run.run_id)
         self._is_only_run = store.is_only_run(run.run_id)
         self.numbers = asdict(run.counters)
         self.known: dict[str, Known] = {}
+        self.known_ids: set[int] = set()
         self._next_url, self._next_host, self._next_file = store.next_ids()
         self._hosts = dict(store.hosts())
         self._files: dict[str, int] = {}
@@ -71,13 +88,17 @@ class Draft:
         """A new commit."""
         self.changes = Changes(self._run_id, self._session.number)
         self._touched: set[int] = set()
+        self._ahead: set[int] = set()
         self._robots: list[tuple[str, str, bytes | None]] = []
         self._cookies: list[Cookie] = []
         self._again_index = _AGAIN
         if len(self.known) > _CACHE_SIZE:
             self.known.clear()
+        if len(self.known_ids) > _CACHE_SIZE:
+            self.known_ids.clear()
 
-    def next_visit(self) -> None:
+    def next_step(self) -> None:
+        """Whatever is written from here on belongs to the next number of the sequence."""
         self.seq += 1
         self._again_index = _AGAIN
 
@@ -90,9 +111,10 @@ class Draft:
         self._again_index += 1
         return self.seq, self._again_index
 
-    def skip_places(self) -> None:
-        """Other decisions were made at this seq before; what comes now stands behind them."""
-        self._again_index = max(_AGAIN, self._store.last_index(self._run_id, self.seq))
+    def place_ahead(self, index: int, lane: int) -> Place:
+        """A place ahead of everything but what was put ahead before."""
+        self._ahead.add(lane)
+        return -1, self.seq * 2 * _AGAIN + index
 
     # Ids
 
@@ -153,9 +175,22 @@ class Draft:
         self.changes.robots.append((origin, self.seq, verdict, rules))
         self._robots.append((origin, verdict, rules))
 
+    def judge(self, seq: int, before: Judgement, after: Judgement) -> None:
+        """A visit that is on record gets another verdict; what it was is kept for going back."""
+        self.changes.undo.append((self.seq, "visit", seq, json.dumps(before._asdict())))
+        self.changes.judged.append((seq, after))
+
+    def distrust(self, lane: int, validator: str, why: str) -> None:
+        self.changes.distrusted.append((lane, validator, self.seq, why))
+
     def learn_cookie(self, cookie: Cookie) -> None:
         self.changes.cookies.append((self.seq, len(self.changes.cookies), cookie))
         self._cookies.append(cookie)
+
+    def add_checkpoint(self, substate: Substate, at_ms: int) -> None:
+        """The run as it is right after the present step can be gone back to."""
+        totals = Counters(**self.numbers), self.disturbed
+        self.changes.checkpoints.append(NewCheckpoint(self.seq, CheckpointType.AUTO, substate, at_ms, *totals))
 
     # Totals
 
@@ -165,6 +200,7 @@ class Draft:
 
     def lane(self, lane: int, change: int) -> None:
         self._touched.add(lane)
+        self.changes.opened.setdefault(lane, self.seq)
         self.changes.lanes[lane] = self.changes.lanes.get(lane, 0) + change
 
     # Writing
@@ -180,6 +216,7 @@ class Draft:
         changes.counters = Counters(**self.numbers)
         changes.seeds = tuple(self.seeds.values())
         changes.nofollow = self.nofollow
+        changes.swept, changes.concluded, changes.alarm = self.swept, self.concluded, self.alarm
         changes.requests, changes.size, changes.disturbed = self.requests, self.size, self.disturbed
         return changes
 
@@ -195,4 +232,5 @@ class Draft:
             tuple(self._robots),
             tuple(self._cookies),
             outcomes,
+            frozenset(self._ahead),
         )

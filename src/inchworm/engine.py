@@ -22,20 +22,39 @@ from inchworm.archive import warc
 from inchworm.checkpoint import Ledger
 from inchworm.draft import Committed
 from inchworm.draft import Session as LedgerSession
-from inchworm.errors import Broken, InchwormError, Lost, Owned, WrongUse
+from inchworm.errors import Broken, InchwormError, Lost, NotNow, Owned, WrongUse
+from inchworm.fetch import replay
 from inchworm.fetch.guard import Guard
 from inchworm.fetch.http import HttpFetcher, HttpOptions
 from inchworm.fetch.replay import ReplayFetcher
 from inchworm.fetch.rotation import RoundRobin
-from inchworm.model import CrawlInfo, EndedBy, Reason, RunInfo, RunState, SessionInfo, Visit
+from inchworm.model import (
+    Checkpoint,
+    CheckpointType,
+    CrawlInfo,
+    EndedBy,
+    Entry,
+    Mode,
+    Note,
+    Reason,
+    Response,
+    RunInfo,
+    RunState,
+    SessionInfo,
+    Source,
+    Substance,
+    Version,
+    Visit,
+)
 from inchworm.ports import Clock, Fetcher
 from inchworm.reader import DocumentReader
-from inchworm.rules import proxies
+from inchworm.rules import content, order, parse, proxies, validators
 from inchworm.rules import url as urls
 from inchworm.rules.cookies import Jar
 from inchworm.session import Ended, Progress, Session, Watch
 from inchworm.settings import Settings
 from inchworm.store.crawl import CrawlStore
+from inchworm.store.history import History
 from inchworm.store.home import Home
 from inchworm.store.lock import Life, OwnerLock, ReadingMark, boot_ms, network_file_system
 from inchworm.store.sqlite import plain_errors
@@ -79,6 +98,15 @@ class Summary:
     message: str = ""
     seeds: tuple[tuple[str, int], ...] = ()
     signal: int = 0
+    mode: str = "baseline"
+    parent: int | None = None
+    new: int = 0
+    modified: int = 0
+    deleted: int = 0
+    unknown: int = 0
+    saved_bytes: int = 0
+    downloaded: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    alarm: str = ""
 
 
 @dataclass(slots=True)
@@ -146,14 +174,17 @@ class Owner:
         fault.point("in_recovery")
         if asleep:
             self._leave_old_files()
-        committed = {name: length for _, _, name, length in self.store.files()}
-        warc.recover(self.archive, committed)
+        self.cut_archive()
         open_run = self.store.run()
         url_id = self.mark.get()
         self.mark.clear()
         if url_id and open_run is not None:
             self.store.blame(self.token, open_run.run_id, [url_id])
         fault.point("after_recovery")
+
+    def cut_archive(self) -> None:
+        """Make the archive end where the record ends."""
+        warc.recover(self.archive, {name: length for _, _, name, length in self.store.files()})
 
     def _leave_old_files(self) -> None:
         """An owner that is only asleep may still append to its files; ours must be others."""
@@ -163,6 +194,13 @@ class Owner:
                 (self.archive / new_name).unlink(missing_ok=True)
                 warc.copy_prefix(self.archive, name, length, new_name)
                 self.store.rename_file(self.token, file_id, new_name)
+
+    def checkpoint(self, kind: CheckpointType, now_ms: int) -> Checkpoint:
+        """Make the last commit of the last run a place to come back to."""
+        current = self.store.run()
+        if current is None:
+            raise NotNow("This crawl has not started yet.", "Start it: inchworm crawl URL")
+        return History(self.store).add(self.token, current, kind, now_ms)
 
     def close(self) -> None:
         self.mark.close()
@@ -180,33 +218,42 @@ def _last_life(folder: Path) -> Life | None:
     return None
 
 
+_ENDING = {"pause": EndedBy.PAUSED, "cancel": EndedBy.CANCELLED}
+
+
 class Inbox:
     """What other processes ask of this session."""
 
-    def __init__(self, home: Home, crawl_id: str, ledger: Ledger, clock: Clock) -> None:
+    def __init__(self, home: Home, crawl_id: str, owner: Owner, ledger: Ledger, clock: Clock) -> None:
         self._home = home
         self._crawl_id = crawl_id
+        self._owner = owner
         self._ledger = ledger
         self._clock = clock
 
     def drop_old_orders(self, carried_out: int) -> None:
         """Whoever asked an earlier session to stop did not mean this one; and a retry that was committed is done."""
         for asked in self._home.asked(self._crawl_id):
-            if asked.verb != "retry" or asked.inbox_id <= carried_out:
+            if asked.verb in _ENDING or asked.inbox_id <= carried_out:
                 self._home.answer(asked.inbox_id, "nothing is left to do", self._clock.now_ms())
 
-    def poll(self) -> EndedBy | Callable[[], Committed] | None:
+    def poll(self) -> EndedBy | Callable[[], Committed | None] | None:
         for asked in self._home.asked(self._crawl_id):
-            if asked.verb == "retry":
-                return functools.partial(self._retry, asked.inbox_id, asked.argument)
-            self._home.answer(asked.inbox_id, "stopping", self._clock.now_ms())
-            return EndedBy.CANCELLED if asked.verb == "cancel" else EndedBy.PAUSED
+            if asked.verb in _ENDING:
+                self._home.answer(asked.inbox_id, "stopping", self._clock.now_ms())
+                return _ENDING[asked.verb]
+            order = self._retry if asked.verb == "retry" else self._checkpoint
+            return functools.partial(order, asked.inbox_id, asked.argument)
         return None
 
     def _retry(self, inbox_id: int, argument: Mapping[str, Any]) -> Committed:
         committed = self._ledger.reopen(argument.get("kind"), argument.get("url"), inbox_id)
         self._home.answer(inbox_id, "reopened", self._clock.now_ms())
         return committed
+
+    def _checkpoint(self, inbox_id: int, _: Mapping[str, Any]) -> None:
+        made = self._owner.checkpoint(CheckpointType.MANUAL, self._clock.now_ms())
+        self._home.answer(inbox_id, str(made.number), self._clock.now_ms())
 
 
 _OTHER_FILES = 40
@@ -260,7 +307,12 @@ class Sitting:
         # `owner.store` belongs to commits, wherever they run; the window reads through a connection of its own.
         reading = CrawlStore(owner.store.path, read_only=True)
         # Only somebody who is shown the pages wants their text laid out.
-        reader = DocumentReader(self._values.resources, self._values.drop_params, hooks.visited is not None)
+        reader = DocumentReader(
+            self._values.resources,
+            self._values.drop_params,
+            hooks.visited is not None,
+            self._values.query if self._values.order == order.BEST else "",
+        )
         started = clock.monotonic()
         try:
             ledger = Ledger(owner.store, writer, self._run, LedgerSession(self._number, owner.token), self._values)
@@ -274,10 +326,13 @@ class Sitting:
                 reading.suspects(self._run.run_id),
                 run.bare_seeds(self._crawl.seeds),
                 urls.canonicalizer(self._values.drop_params),
+                content.fingerprint(self._values.resources, self._values.drop_params),
+                reader.how,
                 Jar(reading.cookies(self._run.run_id)),
+                EarlierRuns(reading, self._run, self._values, owner.archive) if self._run.number else None,
             )
             watch = Watch(hooks.progress or (lambda _: None), hooks.visited)
-            inbox = Inbox(self._home, self._crawl.crawl_id, ledger, clock)
+            inbox = Inbox(self._home, self._crawl.crawl_id, owner, ledger, clock)
             inbox.drop_old_orders(reading.carried_out(self._run.run_id))
             session = Session(self._run, reading, ledger, tools, inbox, watch)
             session.hosts.rest_from(self._last_request())
@@ -351,6 +406,9 @@ class Sitting:
             ended.message,
         )
         with contextlib.suppress(InchwormError) if ended.error else contextlib.nullcontext():
+            if run_state is not RunState.COMPLETED:
+                kind = CheckpointType.ERROR if ended.error else CheckpointType.PAUSE
+                self._owner.checkpoint(kind, self._clock.now_ms())
             store.end_session(token, info, run_state)
         if ended.error:
             raise ended.error
@@ -381,7 +439,88 @@ class Sitting:
             info.message,
             progress.seeds,
             self._signal,
+            **self._changes(),
         )
+
+    def _changes(self) -> dict[str, Any]:
+        """What is to be told of a run that builds on others."""
+        current = self._owner.store.run(self._run.number)
+        assert current is not None
+        counters = current.counters
+        told: dict[str, Any] = {"mode": current.mode, "parent": current.parent}
+        if current.mode == Mode.BASELINE:
+            return told
+        told |= {name: getattr(counters, name) for name in ("new", "modified", "deleted", "unknown")}
+        why = View(self._owner.store).why_downloaded(current.run_id)
+        return told | {"saved_bytes": counters.saved, "downloaded": why, "alarm": current.alarm}
+
+
+class EarlierRuns:
+    """A `ports.Earlier`: the crawl's own store and archive."""
+
+    def __init__(self, store: CrawlStore, run: RunInfo, values: Settings, archive: Path) -> None:
+        self._store = store
+        self._run = run
+        self._bodies = Bodies(store, archive)
+        self._fingerprint = content.fingerprint(values.resources, values.drop_params)
+        self._how = parse.How(values.resources, parse.Resolver(urls.canonicalizer(values.drop_params)))
+        self._distrusted = store.distrusted(run.run_id, run.horizon)
+        self._asks_in_full = run.mode != Mode.INCREMENTAL or values.skip_cache
+
+    def version(self, entry: Entry) -> Version | None:
+        return self._store.version(entry.url_id, self._run.horizon)
+
+    def objection(self, entry: Entry, version: Version) -> Note | None:
+        which = validators.usable(version)
+        if not which:
+            return Note.NO_VALIDATORS
+        if self._asks_in_full or entry.attempts or version.missing or not self._bodies.has(version):
+            return Note.ASKED_IN_FULL
+        if version.reader != self._fingerprint:
+            return Note.READER_CHANGED
+        if (entry.lane, which) in self._distrusted:
+            return Note.DISTRUSTED
+        is_sampled = entry.source is Source.INITIAL or validators.is_sampled(entry.url, self._run.number)
+        return Note.SAMPLED if is_sampled else None
+
+    def had(self, entry: Entry, text_hash: bytes) -> bool:
+        return self._store.has_text(entry.url_id, self._run.horizon, text_hash)
+
+    def substance(self, version: Version, url: str) -> Substance | None:
+        response = self._bodies.of(version.payload)
+        return parse.substance(response.body, version.content_type, url, self._how) if response else None
+
+
+class Bodies:
+    """What the archive holds, by the digest of its payload."""
+
+    def __init__(self, store: CrawlStore, archive: Path) -> None:
+        self._store = store
+        self._archive = archive
+        self._sizes: dict[str, int] = {}
+
+    def has(self, version: Version) -> bool:
+        """Whether the body of a version is still there. Looked up once per file."""
+        if version.payload is None:
+            return False
+        name, offset = version.file, version.offset
+        if version.revisit:
+            name, offset = self._store.body_spot(version.payload) or ("", 0)
+        if name not in self._sizes:
+            path = self._archive / name
+            self._sizes[name] = path.stat().st_size if name and path.exists() else 0
+        return self._sizes[name] > offset
+
+    def of(self, payload: bytes | None) -> Response | None:
+        """The answer that brought this payload; None when it is lost."""
+        spot = self._store.body_spot(payload) if payload else None
+        if spot is None:
+            return None
+        try:
+            reply = replay.answer_of(warc_reader.record_at(self._archive / spot[0], spot[1]))
+        except WrongUse:
+            return None
+        return reply if isinstance(reply, Response) else None
 
 
 class NoArchive:

@@ -19,6 +19,8 @@ POINTS = (
     "after_commit",
     "in_recovery",
     "after_recovery",
+    "going_back",
+    "gone_back",
 )
 
 

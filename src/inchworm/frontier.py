@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 
 from inchworm.model import Entry, Turn
 from inchworm.ports import Store
+from inchworm.rules import control
+from inchworm.rules.order import BREADTH, LAG, choice
 
 LOOK_AHEAD = 4096
 HELD_BYTES = 16_000_000
@@ -41,15 +43,18 @@ class Lane:
     leaving: int = 0
     in_flight: int = 0
     asleep_until: float = 0.0
+    barrier: bool = False
     loaded: set[int] = field(default_factory=set)
 
 
 class Window:
     """The lanes of a run that have something to do."""
 
-    def __init__(self, store: Store, run_id: int) -> None:
+    def __init__(self, store: Store, run_id: int, seq: int = 0, order: str = BREADTH) -> None:
         self._store = store
         self._run_id = run_id
+        self._seq = seq
+        self._order = order
         self._lanes: dict[int, Lane] = {}
         self._ready: deque[Lane] = deque()
         self._leaving: set[int] = set()
@@ -68,16 +73,22 @@ class Window:
 
     def _read_again(self, lane: Lane) -> None:
         lane.last, lane.has_more, lane.asleep_until = None, True, 0.0
+        if self._order != BREADTH:
+            self._choose(lane)
+            return
         lane.loaded = {slot.entry.url_id for slot in lane.slots}
         self._load(lane)
         lane.slots = deque(sorted(lane.slots, key=_place))
         lane.todo = deque(sorted(lane.todo, key=_place))
 
-    def committed(self, entries: Iterable[Entry], lanes: frozenset[int]) -> None:
-        """These entries left the window for good, and these lanes may have new rows."""
+    def committed(self, entries: Iterable[Entry], lanes: frozenset[int], seq: int) -> None:
+        """These entries left the window for good, these lanes may have new rows, and the record goes up to this seq."""
+        self._seq = seq
         for entry in entries:
             self._leaving.discard(entry.url_id)
-            self._lanes[entry.lane].leaving -= 1
+            lane = self._lanes[entry.lane]
+            lane.leaving -= 1
+            lane.barrier = lane.barrier and entry.kind not in control.KINDS
         for number in lanes:
             self._lane(number).has_more = True
 
@@ -89,9 +100,27 @@ class Window:
 
     def fill(self, lane: Lane) -> None:
         """Load the next rows of a lane, as far as the look-ahead reaches."""
+        if self._order != BREADTH:
+            self._choose(lane)
+            return
         while lane.has_more and len(lane.todo) < _CHUNK // 2 and len(lane.slots) < LOOK_AHEAD:
             if not self._load(lane):
                 return
+
+    def _choose(self, lane: Lane) -> None:
+        """Choose the next turns of a lane by rank. Nothing is chosen behind a file that may rank things anew."""
+        skip = {slot.entry.url_id for slot in lane.slots} | self._leaving
+        while lane.has_more and not lane.barrier and len(lane.slots) + lane.leaving < LAG:
+            turn = self._seq + lane.leaving + len(lane.slots) + 1
+            entry = self._store.choose(self._run_id, lane.number, choice(self._order, turn), skip)
+            if entry is None:
+                lane.has_more = False
+                return
+            skip.add(entry.url_id)
+            slot = Slot(entry)
+            lane.slots.append(slot)
+            lane.todo.append(slot)
+            lane.barrier = entry.kind in control.KINDS
 
     def _load(self, lane: Lane) -> bool:
         """One chunk of rows; false where a row is met whose commit is under way."""

@@ -52,6 +52,44 @@ class Outcome(StrEnum):
     FAILED = "failed"
     RETRY = "retry"
     CONTROL = "control"
+    DELETED = "deleted"
+
+
+class Change(StrEnum):
+    """What a run found out about a page that it compared with earlier runs."""
+
+    NEW = "new"
+    MODIFIED = "modified"
+    UNCHANGED = "unchanged"
+    DELETED = "deleted"
+    UNKNOWN = "unknown"
+
+
+class Note(StrEnum):
+    """Words that say more of a change."""
+
+    BYTES = "bytes"
+    STAMP = "stamp"
+    MOVED = "moved"
+    BACK = "back"
+    FLAPPING = "flapping"
+    UNLINKED = "unlinked"
+    LOGIN = "login"
+    NO_VALIDATORS = "no_validators"
+    VALIDATORS_CHANGED = "validators_changed"
+    DISTRUSTED = "distrusted"
+    SAMPLED = "sampled"
+    READER_CHANGED = "reader_changed"
+    ASKED_IN_FULL = "asked_in_full"
+    REUSED = "reused"
+
+
+class Mode(StrEnum):
+    """How a run relates to the ones before it."""
+
+    BASELINE = "baseline"
+    INCREMENTAL = "incremental"
+    FULL = "full"
 
 
 class Reason(StrEnum):
@@ -69,6 +107,7 @@ class Reason(StrEnum):
     URL_TOO_LONG = "url_too_long"
     TRAP = "trap"
     CLEARED = "cleared"
+    UNLINKED = "unlinked"
 
 
 class RunState(StrEnum):
@@ -82,6 +121,24 @@ class SessionState(StrEnum):
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
     FAILED = "failed"
+
+
+class CheckpointType(StrEnum):
+    """Who made a checkpoint: the crawl by itself every so many pages, a user, a stop, or an error."""
+
+    AUTO = "auto"
+    MANUAL = "manual"
+    PAUSE = "pause"
+    ERROR = "error"
+
+
+class Substate(StrEnum):
+    """What a run was busy with at a checkpoint."""
+
+    SEEDING = "seeding"
+    SITEMAPS = "sitemaps"
+    DOWNLOADING_PAGES = "downloading_pages"
+    FINISHING = "finishing"
 
 
 class EndedBy(StrEnum):
@@ -118,10 +175,20 @@ class Entry(NamedTuple):
     not_before_ms: int = 0
     chain: int = 0
     tried: tuple[str, ...] = ()
+    unlinked: int = 0
+    rank: int | None = None
+
+
+class Choice(NamedTuple):
+    """What a turn may choose from by rank: rows found before this seq, and whether a new URL is wanted first."""
+
+    before: int
+    news: bool
 
 
 class Found(NamedTuple):
-    """A URL met on a page, before anybody judged it: canonical form, request form, what it is."""
+    """A URL met on a page, before anybody judged it: canonical form, request form, what it is.
+    `anchor`, the text of the link, is there only when somebody wants it; `rank` where it has one already."""
 
     url: str
     request_url: str
@@ -129,6 +196,8 @@ class Found(NamedTuple):
     source: Source = Source.SPIDER
     nofollow: bool = False
     lastmod: str = ""
+    anchor: str = ""
+    rank: int | None = None
 
 
 class Request(NamedTuple):
@@ -183,18 +252,28 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 class Reading(NamedTuple):
-    """What one parse of a page gives. `words` is the main text as it stands in the source, which tells pages apart;
-    `text` is the same laid out for people, and there only when somebody wants it."""
+    """What one parse of a page gives. `words` is the main text as it stands in the source, which tells pages apart, and
+    `hrefs` its links as they are written; `text` is the text laid out for people, there only when somebody wants it."""
 
     links: tuple[Found, ...] = ()
     title: str = ""
     words: str = ""
+    hrefs: str = ""
     text: str = ""
     language: str = ""
     canonical: str = ""
     nofollow: bool = False
     noindex: bool = False
     meta: Mapping[str, object] = _NOTHING
+
+
+class Substance(NamedTuple):
+    """What makes a page what it is: two versions with the same substance are unchanged, whatever their bytes. `targets`
+    are the URLs that the links in its main part lead to, in their order."""
+
+    title: str
+    text: str
+    targets: tuple[str, ...] = ()
 
 
 class Cookie(NamedTuple):
@@ -227,19 +306,40 @@ class Spot(NamedTuple):
     length: int
 
 
-class Stored(NamedTuple):
-    """What an earlier run has of a page that is reused without a request."""
+class Version(NamedTuple):
+    """What an earlier run has of a URL, as its last good answer. `missing`: for how many runs it has been gone since;
+    `file` is the archive file that holds it, and `revisit` says that its payload lies with an earlier record."""
 
+    run_id: int
+    seq: int
+    at_ms: int
+    status: int
+    size: int
+    content_type: str
+    etag: str
+    last_modified: str
     payload: bytes | None
-    file_id: int | None
-    offset: int | None
-    length: int | None
-    revisit: int
+    text_hash: bytes
+    link_hash: bytes
+    title: str
+    language: str
+    canonical: str
     meta: str | None
+    links: tuple[int, ...]
+    reader: str
+    file_id: int | None
+    file: str
+    offset: int
+    length: int
+    revisit: int
+    missing: int = 0
 
 
 class Visit(NamedTuple):
-    """One request and what came of it, ready to be committed in its turn."""
+    """One request and what came of it, ready to be committed in its turn.
+
+    `version` is what it was compared with. `is_version`: that is still the page, so its content and links are those.
+    """
 
     entry: Entry
     at_ms: int
@@ -260,9 +360,16 @@ class Visit(NamedTuple):
     retry_at_ms: int = 0
     quiet_ms: int = 0
     requested: bool = True
-    stored: Stored | None = None
     cookies: tuple[Cookie, ...] = ()
     cookies_sent: str = ""
+    link_hash: bytes = b""
+    version: Version | None = None
+    is_version: bool = False
+    change: Change | None = None
+    notes: tuple[Note, ...] = ()
+    differences: tuple[int, ...] | None = None
+    missing: int = 0
+    relevance: float = 0.0
 
 
 class Refusal(NamedTuple):
@@ -291,6 +398,11 @@ class Counters:
     refused: int = 0
     requests: int = 0
     size: int = 0
+    new: int = 0
+    modified: int = 0
+    deleted: int = 0
+    unknown: int = 0
+    saved: int = 0
 
 
 class Seed(NamedTuple):
@@ -318,6 +430,35 @@ class RunInfo:
     disturbed: str
     created_ms: int
     ended_ms: int | None
+    origin: int | None = None
+    origin_seq: int | None = None
+    horizon: int = 0
+    swept: int = 0
+    concluded: int = 0
+    alarm: str = ""
+
+
+class Checkpoint(NamedTuple):
+    """A position in a run's sequence that one can go back to. `state` is `crawling` while the run was active."""
+
+    number: int
+    run_id: int
+    run: int
+    seq: int
+    type: CheckpointType
+    state: str
+    substate: Substate
+    created_ms: int
+    counters: Counters
+    disturbed: str
+    size: int
+
+    @property
+    def can_resume(self) -> bool:
+        return self.state == CRAWLING
+
+
+CRAWLING = "crawling"
 
 
 @dataclass(frozen=True, slots=True)

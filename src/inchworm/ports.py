@@ -2,12 +2,14 @@
 
 # Without `from __future__ import annotations`: a NamedTuple would compile each of them again at every start.
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from inchworm.model import (
+    CheckpointType,
+    Choice,
     Cookie,
     Counters,
     Document,
@@ -15,6 +17,7 @@ from inchworm.model import (
     Failure,
     Found,
     Kind,
+    Note,
     Reading,
     Reason,
     Record,
@@ -24,6 +27,9 @@ from inchworm.model import (
     Source,
     Spot,
     State,
+    Substance,
+    Substate,
+    Version,
 )
 
 
@@ -39,11 +45,15 @@ class Fetcher(Protocol):
 
 
 class Read(NamedTuple):
-    """What reading a document gave: its content, the hash of its text, and a note where something was left out."""
+    """What reading a document gave: its content, the hashes of its text and of its links, a note where something was
+    left out, whether it reads like an excuse for a page that is not there, and how well it matches the query."""
 
     reading: Reading
     text_hash: bytes
     note: str
+    link_hash: bytes = b""
+    looks_missing: bool = False
+    relevance: float = 0.0
 
 
 class Reader(Protocol):
@@ -60,6 +70,26 @@ class Reader(Protocol):
     async def close(self) -> None: ...
 
 
+class Earlier(Protocol):
+    """What the runs before this one know of URLs."""
+
+    def version(self, entry: Entry) -> Version | None:
+        """The last good answer that an earlier run has for a URL."""
+        ...
+
+    def objection(self, entry: Entry, version: Version) -> Note | None:
+        """Why it is of no use to ask whether a version is still the right one; None when it is of use."""
+        ...
+
+    def had(self, entry: Entry, text_hash: bytes) -> bool:
+        """Whether a URL had this text before its last version, or has it still."""
+        ...
+
+    def substance(self, version: Version, url: str) -> Substance | None:
+        """What a version said, read again from the archive; None when its body is lost."""
+        ...
+
+
 class Clock(Protocol):
     """The time. `now_ms` may jump; `monotonic` never goes back."""
 
@@ -69,10 +99,11 @@ class Clock(Protocol):
 
 
 class Original(NamedTuple):
-    """An earlier record with the same payload, for a revisit."""
+    """An earlier record with the same payload, for a revisit. `is_current`: the server said that it still holds."""
 
     url: str
     at_ms: int
+    is_current: bool = False
 
 
 class Archive(Protocol):
@@ -113,6 +144,7 @@ class Standing(NamedTuple):
     chain: int
     tried: str | None
     done: int | None
+    rank: int | None = None
 
 
 class NewEntry(NamedTuple):
@@ -125,6 +157,7 @@ class NewEntry(NamedTuple):
     found_on: int | None
     lastmod: str | None
     standing: Standing
+    unlinked: int = 0
 
 
 class Row(NamedTuple):
@@ -169,6 +202,74 @@ class VisitRow(NamedTuple):
     offset: int | None
     length: int | None
     revisit: int
+    change: str | None = None
+    note: str | None = None
+    link_hash: bytes | None = None
+    differences: str | None = None
+    missing: int = 0
+
+
+class Judgement(NamedTuple):
+    """The part of a visit that is decided upon again when the run is at its end."""
+
+    outcome: str
+    change: str | None
+    note: str | None
+    message: str | None
+
+
+class Unreached(NamedTuple):
+    """A page that earlier runs know and this one has not met. `finder_was_read`: the page that led to it was read."""
+
+    url_id: int
+    url: str
+    request_url: str
+    source: Source
+    depth: int
+    found_on: int | None
+    finder_was_read: bool
+    unlinked: int
+
+
+class Redirected(NamedTuple):
+    """A page of earlier runs that redirects now: its text then, and where it leads."""
+
+    seq: int
+    judgement: Judgement
+    status: int
+    redirect: int
+    text_hash: bytes
+    reader: str
+
+
+class Differing(NamedTuple):
+    """A page that is taken to be modified, and how it differs."""
+
+    seq: int
+    judgement: Judgement
+    lane: int
+    differences: tuple[int, ...]
+
+
+class Believed(NamedTuple):
+    """A page of which its server said that it is unchanged."""
+
+    url_id: int
+    seq: int
+    seed: int
+    size: int
+    judgement: Judgement
+
+
+class NewCheckpoint(NamedTuple):
+    """A checkpoint to be added, with the totals that the run has at its seq."""
+
+    seq: int
+    type: CheckpointType
+    substate: Substate
+    created_ms: int
+    counters: Counters
+    disturbed: str
 
 
 @dataclass(slots=True)
@@ -192,11 +293,18 @@ class Changes:
     undo: list[tuple[int, str, int, str]] = field(default_factory=list)
     visits: list[VisitRow] = field(default_factory=list)
     lanes: dict[int, int] = field(default_factory=dict)
+    opened: dict[int, int] = field(default_factory=dict)
     robots: list[tuple[str, int, str, bytes | None]] = field(default_factory=list)
     files: dict[str, tuple[int, int]] = field(default_factory=dict)
     pardoned: list[int] = field(default_factory=list)
     quiet: list[tuple[int, int, int]] = field(default_factory=list)
     cookies: list[tuple[int, int, Cookie]] = field(default_factory=list)
+    checkpoints: list[NewCheckpoint] = field(default_factory=list)
+    judged: list[tuple[int, Judgement]] = field(default_factory=list)
+    distrusted: list[tuple[int, str, int, str]] = field(default_factory=list)
+    swept: int = 0
+    concluded: int = 0
+    alarm: str = ""
     nofollow: bool = False
 
     def clear_rows(self) -> None:
@@ -207,7 +315,11 @@ class Changes:
         self.pardoned.clear()
         self.quiet.clear()
         self.cookies.clear()
+        self.checkpoints.clear()
+        self.judged.clear()
+        self.distrusted.clear()
         self.lanes.clear()
+        self.opened.clear()
         self.files.clear()
 
 
@@ -226,6 +338,10 @@ class Store(Protocol):
         """The next pending rows of a lane, in the order of their places, after an entry or from the start."""
         ...
 
+    def choose(self, run_id: int, lane: int, choice: Choice, skip: Set[int]) -> Entry | None:
+        """The pending row of a lane that is to be taken next by rank, other than those to skip."""
+        ...
+
     def known(self, run_id: int, urls: Iterable[str], rows: bool = True) -> dict[str, Known]:
         """What is known of these URLs. Absent: met by no run. Equal hashes never mix URLs up.
 
@@ -238,6 +354,10 @@ class Store(Protocol):
         """Whether the crawl has no other run."""
         ...
 
+    def was_full(self, number: int, page_limit: int) -> bool:
+        """Whether a seed of the run of this number kept as many pages as this limit allows."""
+        ...
+
     def has_nofollow(self, run_id: int) -> bool:
         """Whether the run may have refused a URL because of nofollow."""
         ...
@@ -248,6 +368,10 @@ class Store(Protocol):
 
     def visit_of(self, run_id: int, url_id: int) -> VisitRow | None:
         """The visit that settled a done row."""
+        ...
+
+    def all_rows(self, run_id: int) -> list[Row]:
+        """Every row of a run, in the order of their places."""
         ...
 
     def outside(self, run_id: int) -> list[Row]:
@@ -266,8 +390,48 @@ class Store(Protocol):
         """For each payload that the archive has already: the record to refer to."""
         ...
 
-    def earlier_page(self, url_id: int, run_id: int, since_ms: int) -> tuple[VisitRow, list[Found]] | None:
-        """The newest good page that another run stored for a URL since then, with its links."""
+    def found(self, run_id: int, url_ids: Sequence[int]) -> dict[int, Found]:
+        """These rows of a run as they were found."""
+        ...
+
+    def unreached(self, run_id: int, horizon: int) -> list[Unreached]:
+        """Pages that runs before the horizon know, and that this one has not met, in the order of their ids."""
+        ...
+
+    def redirected(self, run_id: int, horizon: int) -> list[Redirected]:
+        """Pages that runs before the horizon know and that redirect in this one, in the order of record."""
+        ...
+
+    def differing(self, run_id: int) -> list[Differing]:
+        """Pages that are taken to be modified though stamps may explain it, in the order of record."""
+        ...
+
+    def compared(self, run_id: int) -> dict[int, int]:
+        """How many pages of each lane were compared with an earlier version."""
+        ...
+
+    def believed(self, run_id: int, lane: int) -> list[Believed]:
+        """Rows of a lane of which their server said that they are unchanged."""
+        ...
+
+    def useless(self, run_id: int) -> list[int]:
+        """Lanes whose entity tags changed without the pages, and never helped."""
+        ...
+
+    def liars(self, run_id: int) -> list[int]:
+        """Lanes that were found out in this run to have validators that lie."""
+        ...
+
+    def count_unknown(self, run_id: int, horizon: int) -> int:
+        """How many pages that runs before the horizon know got no verdict in this one."""
+        ...
+
+    def version(self, url_id: int, horizon: int) -> Version | None:
+        """The last good answer that a run before the horizon has for a URL."""
+        ...
+
+    def has_text(self, url_id: int, horizon: int, text_hash: bytes) -> bool:
+        """Whether a URL had this text in any run before the horizon."""
         ...
 
     def robots(self, run_id: int, origin: str | None = None) -> list[tuple[str, str, bytes | None]]:
@@ -280,10 +444,6 @@ class Store(Protocol):
 
     def cookies(self, run_id: int) -> list[Cookie]:
         """The newest cookie of each name that the run was given, in the order they came."""
-        ...
-
-    def last_index(self, run_id: int, seq: int) -> int:
-        """The largest index among the places that this seq gave."""
         ...
 
     def next_ids(self) -> tuple[int, int, int]:

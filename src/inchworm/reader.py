@@ -18,13 +18,16 @@ import os
 import resource
 import sys
 from datetime import UTC, datetime
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inchworm.model import Document, Failure, Found, Kind, Reading, Source
 from inchworm.ports import Read
-from inchworm.rules import content, parse, sitemap
+from inchworm.rules import content, disguise, parse, sitemap
 from inchworm.rules import url as urls
 from inchworm.rules.control import sitemap_file
+
+if TYPE_CHECKING:
+    from inchworm.rules.focus import Query
 
 SECONDS = 20.0
 MEMORY_BYTES = 1 << 30
@@ -32,15 +35,20 @@ _REPLACE_AFTER_BYTES = 50_000_000
 """A child that has read this much makes room for a new one: memory once used is seldom given back."""
 
 _CHUNK = 1 << 16
+_SHORT_WORDS = 4_000
+"""No page that says that a page is not there says more than this."""
 
 
 class DocumentReader:
     """A `ports.Reader`: how a run reads, here or in a child that is started when first needed."""
 
-    def __init__(self, resources: bool = False, drop_params: tuple[str, ...] = (), text: bool = False) -> None:
-        self._told = {"resources": resources, "drop_params": list(drop_params), "text": text}
+    def __init__(
+        self, resources: bool = False, drop_params: tuple[str, ...] = (), text: bool = False, query: str = ""
+    ) -> None:
+        self._told = {"resources": resources, "drop_params": list(drop_params), "text": text, "query": query}
         self._canonicalizer = urls.canonicalizer(drop_params)
-        self._how = parse.How(resources, parse.Resolver(self._canonicalizer), text)
+        self.how = parse.How(resources, parse.Resolver(self._canonicalizer), text, anchors=bool(query))
+        self._query = _query(query) if query else None
         self._child: asyncio.subprocess.Process | None = None
         self._read_bytes = 0
         self._one_at_a_time = asyncio.Lock()
@@ -57,9 +65,17 @@ class DocumentReader:
             )
             files = (sitemap_file(child) for child in listing.sitemaps)
             return Read(Reading(links=(*files, *pages)), b"", listing.note)
-        reading = parse.read(body, document.content_type, address, self._how)
-        text_hash = content.text_hash(reading.title, reading.words, body) if document.kind is Kind.PAGE else b""
-        return Read(reading._replace(words=""), text_hash, "")
+        reading = parse.read(body, document.content_type, address, self.how)
+        if document.kind is not Kind.PAGE:
+            return Read(reading._replace(words="", hrefs=""), b"", "")
+        return Read(
+            reading._replace(words="", hrefs=""),
+            content.text_hash(reading.title, reading.words, body),
+            "",
+            content.link_hash(reading.hrefs),
+            len(reading.words) < _SHORT_WORDS and disguise.looks_missing(reading.title, reading.words),
+            self._query.page(reading.title, reading.words) if self._query else 0.0,
+        )
 
     async def read_apart(self, document: Document) -> Read | Failure:
         """Read it in the child, within limits of time and memory."""
@@ -114,6 +130,13 @@ class DocumentReader:
             await asyncio.shield(child.communicate())
 
 
+def _query(text: str) -> Query:
+    # Only a crawl that looks for something pays for it.
+    from inchworm.rules.focus import Query
+
+    return Query(text)
+
+
 async def _start() -> asyncio.subprocess.Process:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     return await asyncio.create_subprocess_exec(
@@ -136,8 +159,11 @@ async def _start() -> asyncio.subprocess.Process:
 def _pack(read: Read) -> bytes:
     reading, links = read.reading, read.reading.links
     packed = {
-        "links": [(f.url, f.request_url, f.kind.value, f.source.value, f.nofollow, f.lastmod) for f in links],
+        "links": [(f.url, f.request_url, f.kind.value, f.source.value, f.nofollow, f.lastmod, f.anchor) for f in links],
+        "relevance": read.relevance,
+        "looks_missing": read.looks_missing,
         "text_hash": read.text_hash.hex(),
+        "link_hash": read.link_hash.hex(),
         "note": read.note,
         "title": reading.title,
         "text": reading.text,
@@ -154,11 +180,12 @@ def _unpack(answer: bytes) -> Read:
     said: dict[str, Any] = json.loads(answer.decode("utf-8", "surrogatepass"))
     kinds, sources = {kind.value: kind for kind in Kind}, {source.value: source for source in Source}
     links = tuple(
-        Found(url, request_url, kinds[kind], sources[source], nofollow, lastmod)
-        for url, request_url, kind, source, nofollow, lastmod in said.pop("links")
+        Found(url, request_url, kinds[kind], sources[source], nofollow, lastmod, anchor)
+        for url, request_url, kind, source, nofollow, lastmod, anchor in said.pop("links")
     )
-    text_hash, note = bytes.fromhex(said.pop("text_hash")), said.pop("note")
-    return Read(Reading(**said)._replace(links=links), text_hash, note)
+    text_hash, link_hash = bytes.fromhex(said.pop("text_hash")), bytes.fromhex(said.pop("link_hash"))
+    rest = (said.pop("note"), link_hash, said.pop("looks_missing"), said.pop("relevance"))
+    return Read(Reading(**said)._replace(links=links), text_hash, *rest)
 
 
 # ---- the child
@@ -166,12 +193,12 @@ def _unpack(answer: bytes) -> Read:
 
 def serve(jobs: BinaryIO, answers: BinaryIO) -> None:
     """Read what comes until nothing comes any more."""
-    readers: dict[tuple[bool, tuple[str, ...], bool], DocumentReader] = {}
+    readers: dict[tuple[bool, tuple[str, ...], bool, str], DocumentReader] = {}
     for line in iter(jobs.readline, b""):
         job = json.loads(line)
         body = jobs.read(job["size"])
         _limit_time()
-        told = (job["resources"], tuple(job["drop_params"]), job["text"])
+        told = (job["resources"], tuple(job["drop_params"]), job["text"], job["query"])
         reader = readers.setdefault(told, DocumentReader(*told))
         document = Document(body, job["content_type"], job["url"], Kind(job["kind"]), job["at_ms"])
         answer = _pack(reader.read(document))

@@ -5,10 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from inchworm.model import Entry, Outcome, State, Stored, Visit
+from inchworm.model import Entry, Outcome, State, Visit
 from inchworm.ports import Row, Standing, VisitRow
 from inchworm.rules.scope import Verdict
+
+
+class Stored(NamedTuple):
+    """What goes with a visit: the digest of its payload, where its record lies, and what the page says of itself."""
+
+    payload: bytes | None
+    file_id: int | None
+    offset: int | None
+    length: int | None
+    revisit: int
+    meta: str | None
 
 
 def of_visit(
@@ -44,6 +56,11 @@ def of_visit(
         offset=stored.offset,
         length=stored.length,
         revisit=stored.revisit,
+        change=visit.change.value if visit.change else None,
+        note=" ".join(visit.notes) or None,
+        link_hash=visit.link_hash or None,
+        differences=json.dumps(visit.differences) if visit.differences else None,
+        missing=visit.missing,
     )
 
 
@@ -53,6 +70,7 @@ def of_entry(entry: Entry) -> Row:
         State.PENDING, None, entry.seed, entry.depth, entry.hops, entry.lane, *entry.place,
         entry.request_url if entry.request_url != entry.url else None,
         entry.attempts, entry.not_before_ms, entry.chain, json.dumps(entry.tried) if entry.tried else None, None,
+        entry.rank,
     )  # fmt: skip
     return Row(entry.url_id, entry.url, entry.kind, entry.source, None, standing)
 

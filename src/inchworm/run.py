@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from inchworm.errors import Frozen, WrongUse
-from inchworm.model import Counters, EndedBy, Found, Kind, RunInfo, RunState, Seed, SessionState, Source
+from inchworm.model import Counters, EndedBy, Found, Kind, Mode, RunInfo, RunState, Seed, SessionState, Source
 from inchworm.rules import url as urls
 from inchworm.rules.scope import scope_of_seed
 from inchworm.settings import flag_of
@@ -84,19 +84,27 @@ def is_open(run: RunInfo | None) -> bool:
     return run is not None and run.state in (RunState.IN_PROGRESS, RunState.PAUSED)
 
 
-def next_run(runs: Sequence[RunInfo], settings: Mapping[str, Any], now_ms: int) -> RunInfo:
+def next_run(runs: Sequence[RunInfo], mode: Mode, settings: Mapping[str, Any], now_ms: int) -> RunInfo:
     """The run after the last one. Its parent is the last completed run; without one it is a baseline."""
     number = runs[-1].number + 1 if runs else 0
     completed = [run.number for run in runs if run.state is RunState.COMPLETED]
     parent = completed[-1] if completed else None
-    mode = "full" if completed else "baseline"
+    mode = mode if completed else Mode.BASELINE
     run_id = max((run.run_id for run in runs), default=0) + 1
-    return RunInfo(run_id, number, mode, parent, RunState.IN_PROGRESS, 0, settings, Counters(), (), "", now_ms, None)
+    state, counters = RunState.IN_PROGRESS, Counters()
+    new = RunInfo(run_id, number, mode, parent, state, 0, settings, counters, (), "", now_ms, None)
+    return replace(new, horizon=run_id)
+
+
+def branch_of(old: RunInfo, runs: Sequence[RunInfo], settings: Mapping[str, Any], now_ms: int) -> RunInfo:
+    """A run that goes on from within another one."""
+    number, run_id = runs[-1].number + 1, max(run.run_id for run in runs) + 1
+    return replace(old, run_id=run_id, number=number, settings=settings, created_ms=now_ms)
 
 
 def as_baseline(run: RunInfo) -> RunInfo:
     """A run that starts over: it builds on no other."""
-    return replace(run, mode="baseline", parent=None)
+    return replace(run, mode=Mode.BASELINE, parent=None)
 
 
 def with_seeds(run: RunInfo, seeds: Sequence[Found]) -> RunInfo:
@@ -111,8 +119,17 @@ def refuse_changes(frozen: Mapping[str, Any], wanted: Mapping[str, Any]) -> None
         if name in frozen and frozen[name] != plain:
             raise Frozen(
                 f"{name} is {frozen[name]!r} in the run that is open and cannot become {plain!r} half way.",
-                f"Leave {flag_of(name)} out to go on, or add --fresh to start over with it.",
+                f"Leave {_flag(name)} out to go on, or add --fresh to start over with it.",
             )
+
+
+def _flag(name: str) -> str:
+    return "--mode" if name == "mode" else flag_of(name)
+
+
+def state_of(run: RunInfo, has_owner: bool) -> RunState:
+    """The state of a run as it is shown: one whose owner is dead is paused."""
+    return RunState.PAUSED if run.state is RunState.IN_PROGRESS and not has_owner else run.state
 
 
 def states_after(by: EndedBy) -> tuple[RunState, SessionState]:

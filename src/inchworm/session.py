@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from inchworm.checkpoint import Ledger
 from inchworm.draft import Committed
@@ -29,12 +28,11 @@ from inchworm.model import (
     EndedBy,
     Entry,
     Kind,
+    Mode,
     Outcome,
-    Reading,
     Reason,
     Refusal,
     RunInfo,
-    Stored,
     Turn,
     Visit,
 )
@@ -43,7 +41,7 @@ from inchworm.rules import control, order, politeness
 from inchworm.rules.limits import exhausted, may_reserve
 from inchworm.rules.url import host_of, origin_of
 from inchworm.settings import Settings
-from inchworm.visit import PUSHING_BACK, Tools, unreadable_robots, visit
+from inchworm.visit import PUSHING_BACK, Tools, reused, unreadable_robots, visit
 
 BATCH_PAGES = 64
 BATCH_SECONDS = 0.5
@@ -60,7 +58,7 @@ ROBOTS_SECONDS = 86_400.0
 class Orders(Protocol):
     """What others want of a running session."""
 
-    def poll(self) -> EndedBy | Callable[[], Committed] | None:
+    def poll(self) -> EndedBy | Callable[[], Committed | None] | None:
         """PAUSED or CANCELLED when the session shall end; something to be done between two commits; or nothing."""
         ...
 
@@ -108,7 +106,7 @@ class Session:
         self._orders = orders
         self._watch = watch
         self._clock = tools.clock
-        self._window = Window(store, run.run_id)
+        self._window = Window(store, run.run_id, run.seq, tools.settings.order)
         self.hosts = Hosts(tools.settings, store.robots(run.run_id))
         self._outdated: set[str] = set()
         self._remember_quiet()
@@ -181,7 +179,7 @@ class Session:
             self._take_commit()
             self._dispatch()
             self._retire(writer)
-            ended = self._is_over()
+            ended = self._is_over(writer)
             if ended:
                 return ended
             await self._sleep()
@@ -216,15 +214,16 @@ class Session:
             self._abort()
             self._wake.set()
 
-    async def _obey(self, order: EndedBy | Callable[[], Committed] | None, writer: ThreadPoolExecutor) -> None:
+    async def _obey(self, order: EndedBy | Callable[[], Committed | None] | None, writer: ThreadPoolExecutor) -> None:
         if isinstance(order, EndedBy):
             self.stop(order)
         elif order is not None:
             async with self._writing:
                 committed = await asyncio.get_running_loop().run_in_executor(writer, order)
-            self._learn(committed)
-            self._window.read_again(committed.lanes)
-            self._wake.set()
+            if committed is not None:
+                self._learn(committed)
+                self._window.read_again(committed.lanes)
+                self._wake.set()
 
     def _refresh_robots(self) -> Callable[[], Committed] | None:
         origins, self._outdated = self._outdated, set()
@@ -311,7 +310,12 @@ class Session:
         return entry.kind is Kind.ROBOTS or self.hosts.is_known(entry.request_url)
 
     def _has_room(self, lane: Lane) -> bool:
-        """Answers that wait for their turn lie in memory; the front of a lane may always go."""
+        """Answers that wait for their turn lie in memory; the front of a lane may always go.
+
+        Where what is new comes first, it may come ahead of anything that was sent before: one goes after the other.
+        """
+        if self._ledger.new_first:
+            return lane.slots[0] is lane.todo[0] and not lane.leaving
         return self._held < HELD_BYTES or lane.slots[0] is lane.todo[0]
 
     def _is_answered(self, slot: Slot) -> bool:
@@ -351,7 +355,7 @@ class Session:
 
     def _may_reuse(self, entry: Entry) -> bool:
         return (
-            self._run.number > 0
+            self._tools.earlier is not None
             and self._settings.max_age > 0
             and not self._settings.skip_cache
             and entry.kind not in control.KINDS
@@ -359,30 +363,12 @@ class Session:
         )
 
     def _reuse(self, entry: Entry) -> Visit | None:
-        now_ms = self._clock.now_ms()
-        since_ms = now_ms - round(self._settings.max_age * 1000)
-        stored = self._store.earlier_page(entry.url_id, self._run.run_id, since_ms)
-        if stored is None:
+        assert self._tools.earlier is not None
+        version = self._tools.earlier.version(entry)
+        since_ms = self._clock.now_ms() - round(self._settings.max_age * 1000)
+        if version is None or version.missing or version.at_ms < since_ms:
             return None
-        row, links = stored
-        if self._settings.robots and row.meta and json.loads(row.meta).get("nofollow"):
-            links = [link._replace(nofollow=True) for link in links]
-        reading = Reading(tuple(links), row.title or "", language=row.language or "", canonical=row.canonical or "")
-        outcome = Outcome.RESOURCE if entry.kind is Kind.RESOURCE else Outcome.PAGE
-        return Visit(
-            entry,
-            row.at_ms,
-            outcome,
-            status=row.status,
-            size=row.size,
-            content_type=row.content_type or "",
-            etag=row.etag or "",
-            last_modified=row.last_modified or "",
-            text_hash=row.text_hash or b"",
-            reading=reading,
-            requested=False,
-            stored=Stored(row.payload, row.file_id, row.offset, row.length, row.revisit, row.meta),
-        )
+        return reused(entry, version, self._run.mode != Mode.BASELINE)
 
     def _grant(self, slot: Slot) -> bool:
         """Reserve what the entry may use up. Granted in order, and given back when the outcome does not use it."""
@@ -456,8 +442,7 @@ class Session:
         due = self._batch_since + BATCH_SECONDS
         idle = self._has_worker() or self._window.is_starving()
         if idle or len(self._batch) >= BATCH_PAGES or self._clock.monotonic() >= due:
-            self._commit = asyncio.create_task(self._commit_batch(self._batch, writer))
-            self._commit.add_done_callback(lambda _: self._wake.set())
+            self._start_commit(self._commit_batch(self._batch, writer))
             self._batch = []
         else:
             self._wake_by(due)
@@ -468,6 +453,14 @@ class Session:
             await in_thread(self._ledger.begin)
             outcomes = await in_thread(self._ledger.apply, batch) if _is_heavy(batch) else self._ledger.apply(batch)
             return await in_thread(self._ledger.finish, outcomes)
+
+    async def _commit_closing(self, closing: Callable[[], Committed], writer: ThreadPoolExecutor) -> Committed:
+        async with self._writing:
+            return await asyncio.get_running_loop().run_in_executor(writer, closing)
+
+    def _start_commit(self, work: Coroutine[Any, Any, Committed]) -> None:
+        self._commit = asyncio.create_task(work)
+        self._commit.add_done_callback(lambda _: self._wake.set())
 
     def _has_failed(self) -> bool:
         return self._ending is not None and self._ending.by is EndedBy.ERROR
@@ -492,10 +485,10 @@ class Session:
             self._tools.jar.put(cookie)
         for turn, outcome in committed.outcomes:
             self._release(turn, outcome)
-        self._window.committed([turn.entry for turn, _ in committed.outcomes], committed.lanes)
+        self._window.committed([turn.entry for turn, _ in committed.outcomes], committed.lanes, committed.seq)
         # A robots.txt that is tried again stays ahead of its host's pages.
         again = {turn.entry.lane for turn, outcome in committed.outcomes if _is_robots_again(turn, outcome)}
-        self._window.read_again(again)
+        self._window.read_again(again | committed.ahead)
 
     def _release(self, turn: Turn, outcome: Outcome | Reason) -> None:
         entry = turn.entry
@@ -509,7 +502,7 @@ class Session:
 
     # Ending
 
-    def _is_over(self) -> Ended | None:
+    def _is_over(self, writer: ThreadPoolExecutor) -> Ended | None:
         if self._has_failed():
             return self._ending
         if self._commit is not None or self._batch or self._writing.locked():
@@ -519,7 +512,10 @@ class Session:
             return None
         cancelled = self._ending is not None and self._ending.by is EndedBy.CANCELLED
         if not cancelled and not self._window.is_waiting() and not self._window.refresh():
-            return Ended(EndedBy.FINISHED)
+            if (closing := self._ledger.closing()) is None:
+                return Ended(EndedBy.FINISHED)
+            self._start_commit(self._commit_closing(closing, writer))
+            return None
         if self._ending is not None:
             return self._ending
         if self._limit_hit is not None and not (self._limit_hit is EndedBy.BUDGET and self._due):

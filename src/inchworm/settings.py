@@ -49,6 +49,8 @@ class Settings:
         "deeper than this, URLs that only count on are a trap (0: look for no traps)",
         least=0,
     )
+    order: str = _row("breadth", RUN, "", "what comes first", choices=("breadth", "best", "freshness"))
+    query: str = _row("", RUN, "text", "what the crawl looks for: pages that promise most for it come first")
     page_limit: int = _row(0, RUN, "pages", "keep at most this many unique pages per seed (0: no limit)", least=0)
     resources: bool = _row(False, RUN, "", "also fetch scripts, styles, images and fonts")
     sitemap: bool = _row(True, RUN, "", "read sitemaps", flag="--no-sitemap")
@@ -63,6 +65,9 @@ class Settings:
     )
     user_agent: str = _row(USER_AGENT, RUN, "text", "what to call ourselves")
     rotate_user_agent: bool = _row(False, RUN, "", "call ourselves by the names of common browsers, in turn")
+    compare_by: str = _row(
+        "text", RUN, "", "what makes a page modified: its text, title and links, or any byte", choices=("text", "bytes")
+    )
     max_redirects: int = _row(10, RUN, "hops", "give up after this many redirects in a row", least=0, most=50)
     replay: tuple[str, ...] = _row((), RUN, "warc", "crawl from these WARC files instead of the network")
 
@@ -78,6 +83,7 @@ class Settings:
     proxies: tuple[str, ...] = _row(
         (), SESSION, "url", "go through this proxy (http, https, socks5); several are taken in turn", flag="--proxy"
     )
+    checkpoint_every: int = _row(100, SESSION, "pages", "make a checkpoint every so many pages (0: never)", least=0)
     max_retries: int = _row(2, SESSION, "tries", "try again this often after a passing failure", least=0, most=100)
     timeout: float = _row(30.0, SESSION, "seconds", "total time for one request", least=0.1)
     connect_timeout: float = _row(10.0, SESSION, "seconds", "time to connect", least=0.1)
@@ -111,8 +117,11 @@ def belongs_to_run(name: str) -> bool:
 
 
 def make(given: Mapping[str, Any]) -> Settings:
-    """Settings with these values, every one checked."""
-    return Settings(**{name: check(name, value) for name, value in given.items()})
+    """Settings with these values, every one checked. Whoever looks for something wants the best first."""
+    checked = {name: check(name, value) for name, value in given.items()}
+    if checked.get("query") and "order" not in checked:
+        checked["order"] = "best"
+    return Settings(**checked)
 
 
 def check(name: str, value: Any) -> Any:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gzip
+import hashlib
 import os
 import random
 import signal
@@ -80,7 +81,8 @@ class Site:
 
     `hosts` holds other sets of pages, by the name in the Host header without its port. A page may be a
     function of the `Hit`; it runs on the server's loop, so `Page.delay` has to do the waiting for it.
-    The dicts may be changed while they are served. `latency` is a range of seconds, added to every answer.
+    The dicts may be changed while they are served. `latency` is a range of seconds, added to every answer. With
+    `validators` good pages bear an entity tag, and who has that version is told that it still holds.
     """
 
     def __init__(
@@ -88,10 +90,12 @@ class Site:
         pages: Pages,
         hosts: Mapping[str, Pages] | None = None,
         latency: tuple[float, float] = (0.0, 0.0),
+        validators: bool = False,
     ) -> None:
         self.pages = pages
         self.hosts = hosts or {}
         self.latency = latency
+        self.validators = validators
         self._random = random.Random(1)  # noqa: S311 - latency is no secret
 
     def answer(self, hit: Hit) -> Page:
@@ -101,7 +105,8 @@ class Site:
             answer = answer(hit) if callable(answer) else answer
         except Exception as error:
             answer = Page(f"{type(error).__name__}: {error}", 500)
-        return answer if isinstance(answer, Page) else Page(answer)
+        page = answer if isinstance(answer, Page) else Page(answer)
+        return _validated(page, hit) if self.validators and page.status == 200 else page
 
     def _find(self, hit: Hit) -> Answer | Callable[[Hit], Answer]:
         pages = self.hosts.get(hit.host.partition(":")[0], self.pages)
@@ -126,6 +131,15 @@ class Site:
         finally:
             served.stop()
             thread.join()
+
+
+def _validated(page: Page, hit: Hit) -> Page:
+    body = page.body.encode() if isinstance(page.body, str) else page.body
+    tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+    headers = {"ETag": tag, **page.headers}
+    if hit.headers.get("if-none-match") == headers["ETag"]:
+        return Page(status=304, headers=headers, delay=page.delay)
+    return replace(page, headers=headers)
 
 
 class Served:

@@ -10,15 +10,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from inchworm import fault, rows
 from inchworm.model import (
+    Change,
     Document,
     Entry,
     Failure,
     Found,
     Kind,
+    Note,
     Outcome,
     Reading,
     Record,
@@ -26,10 +28,11 @@ from inchworm.model import (
     Request,
     Response,
     Source,
+    Version,
     Visit,
 )
-from inchworm.ports import Clock, Fetcher, Read, Reader
-from inchworm.rules import content, cookies, failures, politeness, robots, sitemap
+from inchworm.ports import Clock, Earlier, Fetcher, Read, Reader
+from inchworm.rules import change, content, cookies, disguise, failures, parse, politeness, robots, sitemap, validators
 from inchworm.rules import url as urls
 from inchworm.rules.control import sitemap_file
 from inchworm.settings import Settings
@@ -68,7 +71,11 @@ class Tools:
     deaths: Mapping[int, int]
     bare_seeds: frozenset[str] = frozenset()
     canonicalizer: urls.Canonicalizer = field(default_factory=urls.Canonicalizer)
+    fingerprint: str = ""
+    how: parse.How | None = None
     jar: cookies.Jar = field(default_factory=cookies.Jar)
+    earlier: Earlier | None = None
+    honest: set[str] = field(default_factory=set)
 
 
 async def visit(entry: Entry, tools: Tools) -> Visit:
@@ -80,23 +87,163 @@ async def visit(entry: Entry, tools: Tools) -> Visit:
         return await _visit_robots(entry, tools)
     fault.point("before_fetch")
     at_ms = tools.clock.now_ms()
+    known = _known(entry, tools)
     request = _request(entry.request_url, _MOST.get(entry.kind), tools)
+    if known and known.objection is None:
+        request = request._replace(headers=request.headers + validators.headers(known.version))
     reply = await tools.fetcher.fetch(request)
     fault.point("after_fetch")
     if isinstance(reply, Failure):
         return _failed(entry, at_ms, reply, tools)
     made = _with_cookies(_answered(entry, at_ms, reply), request, reply, tools)
-    if reply.status == 304:
-        return _tried(made, "protocol_error", "it says `not modified`, though nobody asked whether it was", tools)
+    if known and known.objection is None and reply.status == 304:
+        return _still(made, known.version)
+    if said := _misunderstood(reply, known):
+        return _tried(made, "protocol_error", said, tools)
     if 300 <= reply.status < 400:
         return _redirected(made, reply, tools)
+    if known and reply.status in change.GONE and entry.kind is Kind.PAGE:
+        return _gone(made, known.version)
     if kind := failures.for_status(reply.status):
         return _tried(_asked_for_quiet(made, reply, tools), kind, f"the server answered {reply.status}", tools)
     document = Document(reply.body, made.content_type, entry.request_url, entry.kind, at_ms)
     read = await _read(document, entry, tools)
     if isinstance(read, Failure):
         return _tried(made, read.kind, read.message, tools)
-    return _made_sense_of(made, read, tools.settings)
+    if read.looks_missing and entry.kind is Kind.PAGE and await _is_excuse(document, read, tools):
+        return _tried(made, "soft_404", "it says that the page is not there, though with status 200", tools)
+    made = _made_sense_of(made, read, tools.settings)
+    if entry.chain and disguise.has_password_field(reply.body):
+        made = made._replace(reading=made.reading._replace(meta={**made.reading.meta, "login": True}))
+    return _compared(made, document, known, tools) if tools.earlier and entry.kind is Kind.PAGE else made
+
+
+# What earlier runs know of it
+
+
+class _Known(NamedTuple):
+    """The version that earlier runs have, and why it is of no use to ask whether it is still the right one."""
+
+    version: Version
+    objection: Note | None
+
+
+def _known(entry: Entry, tools: Tools) -> _Known | None:
+    if tools.earlier is None or entry.kind not in (Kind.PAGE, Kind.RESOURCE):
+        return None
+    version = tools.earlier.version(entry)
+    return _Known(version, tools.earlier.objection(entry, version)) if version else None
+
+
+def _misunderstood(reply: Response, known: _Known | None) -> str:
+    """What is wrong with an answer that fits no question of ours. A second try asks plainly."""
+    if reply.status == 304:
+        return "it says `not modified`, though nobody asked whether it was"
+    if reply.status in (412, 416) and known and known.objection is None:
+        return f"the server answered {reply.status} to the question whether it changed"
+    if reply.status == 206 or (reply.status == 200 and "content-range" in reply.headers):
+        return "a part of the page came, though all of it was asked for"
+    return ""
+
+
+def _still(made: Visit, version: Version) -> Visit:
+    """Not modified: the page is what it was, with the headers that came now."""
+    reading = Reading(title=version.title, language=version.language, canonical=version.canonical)
+    record = made.record and made.record._replace(digest=version.payload or b"")
+    unlinked = (Note.UNLINKED,) if made.entry.unlinked else ()
+    return made._replace(
+        outcome=_READ_AS[made.entry.kind],
+        size=version.size,
+        content_type=version.content_type,
+        etag=made.etag or version.etag,
+        last_modified=made.last_modified or version.last_modified,
+        text_hash=version.text_hash,
+        link_hash=version.link_hash,
+        reading=reading,
+        record=record,
+        version=version,
+        is_version=True,
+        change=Change.UNCHANGED if made.entry.kind is Kind.PAGE else None,
+        notes=unlinked,
+    )
+
+
+def reused(entry: Entry, version: Version, compares: bool) -> Visit:
+    """A page that is taken from an earlier run without asking."""
+    made = _still(Visit(entry, version.at_ms, Outcome.PAGE, status=version.status, requested=False), version)
+    is_compared = compares and entry.kind is Kind.PAGE
+    return made._replace(change=Change.UNCHANGED if is_compared else None, notes=(Note.REUSED,) if is_compared else ())
+
+
+def _gone(made: Visit, version: Version) -> Visit:
+    """A page that earlier runs know is not there any more, and the server says so."""
+    is_news = not version.missing
+    return made._replace(
+        outcome=Outcome.DELETED,
+        message=f"the server answered {made.status}",
+        change=Change.DELETED if is_news else None,
+        missing=version.missing + 1,
+        version=version,
+    )
+
+
+def _compared(made: Visit, document: Document, known: _Known | None, tools: Tools) -> Visit:
+    """The visit with what changed since the last version."""
+    assert tools.earlier is not None
+    if known is None:
+        return made._replace(change=Change.NEW)
+    version, why = known.version, known.objection or Note.VALIDATORS_CHANGED
+    verdict = _verdict(made, document, version, tools)
+    notes = verdict.notes
+    if verdict.change is Change.UNCHANGED:
+        notes += (why,)
+    elif made.text_hash and tools.earlier.had(made.entry, made.text_hash):
+        notes += (Note.FLAPPING,)
+    notes += (Note.BACK,) if version.missing else ()
+    notes += (Note.UNLINKED,) if made.entry.unlinked else ()
+    return made._replace(
+        change=verdict.change,
+        notes=notes,
+        differences=verdict.differences,
+        message=made.message or verdict.message,
+        version=version,
+    )
+
+
+def _verdict(made: Visit, document: Document, version: Version, tools: Tools) -> change.Verdict:
+    assert tools.earlier is not None
+    digest = made.record.digest if made.record else None
+    now = change.Print(digest, made.text_hash, made.link_hash, tools.fingerprint)
+    verdict = change.by_print(change.print_of(version), now, tools.settings.compare_by == "bytes")
+    if verdict is not None:
+        return verdict
+    is_large = content.is_large(document.body) or version.size > content.LARGE_BYTES
+    old = None if is_large else tools.earlier.substance(version, made.entry.request_url)
+    if old is None:
+        return change.Verdict(Change.MODIFIED)
+    return change.by_substance(old, parse.substance(document.body, document.content_type, document.url, tools.how))
+
+
+async def _is_excuse(document: Document, read: Read, tools: Tools) -> bool:
+    """Whether the server says the same of a page that cannot be there: then it says it of this one.
+
+    A host that answers such a question properly is not asked it again.
+    """
+    if urls.host_of(document.url) in tools.honest:
+        return False
+    address = urls.parse(f"{urls.hash64(document.url) & 0xFFFFFFFFFF:x}-is-not-here", document.url)
+    if address is None:
+        return False
+    reply = await tools.fetcher.fetch(_request(urls.request_form(address), None, tools))
+    if isinstance(reply, Failure) or reply.status != 200 or content.is_large(reply.body):
+        tools.honest.add(urls.host_of(document.url))
+        return False
+    probe = document._replace(body=reply.body, content_type=reply.headers.get("content-type", ""))
+    other = tools.reader.read(probe)
+    return other.looks_missing or other.text_hash == read.text_hash
+
+
+# The steps
 
 
 def _request(address: str, enough: int | None, tools: Tools) -> Request:
@@ -153,7 +300,14 @@ def _made_sense_of(made: Visit, read: Read, settings: Settings) -> Visit:
     if reading.nofollow and settings.robots:
         reading = reading._replace(links=tuple(link._replace(nofollow=True) for link in reading.links))
     outcome = _READ_AS[made.entry.kind]
-    return made._replace(outcome=outcome, message=read.note, reading=reading, text_hash=read.text_hash)
+    return made._replace(
+        outcome=outcome,
+        message=read.note,
+        reading=reading,
+        text_hash=read.text_hash,
+        link_hash=read.link_hash,
+        relevance=read.relevance,
+    )
 
 
 def _redirected(made: Visit, reply: Response, tools: Tools) -> Visit:

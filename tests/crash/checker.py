@@ -183,9 +183,15 @@ def _counted_problems(db: sqlite3.Connection) -> Iterator[str]:
 
 def _sequence_problems(db: sqlite3.Connection) -> Iterator[str]:
     for run_id, seq in db.execute("SELECT run_id, seq FROM run").fetchall():
-        found = [number for (number,) in db.execute("SELECT seq FROM visit WHERE run_id = ? ORDER BY seq", (run_id,))]
+        steps = db.execute(
+            "SELECT seq FROM visit WHERE run_id = ?1 UNION SELECT seq FROM undo WHERE run_id = ?1 AND seq > 0"
+            " UNION SELECT done FROM frontier WHERE run_id = ?1 AND state = 'refused' AND done > 0"
+            " UNION SELECT found FROM frontier WHERE run_id = ?1 AND found > 0 ORDER BY 1",
+            (run_id,),
+        )
+        found = [number for (number,) in steps]
         if found != list(range(1, seq + 1)):
-            yield f"run {run_id}: seq is {seq}, the visits have {found[:3]}…{found[-3:]} ({len(found)})"
+            yield f"run {run_id}: seq is {seq}, the steps have {found[:3]}…{found[-3:]} ({len(found)})"
     log = [number for (number,) in db.execute("SELECT log_id FROM visit UNION ALL SELECT log_id FROM undone")]
     if sorted(log) != list(range(1, len(log) + 1)):
         yield f"log_id has gaps or doubles: {len(log)} entries up to {max(log)}"

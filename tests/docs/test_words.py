@@ -52,10 +52,15 @@ def test_clip_keeps_one_line() -> None:
 def test_opening() -> None:
     assert words.opening(CRAWL, RUN, 1) == "Crawling example.org/docs for the first time."
     assert words.opening(CRAWL, RUN, 2) == "Resuming example.org/docs, run 0, session 2: 12 pages, 3 pending."
-    after = words.opening(CRAWL, replace(RUN, number=1, parent=0), 1)
-    assert after == "The last run of example.org/docs is complete. Run 1 visits every page again."
-    cancelled = words.opening(CRAWL, replace(RUN, number=2, parent=0), 1)
+    again = replace(RUN, number=1, parent=0, mode="incremental")
+    complete = "The last run of example.org/docs is complete. Run 1 downloads "
+    assert words.opening(CRAWL, again, 1) == f"{complete}only what changed since run 0."
+    in_full = words.opening(CRAWL, replace(again, mode="full"), 1)
+    assert in_full == f"{complete}every page again and compares it with run 0."
+    cancelled = words.opening(CRAWL, replace(again, number=2), 1)
     assert "complete" not in cancelled, "the last run was given up"
+    assert "starts over" in words.opening(CRAWL, replace(RUN, number=3), 1)
+    assert "branches off from run 1" in words.opening(CRAWL, replace(again, number=3, origin=1), 1)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inchworm.model import Kind, Reading, Source
-from inchworm.rules import parse
-from inchworm.rules.parse import How, Resolver, is_html, read
+from inchworm.model import Kind, Reading, Source, Substance
+from inchworm.rules import describe, parse
+from inchworm.rules.parse import How, Resolver, is_html, read, substance
 from inchworm.rules.url import Canonicalizer
 
 URL = "http://site.test/docs/page.html?v=1"
@@ -401,7 +401,7 @@ def test_long_attributes_m5() -> None:
     assert [len(url) for url in links(f"<a href=/{long}>")] == [len("http://site.test/") + len(long)]
     long = "x" * 100_000
     meta = html(f"<meta name=author content={long}><meta property=og:image content={long}>").meta
-    assert meta == {"author": "x" * parse.MAX_FIELD}
+    assert meta == {"author": "x" * describe.MAX_FIELD}
     assert html(f"<link rel=canonical href=/{long}><html lang={long}>").canonical == ""
 
 
@@ -518,3 +518,137 @@ def test_the_words_are_the_main_text_without_code_and_layout() -> None:
 def test_the_text_is_laid_out_only_for_who_wants_it() -> None:
     assert read(b"<main><p>one</main>", HTML, URL, How()).text == ""
     assert read(b"<main><p>one</main>", HTML, URL).text == "one"
+
+
+# ---- the links of the main part
+
+
+@pytest.mark.parametrize(
+    ("markup", "expected"),
+    [
+        ("<main><a href=b>B</a><a href='/a?x=1&amp;y'>A</a><a href=b>again</a></main>", "b\n/a?x=1&y\nb"),
+        ("<a href=/out>out</a><main><p><a href=in>in</a></main>", "in"),
+        ("<main><nav><a href=/n>n</a></nav>The main text that is left has a link to <a href=in>in</a></main>", "in"),
+        ("<main><a href='#top'>up</a><a href=''>self</a><a name=x>here</a></main>", ""),
+        ("<main><map><area href=a></map><svg><a xlink:href=b>x</a></svg></main>", "a\nb"),
+        ("<main>no link</main>", ""),
+        ("", ""),
+    ],
+)
+def test_hrefs_are_those_of_the_main_part_as_they_are_written(markup: str, expected: str) -> None:
+    assert html(markup).hrefs == expected
+    assert read(markup.encode(), HTML, URL, How()).hrefs == expected
+
+
+# ---- what links are called
+
+
+def anchors(markup: str) -> dict[str, str]:
+    found = read(markup.encode(), HTML, URL, How(anchors=True)).links
+    return {link.request_url.removeprefix("http://site.test"): link.anchor for link in found}
+
+
+@pytest.mark.parametrize(
+    ("markup", "expected"),
+    [
+        ("<a href=/a> one\n <b>two</b> </a>", {"/a": "one two"}),
+        ("<a href=/a></a><a href=/a>second</a><a href=/a>third</a>", {"/a": "second"}),
+        ("<a href=/a#x>one</a><a href=/a>two</a>", {"/a": "one"}),
+        ("<a href=/a><img alt=''><img alt=' a  cat '></a>", {"/a": "a cat"}),
+        ("<a href=/a>text<img alt=cat></a>", {"/a": "text"}),
+        ("<map><area href=/a alt=north></map>", {"/a": "north"}),
+        ("<svg><a xlink:href=/a>in svg</a></svg>", {"/a": "in svg"}),
+        ("<iframe src=/a></iframe><a href=/b></a>", {"/a": "", "/b": ""}),
+        ("<nav><a href=/a>also in the frame</a></nav>", {"/a": "also in the frame"}),
+        ("<base href=/d/><a href=a>x</a><a href='#f'>y</a>", {"/d/a": "x", "/d/": "y"}),
+        ("<a href=/a>" + "long " * 100 + "</a>", {"/a": "long " * 39 + "long"}),
+    ],
+)
+def test_anchors(markup: str, expected: dict[str, str]) -> None:
+    assert anchors(markup) == expected
+
+
+def test_anchors_are_there_only_for_who_wants_them() -> None:
+    body = b"<a href=/a>one</a><img src=/i>"
+    assert {link.anchor for link in read(body, HTML, URL, How(True)).links} == {""}
+    wanted = read(body, HTML, URL, How(True, anchors=True))
+    assert [link.anchor for link in wanted.links] == ["one", ""]
+    without = tuple(link._replace(anchor="") for link in wanted.links)
+    assert wanted._replace(links=without) == read(body, HTML, URL, How(True))
+
+
+def test_an_anchor_of_one_page_is_not_that_of_the_next() -> None:
+    how = How(anchors=True)
+    texts = [read(f"<a href=/a>{text}</a>".encode(), HTML, URL, how).links[0].anchor for text in ("one", "", "two")]
+    assert texts == ["one", "", "two"]
+
+
+def test_links_in_links_without_end_have_anchors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parse, "MAX_TEXT", 100_000)
+    markup = "<svg>" + "".join(f"<a href=/{number}>x" for number in range(5_000))
+    assert len(anchors(markup)) == 5_000
+
+
+# ---- what makes a page what it is
+
+
+def test_substance_is_title_words_and_where_links_lead() -> None:
+    markup = (
+        "<title> A\n title </title><nav><a href=/n>menu</a></nav><main><h1>Cranes</h1><p>They lift."
+        "<a href=b?utm_source=x>b</a><a href='#c'>c</a><a href=/a/>a</a><a href=mailto:x@y.test>m</a>"
+        "<a href=b#d>b</a></main>"
+    )
+    found = substance(markup.encode(), HTML, URL)
+    assert found.title == "A title"
+    assert found.text == html(markup).words
+    assert found.targets == ("http://site.test/docs/b", "http://site.test/a", "http://site.test/docs/b")
+
+
+def test_substance_goes_by_base_and_by_what_urls_are_one() -> None:
+    body = b"<base href=/b/><main><a href=x?sid=1>x</a></main>"
+    assert substance(body, HTML, URL).targets == ("http://site.test/b/x?sid=1",)
+    how = How(resolver=Resolver(Canonicalizer(frozenset({"sid"}))))
+    assert substance(body, HTML, URL, how).targets == ("http://site.test/b/x",)
+
+
+@pytest.mark.parametrize("content_type", ["text/css", "text/plain", "application/pdf", "image/png"])
+def test_only_html_has_substance(content_type: str) -> None:
+    assert substance(b"<title>x</title><a href=/a>", content_type, URL) == Substance("", "", ())
+
+
+def test_substance_is_cut_like_a_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parse, "MAX_TEXT", 50)
+    monkeypatch.setattr(parse, "MAX_TITLE", 5)
+    monkeypatch.setattr(parse, "MAX_LINKS", 2)
+    markup = "<title>long title</title><main>" + "<a href=/a>word</a> " * 100
+    found, reading = substance(markup.encode(), HTML, URL), html(markup)
+    assert (found.title, found.text) == (reading.title, reading.words)
+    assert len(found.targets) == 2
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.binary() | PIECES.map(lambda text: text.encode("utf-8", "surrogatepass")), st.sampled_from([URL, ""]))
+def test_substance_takes_anything(body: bytes, url: str) -> None:
+    found, reading = substance(body, "text/html", url), read(body, "text/html", url, How(anchors=True))
+    assert (found.title, found.text) == (reading.title, reading.words)
+    assert set(found.targets) <= {link.url for link in reading.links}
+
+
+# ---- text without markup
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "text"),
+    [
+        ("text/plain", b"", ""),
+        ("text/plain", b"\n a <b>\n</plaintext> &amp; c\n", "\n a <b>\n</plaintext> &amp; c\n"),
+        ("text/plain", "café".encode(), "café"),
+        ("text/plain; charset=iso-8859-1", b"caf\xe9", "café"),
+        ("text/plain; charset=latin1", b"\xef\xbb\xbfcaf\xc3\xa9", "café"),
+        ("text/plain", "café".encode("utf-16"), "café"),
+        ("text/plain; charset=unheard-of", b"abc", "abc"),
+    ],
+)
+def test_plain_text_u17(content_type: str, body: bytes, text: str) -> None:
+    assert parse.is_plain_text(content_type)
+    assert parse.plain_text(body, content_type) == text

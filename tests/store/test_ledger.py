@@ -20,13 +20,15 @@ from random import Random
 import pytest
 
 from inchworm import run, settings
-from inchworm.checkpoint import SITEMAP_DEPTH, Ledger
+from inchworm.checkpoint import Ledger
+from inchworm.discovery import SITEMAP_DEPTH
 from inchworm.draft import Committed, Session
 from inchworm.errors import Broken, Lost
 from inchworm.model import (
     Entry,
     Found,
     Kind,
+    Mode,
     Outcome,
     Place,
     Reading,
@@ -80,7 +82,8 @@ class Desk:
         self.shelf = Shelf()
         self.token = self.store.take(Life.of_this_process())
         found = run.seeds_of(seeds)
-        new = run.with_seeds(run.next_run([], settings.to_json(self.settings, settings.RUN), 0), found)
+        frozen = settings.to_json(self.settings, settings.RUN)
+        new = run.with_seeds(run.next_run([], Mode.INCREMENTAL, frozen, 0), found)
         first = Ledger(self.store, self.shelf, new, Session(0, self.token), self.settings)
         self.store.create_run(self.token, new, first.seed(found))
         self.sit()
@@ -202,11 +205,11 @@ def test_seeds_and_links_get_places_in_the_order_they_were_found(desk):
     assert [e.url for e in d.pending()] == [f"{A}/y", f"{A}/z", f"{B}/x"]
 
 
-def test_every_visit_moves_the_sequence_by_one_and_a_refusal_does_not(desk):
+def test_every_turn_moves_the_sequence_by_one(desk):
     d = desk()
     first = d.commit(d.visit(f"{A}/", f"{A}/x", f"{A}/y", f"{A}/z"))
     then = d.commit(Refusal(d.entry(f"{A}/x"), Reason.ROBOTS), d.visit(f"{A}/y"), d.visit(f"{A}/z"))
-    assert (first.seq, then.seq, d.info.seq) == (1, 3, 3)
+    assert (first.seq, then.seq, d.info.seq) == (1, 4, 4)
     assert [outcome for _, outcome in then.outcomes] == [Reason.ROBOTS, Outcome.PAGE, Outcome.PAGE]
     assert (d.state(f"{A}/x"), d.info.counters.refused) == ("robots", 1)
 

@@ -27,6 +27,7 @@ _BUFFER_BYTES = 4_000_000
 """More than this is not held back until `sync`: it may be cut away again as well from the disk as from memory."""
 
 _PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+_NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 
 
 class WarcWriter:
@@ -142,7 +143,7 @@ def _response(record: Record, at_ms: int, original: Original | None) -> bytes:
     more = f"WARC-Truncated: {_one_line(record.truncated)}\r\n" if record.truncated else ""
     if original:
         more += (
-            f"WARC-Profile: {_PROFILE}\r\n"
+            f"WARC-Profile: {_NOT_MODIFIED if original.is_current else _PROFILE}\r\n"
             f"WARC-Refers-To-Target-URI: {_one_line(original.url)}\r\n"
             f"WARC-Refers-To-Date: {_date(original.at_ms)}\r\n"
         )

@@ -23,6 +23,7 @@ from inchworm.session import Progress
 
 LOG_SECONDS = 5.0
 LATER_LOG_SECONDS = 60.0
+SHOWN_URLS = 20
 _LONGEST = 2000
 """An address longer than this is shown with its middle left out."""
 
@@ -38,6 +39,7 @@ REASONS: Mapping[str, str] = {
     "mostly_duplicates": "its seed used ten requests per page of its limit and found mostly duplicates",
     "url_too_long": "the URL is too long",
     "trap": "it looks like a trap: its path repeats itself, or it only counts on, --trap-depth links from a seed",
+    "unlinked": "no page has led to it for three runs",
     "cleared": "the queue was cleared",
 }
 
@@ -226,6 +228,73 @@ def failed(found: Sequence[Mapping[str, Any]], word: str = "CRAWL") -> None:
         if kind in failures.KINDS:
             click.echo(f"  {kind}: {failures.KINDS[kind].sentence} {failures.KINDS[kind].advice}")
     click.echo(f"Re-open with: inchworm retry {quoted(word)} [--kind KIND]")
+
+
+def runs(found: Sequence[Mapping[str, Any]]) -> None:
+    columns = ("new", "modified", "unchanged", "deleted", "unknown")
+    heads = "".join(f" {name.upper():>9}" for name in columns)
+    click.echo(f"{'RUN':>3} {'MODE':<11} {'STATE':<11} {'PAGES':>8}{heads} {'REQUESTS':>9} {'FETCHED':>9} {'SAVED':>9}")
+    for one in found:
+        has_parent = one["mode"] != "baseline"
+        numbers_ = "".join(f" {one[name] if has_parent else '-':>9}" for name in columns)
+        saved = size(one["saved_bytes"]) if has_parent else "-"
+        click.echo(
+            f"{one['run']:>3} {one['mode']:<11} {one['state']:<11} {one['pages']:>8,}{numbers_}"
+            f" {one['requests']:>9,} {size(one['bytes']):>9} {saved:>9}"
+        )
+        if one["branch_of"] is not None:
+            click.echo(f"    branched off from run {one['branch_of']}")
+        if one["alarm"]:
+            click.echo(f"    ATTENTION: {one['alarm']}")
+
+
+def comparison(found: Mapping[str, Any], show_all: bool) -> None:
+    """Lists per kind of change; what is unchanged is only counted."""
+    click.echo(found["summary"])
+    for kind in ("new", "modified", "deleted", "unknown"):
+        urls = found[f"{kind}_documents"]
+        if not urls:
+            continue
+        why = ", ".join(f"{count:,} {word}" for word, count in found["unknown_reasons"].items())
+        click.echo(f"\n{kind} ({len(urls):,})" + (f": {why}" if kind == "unknown" else ""))
+        for url in urls if show_all else urls[:SHOWN_URLS]:
+            click.echo(f"  {shorten(url, _LONGEST)}")
+        if not show_all and len(urls) > SHOWN_URLS:
+            click.echo(f"  … and {len(urls) - SHOWN_URLS:,} more; --all lists them")
+
+
+def difference(found: Mapping[str, Any]) -> None:
+    if not found["diff"]:
+        click.echo(f"The text of {found['url']} is the same in run {found['baseline']} and run {found['current']}.")
+    for text in found["diff"]:
+        colour = {"+": "green", "-": "red", "@": "cyan"}.get(text[:1])
+        click.echo(click.style("".join(c if c.isprintable() else " " for c in text), fg=colour))
+
+
+def checkpoints(found: Sequence[Mapping[str, Any]]) -> None:
+    if not found:
+        click.echo("No checkpoints yet.")
+        return
+    click.echo(f"{'NO':>5} {'TYPE':<7} {'RUN':>3} {'SEQ':>9} {'MADE AT':<19} {'PAGES':>9} {'PENDING':>10}  STATE")
+    for one in found:
+        progress, state = one["progress"], one["current_substate"] if one["can_resume"] else one["current_state"]
+        click.echo(
+            f"{one['checkpoint_number']:>5} {one['checkpoint_type']:<7} {one['run']:>3} {one['seq']:>9,}"
+            f" {one['created_at'][:19]} {progress['pages']:>9,} {progress['urls']['pending']:>10,}  {state}"
+        )
+
+
+def numbers(found: Mapping[str, Any]) -> None:
+    """A flat answer as rows of name and value."""
+    _rows([(name.replace("_", " "), _plain(value)) for name, value in found.items()])
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{count:,} {name}" for name, count in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value or "none")
 
 
 def settings_table(found: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from inchworm.model import CrawlInfo, RunInfo
+from inchworm.model import CrawlInfo, Mode, RunInfo
 from inchworm.rules.url import shorten
 from inchworm.session import Progress
 
@@ -31,8 +31,14 @@ def opening(crawl: CrawlInfo, run: RunInfo, session: int) -> str:
         )
     if not run.number:
         return f"Crawling {crawl.name} for the first time."
-    last = f"The last run of {crawl.name} is complete. " if run.parent == run.number - 1 else f"{crawl.name}: "
-    return f"{last}Run {run.number} visits every page again."
+    if run.origin is not None:
+        return f"{crawl.name}: run {run.number} branches off from run {run.origin}."
+    if run.mode == Mode.BASELINE:
+        return f"{crawl.name}: run {run.number} starts over."
+    complete = f"The last run of {crawl.name} is complete. " if run.parent == run.number - 1 else f"{crawl.name}: "
+    if run.mode == Mode.FULL:
+        return f"{complete}Run {run.number} downloads every page again and compares it with run {run.parent}."
+    return f"{complete}Run {run.number} downloads only what changed since run {run.parent}."
 
 
 def line(progress: Progress) -> str:
@@ -64,12 +70,46 @@ def closing(summary: Any) -> list[str]:
         f"  this session  {used}",
         f"  this run      {', '.join([f'{summary.pages:,} pages', *rest])}; order: {summary.order}",
     ]
+    texts += changes(summary)
     if len(summary.seeds) > 1:
         texts += [f"  {pages:>6,} pages  {shorten(url, 60)}" for url, pages in summary.seeds]
     if summary.failed:
         texts.append(f"  What failed:  inchworm failed {quoted(summary.name)}")
     if summary.refused and not summary.pages:
         texts.append(f"  What was refused:  inchworm queue {quoted(summary.name)}")
+    return texts
+
+
+WHY: Mapping[str, str] = {
+    "no_validators": "the server sends neither ETag nor Last-Modified",
+    "validators_changed": "their ETag or Last-Modified changed, though they did not",
+    "distrusted": "the server's ETag or Last-Modified says nothing, so it is not asked by it",
+    "sampled": "to see whether the server tells the truth",
+    "reader_changed": "they are read in another way now",
+    "asked_in_full": "they were asked for in full",
+}
+"""Why pages that turned out to be unchanged were downloaded."""
+
+
+def changes(summary: Any) -> list[str]:
+    """What a run found out that builds on others, and what that cost."""
+    if summary.mode == Mode.BASELINE:
+        return []
+    counts = [(summary.new, "new"), (summary.modified, "modified"), (summary.deleted, "deleted")]
+    rest = [(summary.unchanged, "unchanged"), (summary.unknown, "unknown")]
+    said = ", ".join(f"{count:,} {word}" for count, word in [*counts, *(one for one in rest if one[0])])
+    texts = [f"  since run {summary.parent:<4}{said}"]
+    whole = summary.saved_bytes + summary.bytes
+    if summary.saved_bytes:
+        share = summary.saved_bytes / whole
+        texts.append(f"  saved         {size(summary.saved_bytes)} of {size(whole)} ({share:.1%})")
+    for word, count in sorted(summary.downloaded.items(), key=lambda one: -one[1]):
+        if word != "sampled":
+            texts.append(f"  not saved     {count:,} unchanged pages: {WHY[word]}")
+    if summary.alarm:
+        texts.insert(0, f"  ATTENTION     {summary.alarm}")
+    if summary.new + summary.modified + summary.deleted + summary.unknown:
+        texts.append(f"  What changed: inchworm compare {quoted(summary.name)}")
     return texts
 
 

@@ -80,6 +80,14 @@ class ReplayFetcher:
         return self._record_at(*place) if place else None
 
 
+def answer_of(record: WarcRecord) -> Reply:
+    """The answer that a record holds, as it was when it came."""
+    head, payload, trouble = _parts(record)
+    if head is None:
+        return Failure("protocol_error", "the record holds no HTTP answer")
+    return answer(head, payload, Request("", max_body_bytes=0), 0.0, trouble)
+
+
 def _uri(record: WarcRecord, name: str) -> str:
     """A URI of a record. The first version of the standard puts it in angle brackets, and wget still does."""
     return record.headers.get(name, "").removeprefix("<").removesuffix(">")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 
 import turbohtml
+from xxhash import xxh3_64_digest
 
-READER = "2"
+READER = "3"
 """Raised whenever the links or the text that we read out of the same bytes change."""
 
 MIN_TEXT = 64
@@ -29,6 +30,12 @@ def is_large(body: bytes) -> bool:
     return len(body) > LARGE_BYTES or (len(body) > 2 * LARGE_TAGS and body.count(b"<") > LARGE_TAGS)
 
 
-def fingerprint(resources: bool) -> str:
+def link_hash(hrefs: str) -> bytes:
+    """Tells whether the links of a page are written as they were."""
+    return xxh3_64_digest(hrefs.encode("utf-8", "surrogatepass"))
+
+
+def fingerprint(resources: bool, drop_params: tuple[str, ...] = ()) -> str:
     """Names what reads pages and how. Readings of different fingerprints cannot be compared."""
-    return f"{READER} turbohtml={turbohtml.__version__} resources={int(resources)}"
+    named = f"{READER} turbohtml={turbohtml.__version__} resources={int(resources)}"
+    return f"{named} drop={','.join(drop_params)}" if drop_params else named

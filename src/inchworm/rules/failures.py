@@ -68,6 +68,11 @@ KINDS: Mapping[str, FailureKind] = MappingProxyType(
         "robots": FailureKind(
             False, "The site's robots.txt could not be read, which means: keep out.", "Try again later."
         ),
+        "soft_404": FailureKind(
+            False,
+            "The page says that it is not there, though the server says that all is well.",
+            "Usually a dead link; the server should answer 404.",
+        ),
         "reader_crashed": FailureKind(
             False,
             "Reading the page took more time or memory than it may.",

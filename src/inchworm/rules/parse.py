@@ -1,16 +1,17 @@
 """Reading a page: one parse gives its links, title, text and what it says about itself.
 
 This is the hottest path there is, so the tree is walked once for everything that lies in tags, and an href
-is resolved once per directory and not once per page: most links of a site are the same few thousand.
+is resolved once per directory and not once per page: most links of a site are the same few thousand. Where the text
+is, and what is only frame around it, is the business of `main_part`.
 Nothing is judged here. Links come out all of them, in document order, those of pages before those of
 resources, so that asking for resources does not change the order of the pages.
 """
 
 from __future__ import annotations
 
-import json
+import codecs
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -18,17 +19,18 @@ from functools import lru_cache
 import turbohtml
 from turbohtml import Document, Element, Namespace, Node
 
-from inchworm.model import Found, Kind, Reading, Source
+from inchworm.model import Found, Kind, Reading, Source, Substance
+from inchworm.rules import main_part
 from inchworm.rules import url as urls
+from inchworm.rules.describe import MAX_ITEMS, WANTED, Said, address, describe, squeeze
+from inchworm.rules.disguise import has_password_field as has_password_field
+from inchworm.rules.disguise import looks_missing as looks_missing
 
 MAX_LINKS = 100_000
 MAX_LINK_CHARS = 64_000_000
 MAX_TITLE = 1_000
+MAX_ANCHOR = 200
 MAX_TEXT = 10_000_000
-MAX_FIELD = 1_000
-MAX_ADDRESS = 8_192
-MAX_ITEMS = 50
-MAX_JSON = 1_000_000
 
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _UNKNOWN_TYPES = frozenset(
@@ -42,6 +44,7 @@ _UNKNOWN_TYPES = frozenset(
         "unknown/unknown",
     }
 )
+_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _CHARSET = re.compile(r';\s*charset\s*=\s*"?([a-z0-9_.:()+-]+)', re.ASCII | re.IGNORECASE)
 # What a browser takes for HTML without being told (MIME Sniffing, 7.1), and what nobody should.
 _LOOKS_LIKE_HTML = re.compile(
@@ -66,6 +69,38 @@ def read(body: bytes, content_type: str, url: str, how: How | None = None) -> Re
     if resources and _essence(content_type) == "text/css":
         return _read_css(body, content_type, url, resolver)
     return Reading()
+
+
+def substance(body: bytes, content_type: str, url: str, how: How | None = None) -> Substance:
+    """What makes this answer the page it is, to be compared with another version of it. Only HTML has any."""
+    if not is_html(content_type, body):
+        return Substance("", "")
+    resolver, page = (how or _USUAL).resolver, _gather(_document(body, content_type))
+    base, title = _base(url, page.base), squeeze(page.title or "")
+    main, words = main_part.find(page.document, page.marks, title)
+    targets = (resolver.target(href, base) for href in _hrefs(main)[: base.max_links])
+    return Substance(title[:MAX_TITLE], words[:MAX_TEXT], tuple(target for target in targets if target))
+
+
+def main_of(body: bytes, content_type: str, url: str) -> tuple[Node, str]:
+    """The main part of an HTML page, and what its links are relative to."""
+    page = _gather(_document(body, content_type))
+    main = main_part.find(page.document, page.marks, page.title or "")
+    return main.node, _base(url, page.base).url
+
+
+def is_plain_text(content_type: str) -> bool:
+    return _essence(content_type) == "text/plain"
+
+
+def plain_text(body: bytes, content_type: str) -> str:
+    """What a browser would show of a text without markup."""
+    for mark, encoding in _MARKS.items():
+        if body.startswith(mark):
+            return body.decode(encoding, "replace")
+    # Nothing after this tag is markup, so the parser does no more than decode it.
+    text = _document(b"<plaintext>" + body, content_type).find("plaintext")
+    return text.text if text is not None else ""
 
 
 def is_html(content_type: str, body: bytes) -> bool:
@@ -100,17 +135,13 @@ class _Page:
 
     document: Document
     hrefs: list[str] = field(default_factory=list)
-    not_prose: int = 0
     base: str | None = None
     title: str | None = None
     canonical: str = ""
     refresh: bool = False
     robots: set[str] = field(default_factory=set)
-    metas: dict[str, str] = field(default_factory=dict)
-    feeds: list[str] = field(default_factory=list)
-    json_ld: list[str] = field(default_factory=list)
-    mains: list[Element] = field(default_factory=list)
-    articles: list[Element] = field(default_factory=list)
+    said: Said = field(default_factory=Said)
+    marks: main_part.Marks = field(default_factory=main_part.Marks)
 
 
 def _gather(document: Document) -> _Page:
@@ -118,7 +149,6 @@ def _gather(document: Document) -> _Page:
     add = page.hrefs.append
     for element in document.iter_elements(_TAGS):
         if (tag := element.tag) == "a":
-            page.not_prose += len(element.text)
             href = element.attr("href")
             if href is None:
                 href = element.attr("xlink:href")
@@ -159,8 +189,8 @@ def _on_link(page: _Page, element: Element) -> None:
         page.canonical = page.canonical or href
     if not rel.isdisjoint(_PAGE_RELS):
         page.hrefs.append(href)
-    if "alternate" in rel and len(page.feeds) < MAX_ITEMS and _type(element) in _FEED_TYPES:
-        page.feeds.append(href)
+    if "alternate" in rel and len(page.said.feeds) < MAX_ITEMS and _type(element) in _FEED_TYPES:
+        page.said.feeds.append(href)
 
 
 def _on_meta(page: _Page, element: Element) -> None:
@@ -168,8 +198,8 @@ def _on_meta(page: _Page, element: Element) -> None:
         return
     name = element.attr("name") or element.attr("property") or element.attr("itemprop") or ""
     name = name.strip().lower()
-    if name in _WANTED:
-        page.metas.setdefault(name, content)
+    if name in WANTED:
+        page.said.metas.setdefault(name, content)
     elif name in _ROBOTS:
         page.robots.update(content.lower().replace(",", " ").split())
     elif not page.refresh and (element.attr("http-equiv") or "").lower() == "refresh":
@@ -179,21 +209,46 @@ def _on_meta(page: _Page, element: Element) -> None:
 
 
 def _on_script(page: _Page, element: Element) -> None:
-    page.not_prose += len(element.text)
-    if _type(element) == "application/ld+json" and len(page.json_ld) < MAX_ITEMS:
-        page.json_ld.append(element.text)
+    page.marks.unseen.append(element)
+    if _type(element) == "application/ld+json" and len(page.said.json_ld) < MAX_ITEMS:
+        page.said.json_ld.append(element.text)
 
 
-def _on_style(page: _Page, element: Element) -> None:
-    page.not_prose += len(element.text)
+def _on_unseen(page: _Page, element: Element) -> None:
+    page.marks.unseen.append(element)
 
 
 def _on_main(page: _Page, element: Element) -> None:
-    page.mains.append(element)
+    page.marks.mains.append(element)
 
 
 def _on_article(page: _Page, element: Element) -> None:
-    page.articles.append(element)
+    page.marks.articles.append(element)
+
+
+def _on_heading(page: _Page, element: Element) -> None:
+    page.marks.heading = element
+
+
+def _on_frame_tag(page: _Page, element: Element) -> None:
+    page.marks.frames.append(element)
+
+
+def _on_form(page: _Page, element: Element) -> None:
+    if main_part.is_search(element):
+        page.marks.named.append(element)
+
+
+def _on_section(page: _Page, element: Element) -> None:
+    if (names := element.attr("class")) and main_part.is_frame_name(names):
+        page.marks.named.append(element)
+
+
+def _on_block(page: _Page, element: Element) -> None:
+    if ((names := element.attr("class")) and main_part.is_frame_name(names)) or (
+        (names := element.attr("id")) and main_part.is_frame_name(names)
+    ):
+        page.marks.named.append(element)
 
 
 def _type(element: Element) -> str:
@@ -208,14 +263,19 @@ _HANDLERS: dict[str, Callable[[_Page, Element], None]] = {
     "area": _on_area,
     "article": _on_article,
     "base": _on_base,
+    "form": _on_form,
     "frame": _on_frame,
+    "h1": _on_heading,
     "iframe": _on_frame,
     "link": _on_link,
     "main": _on_main,
     "meta": _on_meta,
-    "script": _on_script,
-    "style": _on_style,
     "title": _on_title,
+    **dict.fromkeys(main_part.FRAME_TAGS, _on_frame_tag),
+    **dict.fromkeys(("div", "table", "ul"), _on_block),
+    **dict.fromkeys(("ol", "section"), _on_section),
+    **dict.fromkeys(main_part.UNSEEN_TAGS, _on_unseen),
+    "script": _on_script,
 }
 _TAGS = ("a", *_HANDLERS)
 _PAGE_RELS = frozenset({"next", "prev"})
@@ -233,10 +293,11 @@ def _read_html(document: Document, url: str, how: How) -> Reading:
     capped = resolver.add(links, page.hrefs, base, False)
     if resources and not capped:
         capped = resolver.add(links, _resources(document), base, True)
-    title = _squeeze(page.title or "")
-    main = _main_part(page)
-    words = _words(main)
-    meta = _describe(page, base.url) if page.metas or page.json_ld or page.feeds else {}
+    if how.anchors:
+        _add_anchors(links, document, base, resolver)
+    title = squeeze(page.title or "")
+    main, words = main_part.find(document, page.marks, title)
+    meta = describe(page.said, base.url) if page.said != _NOTHING_SAID else {}
     flags = {
         "nofollow": not page.robots.isdisjoint(("nofollow", "none")),
         "noindex": not page.robots.isdisjoint(("noindex", "none")),
@@ -249,52 +310,49 @@ def _read_html(document: Document, url: str, how: How) -> Reading:
         links=tuple(links.values()),
         title=title[:MAX_TITLE],
         words=words[:MAX_TEXT],
-        text=main.to_text()[:MAX_TEXT] if how.text else "",
+        hrefs="\n".join(_hrefs(main)),
+        text=main_part.laid_out(main)[:MAX_TEXT] if how.text else "",
         language=_language(document.root),
-        canonical=_address(page.canonical, base.url),
+        canonical=address(page.canonical, base.url),
         nofollow=flags["nofollow"],
         noindex=flags["noindex"],
         meta=meta,
     )
 
 
-_MOST = 0.85
-_NOT_PROSE = ("a", "script", "style")
-_CODE = ("script", "style")
+_NOTHING_SAID = Said()
 
 
-def _main_part(page: _Page) -> Node:
-    """The part that holds the text, without the frame around it.
-
-    A page that says which part is its main one is believed. Otherwise scoring finds the densest element, which on a
-    page of tables may be a single cell; from there we climb until most of the page's prose (text that is not a link)
-    is inside, because two pages that share a cell are not the same page.
-    """
-    said = page.mains or page.articles
-    if len(said) == 1:
-        return said[0]
-    document = page.document
-    element: Element | None = document.main_content()
-    enough = _MOST * (len(document.text) - page.not_prose)
-    # A page can be nested deeper than anybody would write; climbing all of that would cost more than it tells.
-    for _ in range(50):
-        # What has too little text at all needs no closer look.
-        if element is None or (len(element.text) >= enough and _prose(element) >= enough):
-            break
-        element = element.parent if isinstance(element.parent, Element) else None
-    return element or document.find("body") or document
+def _hrefs(part: Node) -> list[str]:
+    """The links of a part as they are written, but for those to another place of the same page."""
+    found = [element.attr("href") or element.attr("xlink:href") for element in part.iter_elements(_LINKS)]
+    return [href for href in found if href and href[0] != "#"]
 
 
-def _words(part: Node) -> str:
-    """The text as it stands in the source. Laying it out would take four times as long, and tell no more apart."""
-    text = part.text
-    for code in part.iter_elements(_CODE):
-        text = text.replace(code.text, "", 1)
-    return text
+def _add_anchors(links: dict[str, Found], document: Document, base: _Base, resolver: Resolver) -> None:
+    """Give each link the first text that leads to it."""
+    # Links can lie in links, and each look at one costs all that is in it.
+    room = MAX_TEXT
+    for element in document.iter_elements(_LINKS):
+        url = resolver.target(element.attr("href") or element.attr("xlink:href") or "", base)
+        if url in links and not links[url].anchor:
+            text = element.text
+            room -= len(text)
+            links[url] = links[url]._replace(anchor=_short(text) or _alt(element))
+            if room < 0:
+                return
 
 
-def _prose(node: Node) -> int:
-    return len(node.text) - sum(len(element.text) for element in node.iter_elements(_NOT_PROSE))
+def _alt(link: Element) -> str:
+    alts = (_short(element.attr("alt") or "") for element in link.iter_elements(("area", "img"), include_self=True))
+    return next(filter(None, alts), "")
+
+
+def _short(text: str) -> str:
+    return squeeze(text)[:MAX_ANCHOR].rstrip()
+
+
+_LINKS = ("a", "area")
 
 
 def _read_css(body: bytes, content_type: str, url: str, resolver: Resolver) -> Reading:
@@ -309,17 +367,7 @@ def _read_css(body: bytes, content_type: str, url: str, resolver: Resolver) -> R
 def _language(root: Element | None) -> str:
     if root is None:
         return ""
-    return _squeeze(root.attr("lang") or root.attr("xml:lang") or "")[:35]
-
-
-def _address(href: str, base: str) -> str:
-    """An address to be shown, not followed. One cut short would be another, so a huge one is left out."""
-    target = urls.parse(href, base or None) if href else None
-    return target if target and len(target) <= MAX_ADDRESS else ""
-
-
-def _squeeze(text: str) -> str:
-    return " ".join(text.split())
+    return squeeze(root.attr("lang") or root.attr("xml:lang") or "")[:35]
 
 
 # ---- links
@@ -386,6 +434,13 @@ class Resolver:
             links[found.url] = found
         return False
 
+    def target(self, href: str, base: _Base) -> str:
+        """The URL that one href of a page leads to; empty when it leads nowhere else."""
+        if base.is_page and (not href or href[0] == "#"):
+            return ""
+        found = self._resolve(base.url, href, False)
+        return found.url if found else ""
+
     def _from_directory(self, directory: str, href: str, resource: bool) -> Found | None:
         # The few that extend the page's own address ("?page=2") are told apart here, where it is paid once.
         if _EXTENDS_PAGE.match(href.strip(_C0_AND_SPACE).translate(_WITHOUT_BREAKS)):
@@ -401,11 +456,13 @@ class Resolver:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How a run reads: with resources or without, which URLs are one, and whether the text is wanted laid out."""
+    """How a run reads: with resources or without, which URLs are one, and whether the text is wanted laid out and links
+    with what they are called."""
 
     resources: bool = False
     resolver: Resolver = field(default_factory=Resolver)
     text: bool = False
+    anchors: bool = False
 
 
 _USUAL = How(text=True)
@@ -459,103 +516,3 @@ def _is_resource(element: Element, attribute: str | None) -> bool:
     if tag == "input":
         return _type(element) == "image"
     return (tag, attribute) in _RESOURCES
-
-
-# ---- what a page says about itself
-
-Json = Mapping[str, object]
-
-# field: the JSON-LD property, then the metas that stand in for it, best first.
-_FIELDS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "description": (
-        "description",
-        ("og:description", "description", "twitter:description", "dc.description", "dcterms.description"),
-    ),
-    "author": ("author", ("author", "article:author", "dc.creator", "dcterms.creator", "parsely-author")),
-    "published": (
-        "datePublished",
-        ("article:published_time", "datepublished", "date", "pubdate", "dc.date", "dcterms.issued"),
-    ),
-    "modified": (
-        "dateModified",
-        ("article:modified_time", "og:updated_time", "datemodified", "last-modified", "dcterms.modified"),
-    ),
-    "publisher": ("publisher", ("publisher", "article:publisher", "dc.publisher", "dcterms.publisher")),
-    "site_name": ("", ("og:site_name", "application-name")),
-    "image": ("image", ("og:image", "og:image:url", "twitter:image", "twitter:image:src")),
-    "type": ("@type", ("og:type",)),
-}
-_KEYWORDS = ("keywords", "news_keywords")
-_KEYWORD_CHARS = 10 * MAX_FIELD
-_WANTED = frozenset(name for _, names in _FIELDS.values() for name in names).union(_KEYWORDS)
-# These describe the site or its makers, not the page.
-_ASIDE = frozenset({"BreadcrumbList", "ImageObject", "Organization", "Person", "SearchAction", "WebSite"})
-
-
-def _describe(page: _Page, base: str) -> dict[str, object]:
-    nodes = [node for text in page.json_ld for node in _nodes(text)]
-    by_id = {name: node for node in nodes if isinstance(name := node.get("@id"), str)}
-    works = [node for node in nodes if not _ASIDE.intersection(_strings(node.get("@type"), by_id, ""))]
-    fields: dict[str, object] = {}
-    for name, (key, metas) in _FIELDS.items():
-        wanted = "url" if name == "image" else "name"
-        texts = (
-            _first(_strings(node.get(key), by_id, wanted) for node in works)
-            or [page.metas[meta] for meta in metas if meta in page.metas][:1]
-        )
-        text = ", ".join(texts) if name == "author" else "".join(texts[:1])
-        if text := _address(text, base) if name == "image" else _clean(text):
-            fields[name] = text
-    if keywords := _keywords(works, by_id, page.metas):
-        fields["keywords"] = keywords
-    if feeds := _unique(_address(href, base) for href in page.feeds):
-        fields["feeds"] = feeds
-    return fields
-
-
-def _keywords(works: list[Json], by_id: Mapping[str, Json], metas: Mapping[str, str]) -> list[str]:
-    texts = _first(_strings(node.get("keywords"), by_id, "name") for node in works) or _first(
-        [metas[name]] for name in _KEYWORDS if name in metas
-    )
-    return _unique(_clean(word) for text in texts for word in text[:_KEYWORD_CHARS].split(","))
-
-
-def _nodes(text: str) -> list[Json]:
-    """The objects of one JSON-LD block, a list or a @graph opened. Broken or absurd ones have none."""
-    if len(text) > MAX_JSON:
-        return []
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    if isinstance(found, dict) and isinstance(found.get("@graph"), list):
-        found = found["@graph"]
-    items = found if isinstance(found, list) else [found]
-    return [item for item in items[: 10 * MAX_ITEMS] if isinstance(item, dict)]
-
-
-def _strings(value: object, by_id: Mapping[str, Json], key: str) -> list[str]:
-    """The texts in a JSON-LD value: a text, an object with a name, a reference to one, or a list of those."""
-    texts = []
-    for item in value[:MAX_ITEMS] if isinstance(value, list) else [value]:
-        text = item
-        if isinstance(item, dict):
-            name = item.get("@id")
-            text = item.get(key) or (by_id[name].get(key) if isinstance(name, str) and name in by_id else "")
-        if isinstance(text, str) and text.strip():
-            texts.append(text)
-    return texts
-
-
-def _first(candidates: Iterable[list[str]]) -> list[str]:
-    return next((texts for texts in candidates if texts), [])
-
-
-def _unique(texts: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(text for text in texts if text))[:MAX_ITEMS]
-
-
-def _clean(text: str) -> str:
-    # JSON can spell what no database takes: a NUL and half a surrogate pair.
-    text = _squeeze(text[: 4 * MAX_FIELD])[:MAX_FIELD].replace("\0", "")
-    return text.encode("utf-8", "replace").decode("utf-8")

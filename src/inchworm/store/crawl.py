@@ -6,24 +6,21 @@ the owner's token and is refused when somebody else has taken a newer one.
 
 from __future__ import annotations
 
-import array
 import contextlib
 import json
 import os
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 from inchworm import fault
 from inchworm.errors import Broken, Lost
 from inchworm.model import (
+    Choice,
     Cookie,
     Counters,
     EndedBy,
     Entry,
-    Found,
     Kind,
     Reason,
     RunInfo,
@@ -34,38 +31,25 @@ from inchworm.model import (
     Source,
     State,
 )
-from inchworm.ports import Changes, Known, NewEntry, Original, Row, Standing, VisitRow
+from inchworm.ports import Changes, Known, Original, Row, Standing, VisitRow
 from inchworm.rules.url import hash64
+from inchworm.store import commit
+from inchworm.store.commit import COOKIE, COUNTERS, LINKS, marks, unpack
+from inchworm.store.earlier import AcrossRuns, chunks
 from inchworm.store.lock import Life, boot_ms
 from inchworm.store.sqlite import open_file, plain_errors, size_cache, transaction
 
-_LINKS = VisitRow._fields.index("links")
-_COUNTERS = tuple(Counters.__slots__)
-_MUTABLE = ", ".join(Standing._fields)
-_VISIT = ", ".join(f'"{name}"' for name in VisitRow._fields)
-_RUN = f"run_id, number, mode, parent, state, seq, settings, disturbed, created_ms, ended_ms, {', '.join(_COUNTERS)}"
+_RUN = "run_id, number, mode, parent, state, seq, settings, disturbed, created_ms, ended_ms, origin, origin_seq,"
+_RUN += f" horizon, swept, concluded, alarm, {', '.join(COUNTERS)}"
 _NEWEST_ROBOTS = "r.seq = (SELECT MAX(seq) FROM robots n WHERE n.run_id = r.run_id AND n.origin = r.origin)"
-_COOKIE = "domain, path, name, host_only, value, secure, expires_ms"
 _SESSION = "run_id, number, token, state, ended_by, started_ms, ended_ms, requests, size, message"
-
-
-def _marks(count: int) -> str:
-    return ", ".join("?" * count)
-
-
-_ADD_ENTRY = (
-    f"INSERT INTO frontier (run_id, url_id, kind, source, found, found_on, lastmod, {_MUTABLE})"
-    f" VALUES ({_marks(7 + len(Standing._fields))})"
-)
-_MOVE_ENTRY = f"UPDATE frontier SET ({_MUTABLE}) = ({_marks(len(Standing._fields))}) WHERE run_id = ? AND url_id = ?"
-_SETTLE = "UPDATE frontier SET state = ?, reason = ?, done = ? WHERE run_id = ? AND url_id = ?"
-_ADD_VISIT = f"INSERT INTO visit (log_id, run_id, session, {_VISIT}) VALUES ({_marks(3 + len(VisitRow._fields))})"
-_PENDING = (
+_ENTRY = (
     "SELECT f.url_id, u.url, f.request_url, f.kind, f.source, f.seed, f.depth, f.hops, f.lane, f.place_seq,"
-    " f.place_idx, f.attempts, f.not_before_ms, f.chain, f.tried"
-    " FROM frontier f JOIN url u USING (url_id)"
-    " WHERE f.run_id = ? AND f.lane = ? AND f.state = 'pending' AND (f.place_seq, f.place_idx, f.url_id) > (?, ?, ?)"
-    " ORDER BY f.place_seq, f.place_idx, f.url_id LIMIT ?"
+    " f.place_idx, f.attempts, f.not_before_ms, f.chain, f.tried, f.unlinked, f.rank"
+    " FROM frontier f JOIN url u USING (url_id) WHERE f.run_id = ? AND f.lane = ? AND f.state = 'pending'"
+)
+_PENDING = (
+    f"{_ENTRY} AND (f.place_seq, f.place_idx, f.url_id) > (?, ?, ?) ORDER BY f.place_seq, f.place_idx, f.url_id LIMIT ?"
 )
 _KNOWN = (
     "SELECT u.url, u.url_id, f.state, f.reason, f.depth, f.hops FROM url u"
@@ -79,7 +63,7 @@ _KINDS: dict[str, Kind] = {kind.value: kind for kind in Kind}
 _SOURCES: dict[str, Source] = {source.value: source for source in Source}
 
 
-class CrawlStore:
+class CrawlStore(AcrossRuns):
     """One crawl's file, for its owner or for a reader."""
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
@@ -102,11 +86,15 @@ class CrawlStore:
                 (me.beat_ms, me.boot, me.pid, me.machine),
             )
             token = self.db.execute("SELECT token FROM owner").fetchone()[0]
+        self.read_log()
+        return int(token)
+
+    def read_log(self) -> None:
+        """Go on counting where the log ends."""
         newest = (
             "SELECT MAX(log_id) FROM (SELECT MAX(log_id) AS log_id FROM visit UNION ALL SELECT MAX(log_id) FROM undone)"
         )
         self._log_id = self._max(newest)
-        return int(token)
 
     def owner(self) -> Life:
         """The last owner's last sign of life."""
@@ -144,7 +132,8 @@ class CrawlStore:
         return self._run(row) if row else None
 
     def _run(self, row: tuple[Any, ...]) -> RunInfo:
-        run_id, number, mode, parent, state, seq, settings, disturbed, created, ended, *numbers = row
+        run_id, number, mode, parent, state, seq, settings, disturbed, created, ended, *rest = row
+        origin, origin_seq, horizon, swept, concluded, alarm, *numbers = rest
         seeds = self.db.execute(
             "SELECT number, url, host, path, kept, requests FROM seed WHERE run_id = ? ORDER BY number",
             (run_id,),
@@ -162,6 +151,12 @@ class CrawlStore:
             disturbed,
             created,
             ended,
+            origin,
+            origin_seq,
+            horizon,
+            swept,
+            concluded,
+            alarm,
         )
 
     def create_run(self, token: int, run: RunInfo, changes: Changes) -> None:
@@ -169,7 +164,7 @@ class CrawlStore:
         with plain_errors(self.path), transaction(self.db):
             self._fence(token)
             self.db.execute(
-                "INSERT INTO run (run_id, number, mode, parent, state, settings, created_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                f"INSERT INTO run (run_id, number, mode, parent, state, settings, created_ms, horizon) VALUES ({marks(8)})",
                 (
                     run.run_id,
                     run.number,
@@ -178,6 +173,7 @@ class CrawlStore:
                     run.state,
                     json.dumps(dict(run.settings)),
                     run.created_ms,
+                    run.horizon,
                 ),
             )
             self.db.executemany(
@@ -198,6 +194,11 @@ class CrawlStore:
 
     def all_sessions(self) -> list[SessionInfo]:
         return [_session(row) for row in self.db.execute(f"SELECT {_SESSION} FROM session ORDER BY token")]
+
+    def is_unfinished(self, run_id: int) -> bool:
+        """Whether a session of this run was begun and never ended: its process died."""
+        query = "SELECT 1 FROM session WHERE run_id = ? AND state = 'in_progress' LIMIT 1"
+        return self.db.execute(query, (run_id,)).fetchone() is not None
 
     def start_session(self, token: int, run: RunInfo, settings: str, now_ms: int) -> int:
         """A new session of a run; sessions that nobody ended are marked as crashed. Its number in the run."""
@@ -246,11 +247,27 @@ class CrawlStore:
         return len(self.db.execute("SELECT 1 FROM lane WHERE run_id = ? LIMIT 2", (run_id,)).fetchall()) > 1
 
     def pending(self, run_id: int, lane: int, after: Entry | None, limit: int) -> list[Entry]:
-        start = (*after.place, after.url_id) if after else (-1, 0, 0)
+        start = (*after.place, after.url_id) if after else (-2, 0, 0)
         return [_entry(row) for row in self.db.execute(_PENDING, (run_id, lane, *start, limit))]
+
+    def choose(self, run_id: int, lane: int, choice: Choice, skip: Set[int]) -> Entry | None:
+        ranked, best = f"{_ENTRY} AND f.rank IS NOT NULL", "f.rank DESC, f.place_seq, f.place_idx, f.url_id LIMIT ?"
+        tries: list[tuple[str, tuple[int, ...]]] = [(f"{ranked} AND f.found < ? ORDER BY {best}", (choice.before,))]
+        if choice.news:
+            tries.insert(0, (f"{ranked} AND f.rank <= 0 AND f.found < ? ORDER BY {best}", (choice.before,)))
+        tries.append((f"{ranked} ORDER BY f.found, {best}", ()))
+        for query, arguments in tries:
+            for row in self.db.execute(query, (run_id, lane, *arguments, len(skip) + 1)):
+                if row[0] not in skip:
+                    return _entry(row)
+        return None
 
     def is_only_run(self, run_id: int) -> bool:
         return self.db.execute("SELECT 1 FROM run WHERE run_id <> ? LIMIT 1", (run_id,)).fetchone() is None
+
+    def was_full(self, number: int, page_limit: int) -> bool:
+        query = "SELECT 1 FROM run r JOIN seed s USING (run_id) WHERE r.number = ? AND s.kept >= ? LIMIT 1"
+        return self.db.execute(query, (number, page_limit)).fetchone() is not None
 
     def has_nofollow(self, run_id: int) -> bool:
         return bool(self._max("SELECT MAX(nofollow) FROM run WHERE run_id = ?", run_id))
@@ -269,8 +286,8 @@ class CrawlStore:
 
     def _ids(self, _: int, asked: set[str], hashes: list[int]) -> dict[str, Known]:
         found: dict[str, Known] = {}
-        for chunk in _chunks(hashes, 200):
-            query = f"SELECT url, url_id FROM url WHERE hash IN ({_marks(len(chunk))})"
+        for chunk in chunks(hashes, 200):
+            query = f"SELECT url, url_id FROM url WHERE hash IN ({marks(len(chunk))})"
             for url, url_id in self.db.execute(query, chunk):
                 if url in asked:
                     found[url] = Known(url_id, True, State.PENDING, None, 0, 0)
@@ -278,20 +295,21 @@ class CrawlStore:
 
     def _known(self, run_id: int, asked: set[str], hashes: list[int]) -> dict[str, Known]:
         found: dict[str, Known] = {}
-        for chunk in _chunks(hashes, 200):
-            marks = _marks(len(chunk))
-            for url, url_id, state, reason, depth, hops in self.db.execute(
-                _KNOWN.format(marks=marks), (run_id, *chunk)
-            ):
+        for chunk in chunks(hashes, 200):
+            query = _KNOWN.format(marks=marks(len(chunk)))
+            for url, url_id, state, reason, depth, hops in self.db.execute(query, (run_id, *chunk)):
                 if url in asked:
                     found[url] = Known(url_id, state is not None, _STATES[state], _REASONS[reason], depth, hops)
         return found
 
     def rows(self, run_id: int, url_ids: Sequence[int]) -> list[Row]:
         found: list[Row] = []
-        for chunk in _chunks(url_ids, 200):
-            found += self._rows(f"f.run_id = ? AND f.url_id IN ({_marks(len(chunk))})", run_id, *chunk)
+        for chunk in chunks(url_ids, 200):
+            found += self._rows(f"f.run_id = ? AND f.url_id IN ({marks(len(chunk))})", run_id, *chunk)
         return found
+
+    def all_rows(self, run_id: int) -> list[Row]:
+        return self._rows("f.run_id = ? ORDER BY f.place_seq, f.place_idx, f.url_id", run_id)
 
     def outside(self, run_id: int) -> list[Row]:
         return self._rows("f.run_id = ? AND f.hops > 0 ORDER BY f.place_seq, f.place_idx, f.url_id", run_id)
@@ -326,9 +344,9 @@ class CrawlStore:
 
     def owners_of(self, run_id: int, hashes: Iterable[bytes]) -> set[bytes]:
         found: set[bytes] = set()
-        for chunk in _chunks(sorted(hashes), 200):
+        for chunk in chunks(sorted(hashes), 200):
             rows = self.db.execute(
-                f"SELECT text_hash FROM visit WHERE run_id = ? AND outcome = 'page' AND text_hash IN ({_marks(len(chunk))})",
+                f"SELECT text_hash FROM visit WHERE run_id = ? AND outcome = 'page' AND text_hash IN ({marks(len(chunk))})",
                 (run_id, *chunk),
             )
             found.update(row[0] for row in rows)
@@ -336,40 +354,14 @@ class CrawlStore:
 
     def originals(self, payloads: Iterable[bytes]) -> dict[bytes, Original]:
         found: dict[bytes, Original] = {}
-        for chunk in _chunks(sorted(payloads), 200):
+        for chunk in chunks(sorted(payloads), 200):
             rows = self.db.execute(
                 "SELECT v.payload, COALESCE(v.request_url, u.url), v.at_ms FROM visit v JOIN url u USING (url_id)"
-                f" WHERE v.file_id IS NOT NULL AND v.revisit = 0 AND v.payload IN ({_marks(len(chunk))})",
+                f" WHERE v.file_id IS NOT NULL AND v.revisit = 0 AND v.payload IN ({marks(len(chunk))})",
                 chunk,
             )
             found |= {payload: Original(url, at_ms) for payload, url, at_ms in rows}
         return found
-
-    def earlier_page(self, url_id: int, run_id: int, since_ms: int) -> tuple[VisitRow, list[Found]] | None:
-        row = self.db.execute(
-            f"SELECT {_VISIT} FROM visit WHERE url_id = ? AND run_id <> ? AND at_ms >= ?"
-            " AND outcome IN ('page', 'duplicate', 'resource') ORDER BY at_ms DESC LIMIT 1",
-            (url_id, run_id, since_ms),
-        ).fetchone()
-        if row is None:
-            return None
-        visit = _visit_row(row)
-        return visit, self.found_of(visit)
-
-    def found_of(self, visit: VisitRow) -> list[Found]:
-        """A stored page's links, as they were found."""
-        ids = visit.links
-        by_id: dict[int, Found] = {}
-        for chunk in _chunks(ids, 200):
-            rows = self.db.execute(
-                "SELECT url_id, u.url, MAX(f.request_url), MIN(f.kind) FROM frontier f JOIN url u USING (url_id)"
-                f" WHERE url_id IN ({_marks(len(chunk))}) GROUP BY url_id",
-                chunk,
-            )
-            for url_id, url, request_url, kind in rows:
-                source = Source.RESOURCE if kind == Kind.RESOURCE else Source.SPIDER
-                by_id[url_id] = Found(url, request_url or url, Kind(kind), source)
-        return [by_id[url_id] for url_id in ids if url_id in by_id]
 
     def robots(self, run_id: int, origin: str | None = None) -> list[tuple[str, str, bytes | None]]:
         which = "" if origin is None else " AND origin = ?"
@@ -385,15 +377,12 @@ class CrawlStore:
 
     def cookies(self, run_id: int) -> list[Cookie]:
         rows = self.db.execute(
-            f"SELECT {_COOKIE}, MAX(seq) FROM cookie WHERE run_id = ? GROUP BY 1, 2, 3, 4 ORDER BY seq, idx", (run_id,)
+            f"SELECT {COOKIE}, MAX(seq) FROM cookie WHERE run_id = ? GROUP BY 1, 2, 3, 4 ORDER BY seq, idx", (run_id,)
         )
         return [
             Cookie(domain, path, name, value, bool(host_only), bool(secure), expires_ms)
             for domain, path, name, host_only, value, secure, expires_ms, _ in rows
         ]
-
-    def last_index(self, run_id: int, seq: int) -> int:
-        return self._max("SELECT MAX(place_idx) FROM frontier WHERE run_id = ? AND place_seq = ?", run_id, seq)
 
     def next_ids(self) -> tuple[int, int, int]:
         return (
@@ -444,66 +433,15 @@ class CrawlStore:
             fault.point("in_commit")
 
     def write(self, changes: Changes) -> None:
-        run_id, many = changes.run_id, self.db.executemany
-        many("INSERT INTO url (url_id, hash, url) VALUES (?, ?, ?)", changes.urls)
-        many("INSERT INTO host (host_id, name) VALUES (?, ?)", changes.hosts)
-        many(_ADD_ENTRY, [_entry_row(run_id, entry) for entry in changes.entries])
-        # What is moved and settled in one commit was moved first.
-        many(_MOVE_ENTRY, [(*standing, run_id, url_id) for url_id, standing in changes.moved])
-        settled = [(s._value_, r and r._value_, done, run_id, url_id) for s, r, done, url_id in changes.settled]
-        many(_SETTLE, settled)
-        many(
-            "INSERT INTO undo (run_id, seq, subject, subject_id, before) VALUES (?, ?, ?, ?, ?)",
-            [(run_id, *undo) for undo in changes.undo],
-        )
-        for visit in changes.visits:
-            self._log_id += 1
-            values = (*visit[:_LINKS], _pack(visit.links), *visit[_LINKS + 1 :])
-            self.db.execute(_ADD_VISIT, (self._log_id, run_id, changes.session, *values))
-        many(
-            "INSERT INTO lane (run_id, lane, pending) VALUES (?, ?, ?)"
-            " ON CONFLICT (run_id, lane) DO UPDATE SET pending = lane.pending + excluded.pending",
-            [(run_id, lane, change) for lane, change in changes.lanes.items() if change],
-        )
-        many(
-            "INSERT INTO robots (run_id, origin, seq, verdict, rules) VALUES (?, ?, ?, ?, ?)"
-            " ON CONFLICT (run_id, origin, seq) DO UPDATE SET verdict = excluded.verdict, rules = excluded.rules",
-            [(run_id, *row) for row in changes.robots],
-        )
-        many(
-            "INSERT INTO archive (file_id, run_id, token, name, length) VALUES (?, ?, (SELECT token FROM owner), ?, ?)"
-            " ON CONFLICT (file_id) DO UPDATE SET length = excluded.length",
-            [(file_id, run_id, name, length) for name, (file_id, length) in changes.files.items()],
-        )
-        many("UPDATE host SET wait_until_ms = ?, wait_ms = ? WHERE host_id = ?", changes.quiet)
-        many("DELETE FROM suspect WHERE run_id = ? AND url_id = ?", [(run_id, url_id) for url_id in changes.pardoned])
-        many(
-            f"INSERT OR REPLACE INTO cookie (run_id, seq, idx, {_COOKIE}) VALUES ({_marks(10)})",
-            [
-                (run_id, seq, idx, c.domain, c.path, c.name, c.host_only, c.value, c.secure, c.expires_ms)
-                for seq, idx, c in changes.cookies
-            ],
-        )
-        self._write_totals(changes)
-
-    def _write_totals(self, changes: Changes) -> None:
         if changes.counters.known > 1.25 * self._cache_for:
             self._cache_for = changes.counters.known
             size_cache(self.db, self._cache_for)
-        numbers = [getattr(changes.counters, name) for name in _COUNTERS]
-        self.db.execute(
-            "UPDATE run SET seq = ?, disturbed = ?, inbox_id = MAX(inbox_id, ?), nofollow = MAX(nofollow, ?),"
-            f" {', '.join(f'{name} = ?' for name in _COUNTERS)} WHERE run_id = ?",
-            (changes.seq, changes.disturbed, changes.inbox_id, changes.nofollow, *numbers, changes.run_id),
-        )
-        self.db.executemany(
-            "UPDATE seed SET host = ?, path = ?, kept = ?, requests = ? WHERE run_id = ? AND number = ?",
-            [(s.host, s.path, s.kept, s.requests, changes.run_id, s.number) for s in changes.seeds],
-        )
-        self.db.execute(
-            "UPDATE session SET requests = ?, size = ? WHERE run_id = ? AND number = ?",
-            (changes.requests, changes.size, changes.run_id, changes.session),
-        )
+        self._log_id = commit.write(self.db, changes, self._log_id)
+
+    def log(self) -> int:
+        """The next number of the log, for an entry that is no visit."""
+        self._log_id += 1
+        return self._log_id
 
     def _max(self, query: str, *arguments: Any) -> int:
         return int(self.db.execute(query, arguments).fetchone()[0] or 0)
@@ -516,36 +454,9 @@ def _is_same_file(known: os.stat_result, path: Path) -> bool:
         return False
 
 
-def _pack(ids: Sequence[int]) -> bytes | None:
-    packed = array.array("I", ids)
-    if sys.byteorder == "big":
-        packed.byteswap()
-    return packed.tobytes() or None
-
-
-def _unpack(blob: bytes | None) -> list[int]:
-    packed = array.array("I", blob or b"")
-    if sys.byteorder == "big":
-        packed.byteswap()
-    return packed.tolist()
-
-
-def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    iterator = iter(items)
-    while chunk := list(islice(iterator, size)):
-        yield chunk
-
-
-def _entry_row(run_id: int, entry: NewEntry) -> tuple[Any, ...]:
-    # Plain strings: SQLite's binding looks long at a member of an enum before it takes it for one.
-    url_id, kind, source, found, found_on, lastmod, (state, reason, *rest) = entry
-    why = reason and reason._value_
-    return run_id, url_id, kind._value_, source._value_, found, found_on, lastmod, state._value_, why, *rest
-
-
 def _entry(row: tuple[Any, ...]) -> Entry:
     url_id, url, request_url, kind, source, seed, depth, hops, lane, place_seq, place_idx, *rest = row
-    attempts, not_before_ms, chain, tried = rest
+    attempts, not_before_ms, chain, tried, unlinked, rank = rest
     return Entry(
         url_id,
         url,
@@ -561,6 +472,8 @@ def _entry(row: tuple[Any, ...]) -> Entry:
         not_before_ms,
         chain,
         tuple(json.loads(tried)) if tried else (),
+        unlinked,
+        rank,
     )
 
 
@@ -576,4 +489,4 @@ def _session(row: tuple[Any, ...]) -> SessionInfo:
 
 
 def _visit_row(row: Sequence[Any]) -> VisitRow:
-    return VisitRow._make((*row[:_LINKS], tuple(_unpack(row[_LINKS])), *row[_LINKS + 1 :]))
+    return VisitRow._make((*row[:LINKS], tuple(unpack(row[LINKS])), *row[LINKS + 1 :]))

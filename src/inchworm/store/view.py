@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from inchworm.store.crawl import CrawlStore
 
 _PAGE = 500
+_WHY = ("no_validators", "validators_changed", "distrusted", "sampled", "reader_changed", "asked_in_full")
 _FOR_EVER = 1 << 62
+
+
+class Kept(NamedTuple):
+    """A record that the archive should have."""
+
+    file: str
+    offset: int
+    payload: bytes
+    url: str
 
 
 class View:
@@ -61,7 +72,7 @@ class View:
             "SELECT v.run_id, v.seq, v.session, u.url, COALESCE(v.request_url, u.url) AS request_url, v.kind, v.outcome,"
             " v.requested, v.failure, v.message, v.status, v.at_ms, v.millis, v.size, v.content_type, v.etag,"
             " v.last_modified, hex(v.payload) AS payload, hex(v.text_hash) AS text_hash, v.title, v.language, v.canonical,"
-            ' v.meta, target.url AS redirect, v.reader, a.name AS file, v."offset", v.length, v.revisit,'
+            ' v.change, v.note, v.missing, v.meta, target.url AS redirect, v.reader, a.name AS file, v."offset", v.length, v.revisit,'
             " LENGTH(v.links) / 4 AS links, f.source, f.depth, f.hops, on_page.url AS found_on"
             " FROM visit v JOIN url u USING (url_id)"
             " LEFT JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
@@ -113,6 +124,18 @@ class View:
         )
         return [_dict(cursor, row) for row in cursor.fetchall()]
 
+    def why_downloaded(self, run_id: int) -> dict[str, int]:
+        """Why pages were downloaded that turned out to be unchanged: how many for each reason."""
+        rows = self._db.execute(
+            "SELECT note, COUNT(*) FROM visit WHERE run_id = ? AND change = 'unchanged' AND status = 200"
+            " AND requested = 1 GROUP BY note",
+            (run_id,),
+        )
+        counts: Counter[str] = Counter()
+        for note, count in rows:
+            counts.update(dict.fromkeys((word for word in (note or "").split() if word in _WHY), count))
+        return dict(counts)
+
     def has_refused(self, run_id: int, reason: str) -> bool:
         row = self._db.execute(
             "SELECT 1 FROM frontier WHERE run_id = ? AND state = 'refused' AND reason = ? LIMIT 1",
@@ -120,10 +143,36 @@ class View:
         ).fetchone()
         return row is not None
 
-    def archive_ranges(self, run_id: int) -> list[tuple[str, int]]:
-        """Name and committed length of a run's archive files, oldest first."""
-        rows = self._db.execute("SELECT name, length FROM archive WHERE run_id = ? ORDER BY file_id", (run_id,))
-        return list(rows)
+    def spots(self, run_id: int, until: int) -> Iterator[tuple[str, int, int]]:
+        """Where the records of a run lie, in the order of record: file, offset, length. Where a record refers to one of
+        an earlier run, that one comes first."""
+        for after in range(0, until, _PAGE):
+            rows = self._db.execute(
+                'SELECT a.name, v."offset", v.length, v.revisit, v.payload FROM visit v JOIN archive a USING (file_id)'
+                " WHERE v.run_id = ? AND v.seq > ? AND v.seq <= ? ORDER BY v.seq",
+                (run_id, after, min(after + _PAGE, until)),
+            ).fetchall()
+            for name, offset, length, is_revisit, payload in rows:
+                if is_revisit:
+                    yield from self._originals(payload)
+                yield name, offset, length
+
+    def _originals(self, payload: bytes) -> Iterator[tuple[str, int, int]]:
+        yield from self._db.execute(
+            'SELECT a.name, v."offset", v.length FROM visit v JOIN archive a USING (file_id)'
+            " WHERE v.payload = ? AND v.file_id IS NOT NULL AND v.revisit = 0 LIMIT 1",
+            (payload,),
+        )
+
+    def last_records(self, run_id: int, until: int, limit: int) -> list[Kept]:
+        """The newest records of a run's visits up to a seq."""
+        rows = self._db.execute(
+            'SELECT a.name, v."offset", v.payload, COALESCE(v.request_url, u.url) FROM visit v'
+            " JOIN archive a USING (file_id) JOIN url u USING (url_id)"
+            " WHERE v.run_id = ? AND v.seq <= ? ORDER BY v.seq DESC LIMIT ?",
+            (run_id, until, limit),
+        )
+        return [Kept(*row) for row in rows]
 
     def recount(self, run_id: int) -> dict[str, int]:
         """The run's counters, counted from the rows; they must equal the kept ones."""
@@ -147,8 +196,21 @@ class View:
         for outcome, count in rows:
             if outcome in names:
                 counted[names[outcome]] = count
-        sums = "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM visit WHERE run_id = ? AND requested = 1 AND kind IN ('page', 'resource')"
-        counted["requests"], counted["size"] = self._db.execute(sums, (run_id,)).fetchone()
+        counted |= dict.fromkeys(("new", "modified", "unchanged", "deleted"), 0)
+        rows = self._db.execute(
+            "SELECT v.change, COUNT(*) FROM frontier f JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done"
+            " WHERE f.run_id = ? AND f.state = 'done' AND v.change IS NOT NULL GROUP BY v.change",
+            (run_id,),
+        )
+        counted |= {change: count for change, count in rows if change in counted}
+        sums = (
+            "SELECT COUNT(*), COALESCE(SUM(CASE WHEN status <> 304 THEN size END), 0),"
+            " COALESCE(SUM(CASE WHEN status = 304 AND outcome <> 'retry' THEN size END), 0)"
+            " FROM visit WHERE run_id = ? AND requested = ? AND kind IN ('page', 'resource')"
+        )
+        counted["requests"], counted["size"], not_modified = self._db.execute(sums, (run_id, 1)).fetchone()
+        _, reused, again = self._db.execute(sums, (run_id, 0)).fetchone()
+        counted["saved"] = not_modified + reused + again
         return counted
 
     def faults(self, run_id: int) -> list[str]:
@@ -170,8 +232,11 @@ class View:
                 "SELECT COUNT(*) FROM frontier WHERE run_id = ?1 AND found > (SELECT seq FROM run WHERE run_id = ?1)"
             ),
             "gaps in the record": (
-                "SELECT (SELECT seq FROM run WHERE run_id = ?1) - COUNT(*) FROM visit WHERE run_id = ?1"
+                "SELECT (SELECT seq FROM run WHERE run_id = ?1) - COUNT(*) FROM (SELECT seq FROM visit WHERE run_id = ?1"
                 " AND seq BETWEEN 1 AND (SELECT seq FROM run WHERE run_id = ?1)"
+                " UNION SELECT done FROM frontier WHERE run_id = ?1 AND state = 'refused' AND done > 0"
+                " UNION SELECT found FROM frontier WHERE run_id = ?1 AND found > 0"
+                " UNION SELECT seq FROM undo WHERE run_id = ?1 AND seq > 0)"
             ),
             "visits after the end of the record": (
                 "SELECT COUNT(*) FROM visit WHERE run_id = ?1 AND seq > (SELECT seq FROM run WHERE run_id = ?1)"

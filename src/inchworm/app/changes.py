@@ -1,0 +1,126 @@
+"""What changed: the runs of a crawl, two of them side by side, and one page in two runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections import Counter
+from typing import Any
+
+from inchworm import run
+from inchworm.app.desk import Desk, identity
+from inchworm.engine import Bodies
+from inchworm.errors import NotNow, Unknown
+from inchworm.model import Change, CrawlInfo, RunInfo
+from inchworm.rules import parse
+from inchworm.sink import export
+from inchworm.store.compare import Comparison
+from inchworm.store.crawl import CrawlStore
+
+
+class Changes(Desk):
+    """Verbs about what changed."""
+
+    def runs(self, word: str) -> list[dict[str, Any]]:
+        """One line per run."""
+        crawl = self.find(word)
+        with self.reading(crawl) as store:
+            return [self._run_json(crawl, one, store) for one in store.runs()]
+
+    def _run_json(self, crawl: CrawlInfo, one: RunInfo, store: CrawlStore) -> dict[str, Any]:
+        last = store.run()
+        is_worked_on = last is not None and last.number == one.number and self.is_running(crawl)
+        counters = dataclasses.asdict(one.counters)
+        return {
+            "run": one.number,
+            "iteration_id": iteration_id(crawl, one.number),
+            "mode": one.mode,
+            "parent": one.parent,
+            "branch_of": one.origin,
+            "state": run.state_of(one, is_worked_on).value,
+            "started_at": export.iso(one.created_ms),
+            "ended_at": export.iso(one.ended_ms) if one.ended_ms else None,
+            **{name: counters[name] for name in ("pages", "duplicates", "failed", "pending")},
+            **{name: counters[name] for name in ("new", "modified", "unchanged", "deleted", "unknown")},
+            "requests": counters["requests"],
+            "bytes": counters["size"],
+            "saved_bytes": counters["saved"],
+            "alarm": one.alarm,
+        }
+
+    def compare(self, word: str, first: int | None = None, second: int | None = None) -> dict[str, Any]:
+        """Every page of two runs by what became of it; without numbers: the last run and the one it builds on."""
+        crawl = self.find(word)
+        with self.reading(crawl) as store:
+            a, b = self._two(crawl, store, first, second)
+            found = list(Comparison(store, *sorted((a, b), key=lambda one: one.run_id)))
+        if a.run_id > b.run_id:
+            # Backwards in time: what came then is gone now.
+            swapped = {Change.NEW: Change.DELETED, Change.DELETED: Change.NEW, Change.UNKNOWN: Change.NEW}
+            found = [one._replace(change=swapped.get(one.change, one.change)) for one in found]
+        listed = {change: [one.url for one in found if one.change is change] for change in Change}
+        counts = {change: len(urls) for change, urls in listed.items()}
+        total = counts[Change.NEW] + counts[Change.MODIFIED] + counts[Change.DELETED]
+        return {
+            "baseline_iteration_id": iteration_id(crawl, a.number),
+            "current_iteration_id": iteration_id(crawl, b.number),
+            **{f"{change}_documents": urls for change, urls in listed.items()},
+            "unknown_reasons": dict(Counter(one.why for one in found if one.change is Change.UNKNOWN)),
+            "total_changes": total,
+            "has_changes": total > 0,
+            "summary": _summary(a.number, b.number, counts),
+        }
+
+    def _two(
+        self, crawl: CrawlInfo, store: CrawlStore, first: int | None, second: int | None
+    ) -> tuple[RunInfo, RunInfo]:
+        b = self.run_of(crawl, store, second)
+        before = first if first is not None else b.parent if b.parent is not None else b.origin
+        if before is None:
+            raise NotNow(
+                f"Run {b.number} of {crawl.name!r} builds on no other, so there is nothing to compare it with.",
+                "Crawl again when something has changed, or name two runs: inchworm compare CRAWL A B",
+            )
+        return self.run_of(crawl, store, before), b
+
+    def diff(self, word: str, url: str, first: int | None = None, second: int | None = None) -> dict[str, Any]:
+        """The text of one page in two runs, line by line."""
+        crawl = self.find(word)
+        with self.reading(crawl) as store:
+            a, b = self._two(crawl, store, first, second)
+            address = identity(b, url)
+            texts = [self._lines(crawl, store, one, address) for one in (a, b)]
+        if texts[0] is None and texts[1] is None:
+            raise Unknown(
+                f"Neither run {a.number} nor run {b.number} of {crawl.name!r} has the page {address}.",
+                "`inchworm runs` lists the runs, `inchworm show` what is known of a URL.",
+            )
+        names = [f"run {one.number}" for one in (a, b)]
+        lines = difflib.unified_diff(texts[0] or [], texts[1] or [], names[0], names[1], lineterm="")
+        return {"url": address, "baseline": a.number, "current": b.number, "diff": list(lines)}
+
+    def _lines(self, crawl: CrawlInfo, store: CrawlStore, one: RunInfo, url: str) -> list[str] | None:
+        """Title, text and links of a page as a run has it; None when it has none."""
+        known = store.known(one.run_id, [url]).get(url)
+        visit = store.visit_of(one.run_id, known.url_id) if known and known.in_run else None
+        if visit is None or visit.outcome not in ("page", "duplicate"):
+            return None
+        response = Bodies(store, self.crawl_folder(crawl) / "archive").of(visit.payload)
+        if response is None:
+            return [f"(the archive has lost what run {one.number} read here)"]
+        kind, address = visit.content_type or "", visit.request_url or url
+        reading = parse.read(response.body, kind, address, parse.How(text=True))
+        if not reading.text and not reading.title:
+            return [f"{kind or 'unknown type'}, {visit.size:,} bytes, SHA-256 {(visit.payload or b'').hex()}"]
+        targets = parse.substance(response.body, kind, address).targets
+        return [f"title: {reading.title}", "", *reading.text.splitlines(), "", "links:", *targets]
+
+
+def iteration_id(crawl: CrawlInfo, number: int) -> str:
+    return f"{crawl.crawl_id}_iter_{number}"
+
+
+def _summary(first: int, second: int, counts: dict[Change, int]) -> str:
+    said = f"Iteration {second} vs {first}: {counts[Change.NEW]} new, {counts[Change.MODIFIED]} modified,"
+    said += f" {counts[Change.DELETED]} deleted, {counts[Change.UNCHANGED]} unchanged"
+    return f"{said}, {counts[Change.UNKNOWN]} unknown" if counts[Change.UNKNOWN] else said

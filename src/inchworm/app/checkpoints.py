@@ -1,0 +1,261 @@
+"""Checkpoints: listing, making, deleting and exporting them, and finding the way back to one."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from inchworm import fault, run
+from inchworm.app.desk import Desk, settings_of_run
+from inchworm.archive import reader as warc_reader
+from inchworm.archive import warc
+from inchworm.checkpoint import Ledger
+from inchworm.draft import Session as LedgerSession
+from inchworm.engine import NoArchive, Owner
+from inchworm.errors import Broken, NotNow, Unknown, WrongUse
+from inchworm.model import Checkpoint, CheckpointType, CrawlInfo, RunInfo
+from inchworm.rules.scope import Patterns
+from inchworm.settings import RUN, Settings, to_json
+from inchworm.sink import export
+from inchworm.store.history import History
+from inchworm.store.view import View
+
+KEEP_LAST = 3
+_LOOKED_AT = 32
+"""How many records before a checkpoint are read back when it is validated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """Where a user wants to continue. Without a number: at the last commit."""
+
+    number: int | None = None
+    as_new_run: bool = False
+    validate: bool = True
+
+
+class Checkpoints(Desk):
+    """Verbs about checkpoints."""
+
+    def checkpoint(self, word: str) -> dict[str, Any]:
+        """Make one now. While another process works on the crawl, it is asked to."""
+        crawl = self.find(word)
+        number: int | None = None
+        if self.is_running(crawl) and (answer := self.ask(crawl, "checkpoint", {})):
+            number = int(answer)
+        else:
+            with self.owning(crawl, self.stale()) as owner:
+                self.run_of(crawl, owner.store)
+                number = owner.checkpoint(CheckpointType.MANUAL, self.clock.now_ms()).number
+        return self._shown(crawl, number)
+
+    def _shown(self, crawl: CrawlInfo, number: int) -> dict[str, Any]:
+        with self.reading(crawl) as store:
+            return as_json(crawl, _find(History(store), crawl, number))
+
+    def checkpoints(self, word: str) -> list[dict[str, Any]]:
+        crawl = self.find(word)
+        with self.reading(crawl) as store:
+            return [as_json(crawl, one) for one in History(store).checkpoints()]
+
+    def checkpoint_stats(self, word: str) -> dict[str, Any]:
+        """All checkpoints of a crawl in numbers."""
+        crawl, listed = self.find(word), self.checkpoints(word)
+        latest = listed[-1] if listed else None
+        types = Counter(one["checkpoint_type"] for one in listed)
+        return {
+            "crawl_id": crawl.crawl_id,
+            "total_checkpoints": len(listed),
+            "latest_checkpoint_id": latest and latest["checkpoint_id"],
+            "latest_checkpoint_created": latest and latest["created_at"],
+            "latest_checkpoint_state": latest and latest["current_state"],
+            "can_resume": any(one["can_resume"] for one in listed),
+            "checkpoint_types": {kind.value: types[kind.value] for kind in CheckpointType},
+            "total_size_bytes": sum(one["file_size_bytes"] for one in listed),
+        }
+
+    def delete_checkpoint(self, word: str, number: int) -> None:
+        crawl = self.find(word)
+        with self.owning(crawl, self.stale()) as owner:
+            history = History(owner.store)
+            history.forget(owner.token, [_find(history, crawl, number).number])
+
+    def keep_checkpoints(self, word: str, last: int = KEEP_LAST) -> int:
+        """Delete all but the last so many; how many went."""
+        if last < 0:
+            raise WrongUse(f"{last} checkpoints cannot be kept.", "Give a number from 0 on.")
+        crawl = self.find(word)
+        with self.owning(crawl, self.stale()) as owner:
+            history = History(owner.store)
+            numbers = [one.number for one in history.checkpoints()]
+            old = numbers[: len(numbers) - last]
+            history.forget(owner.token, old)
+        return len(old)
+
+    def export_checkpoint(self, word: str, number: int, out: BinaryIO) -> int:
+        """The whole state of a run at a checkpoint as gzipped JSON; how many URLs are in it."""
+        crawl = self.find(word)
+        with self.reading(crawl) as store:
+            history = History(store)
+            point = _find(history, crawl, number)
+            current = self.run_of(crawl, store, point.run)
+            state = _state(crawl, current, point, history)
+        with gzip.GzipFile("", "wb", fileobj=out, mtime=point.created_ms / 1000) as packed:
+            packed.write(json.dumps(state, ensure_ascii=False, indent=1).encode("utf-8", "replace"))
+        return sum(len(state[name]) for name in ("crawled_urls", "queued_urls", "failed_urls"))
+
+
+def number_of(text: str) -> int:
+    """The number of a checkpoint that is given as a number or by its whole id."""
+    number = text.rpartition("_ckpt_")[2]
+    if not number.isdecimal():
+        raise WrongUse(f"{text!r} is no checkpoint.", "Give its number; `inchworm checkpoints` lists them.")
+    return int(number)
+
+
+def as_json(crawl: CrawlInfo, point: Checkpoint) -> dict[str, Any]:
+    """A checkpoint as it is shown."""
+    counters = point.counters
+    done = counters.known - counters.pending - counters.refused
+    return {
+        "checkpoint_id": f"{crawl.crawl_id}_ckpt_{point.number}",
+        "crawl_id": crawl.crawl_id,
+        "checkpoint_number": point.number,
+        "checkpoint_type": point.type.value,
+        "created_at": export.iso(point.created_ms),
+        "current_state": point.state,
+        "current_substate": point.substate.value,
+        "can_resume": point.can_resume,
+        "file_size_bytes": point.size,
+        "progress": {
+            "urls": {
+                "total": counters.known,
+                "completed": done,
+                "failed": counters.failed,
+                "pending": counters.pending,
+            },
+            "pages": counters.pages,
+        },
+        "run": point.run,
+        "seq": point.seq,
+    }
+
+
+def _find(history: History, crawl: CrawlInfo, number: int) -> Checkpoint:
+    if (point := history.checkpoint(number)) is None:
+        raise Unknown(
+            f"The crawl {crawl.name!r} has no checkpoint {number}.",
+            f"List them: inchworm checkpoints {crawl.name!r}",
+        )
+    return point
+
+
+def _state(crawl: CrawlInfo, current: RunInfo, point: Checkpoint, history: History) -> dict[str, Any]:
+    urls: dict[str, list[str]] = {"crawled": [], "queued": [], "failed": []}
+    documents = []
+    for url, state, outcome in history.state_at(point):
+        if state == "pending":
+            urls["queued"].append(url)
+        elif outcome == "failed":
+            urls["failed"].append(url)
+        elif outcome:
+            urls["crawled"].append(url)
+            documents += [url] if outcome == "page" else []
+    shown = as_json(crawl, point)
+    return {
+        **{name: shown[name] for name in ("checkpoint_id", "crawl_id", "created_at")},
+        **{name: shown[name] for name in ("current_state", "current_substate")},
+        **{f"{name}_urls": found for name, found in urls.items()},
+        "downloaded_documents": documents,
+        "progress": shown["progress"],
+        "metrics": dataclasses.asdict(point.counters),
+        "config": dict(current.settings),
+    }
+
+
+class Past:
+    """The way back, for the owner of a crawl."""
+
+    def __init__(self, owner: Owner, crawl: CrawlInfo, now_ms: int) -> None:
+        self._owner = owner
+        self._store = owner.store
+        self._history = History(owner.store)
+        self._crawl = crawl
+        self._now_ms = now_ms
+
+    def point(self, back: Back) -> Checkpoint:
+        """The checkpoint that is meant; the run as it stands when a branch names none."""
+        if back.number is None:
+            point = self._owner.checkpoint(CheckpointType.MANUAL, self._now_ms)
+        else:
+            point = _find(self._history, self._crawl, back.number)
+        if not point.can_resume:
+            raise NotNow(
+                f"Checkpoint {point.number} cannot resume from terminal state: its run was {point.state}.",
+                "Choose one that was made while the run was active: inchworm checkpoints shows them.",
+            )
+        return point
+
+    def run(self, point: Checkpoint) -> RunInfo:
+        found = self._store.run(point.run)
+        assert found is not None
+        return found
+
+    def go_back(self, point: Checkpoint, validate: bool) -> RunInfo:
+        """Undo what came after a checkpoint; its run is open again."""
+        last = self._store.run()
+        if last is not None and last.number != point.run:
+            raise NotNow(
+                f"Run {last.number} builds on run {point.run}, which therefore cannot go back any more.",
+                "Continue as a run of its own: add --as-new-run.",
+            )
+        if validate:
+            self._validate(point)
+        current = self.run(point)
+        if current.seq != point.seq or not run.is_open(current):
+            self._history.go_back(self._owner.token, current, point)
+            fault.point("gone_back")
+            self._owner.cut_archive()
+        return self.run(point)
+
+    def branch(self, point: Checkpoint, given: dict[str, Any], validate: bool) -> RunInfo:
+        """A new run that has everything up to the checkpoint, and goes on by settings of its own."""
+        if validate:
+            self._validate(point)
+        old = self.run(point)
+        values = dataclasses.replace(Settings(), **{**settings_of_run(old), **given})
+        Patterns(values.include, values.exclude)
+        new = run.branch_of(old, self._store.runs(), to_json(values, RUN), self._now_ms)
+        with self._store.committing(self._owner.token):
+            self._history.branch(point, new)
+            if dict(new.settings) != dict(old.settings):
+                made = self._store.run(new.number)
+                assert made is not None
+                Ledger(self._store, NoArchive(), made, LedgerSession(0, self._owner.token), values).judge_again()
+        found = self._store.run(new.number)
+        assert found is not None
+        return found
+
+    def _validate(self, point: Checkpoint) -> None:
+        """See that the state and the archive before a checkpoint are what they were when it was made."""
+        current, view = self.run(point), View(self._store)
+        if current.seq < point.seq:
+            raise Broken(f"Run {point.run} ends before checkpoint {point.number}.", "`inchworm doctor` tells more.")
+        for spot in view.last_records(point.run_id, point.seq, _LOOKED_AT):
+            self._check(self._owner.archive / spot.file, spot.offset, spot.payload, spot.url)
+
+    def _check(self, path: Path, offset: int, payload: bytes, url: str) -> None:
+        try:
+            found = warc_reader.record_at(path, offset).headers.get("warc-payload-digest")
+        except WrongUse as error:
+            found = error.message
+        if found != warc.digest(payload):
+            raise Broken(
+                f"The archive has lost {url}: {path.name} does not hold it at {offset}.",
+                "`inchworm doctor` tells more; `--no-validate` goes on all the same.",
+            )

@@ -1,0 +1,262 @@
+"""Crawling: starting a run, going on with one, and stopping it from outside."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import shlex
+import shutil
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inchworm import run, settings
+from inchworm.app.checkpoints import Back, Past
+from inchworm.app.desk import Desk, command, identity, presentable, settings_of_run
+from inchworm.checkpoint import Ledger
+from inchworm.draft import Session as LedgerSession
+from inchworm.engine import Hooks, NoArchive, Owner, Sitting, Summary, fetching
+from inchworm.errors import NotNow, WrongUse
+from inchworm.model import CheckpointType, CrawlInfo, Mode, RunInfo, RunState
+from inchworm.ports import Unreached
+from inchworm.rules import freshness, order, proxies
+from inchworm.rules.scope import Patterns
+from inchworm.settings import RUN, SESSION, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What the user asked to crawl. `given` holds only the settings that were named explicitly."""
+
+    seeds: tuple[str, ...]
+    name: str = ""
+    given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    fresh: bool = False
+    mode: str = ""
+
+
+Opener = Callable[[Owner, CrawlInfo, Start], RunInfo | None]
+"""Finds the run that a session is to work on."""
+
+
+class Crawling(Desk):
+    """Verbs that change a crawl."""
+
+    async def crawl(self, start: Start, hooks: Hooks | None = None) -> Summary:
+        """Crawl these seeds: resume the run that is open, or start the next one."""
+        values = settings.make({**self.ground(), **start.given})
+        Patterns(values.include, values.exclude)
+        if values.order == order.BEST and not values.query:
+            raise WrongUse("Best for what? The order `best` goes by a query.", "Add --query TEXT.")
+        return await self._sit(self._find_or_make(start), start, hooks or Hooks(), self._open_or_next)
+
+    async def resume(self, word: str, given: Mapping[str, Any] | None = None, hooks: Hooks | None = None) -> Summary:
+        """Go on with the run of a crawl that is paused."""
+        crawl = self.find(word)
+        return await self._sit(crawl, Start((word,), crawl.name, given or {}), hooks or Hooks(), self._open_only)
+
+    async def recrawl(self, word: str, mode: str, given: Mapping[str, Any], hooks: Hooks | None = None) -> Summary:
+        """Start the next run of a crawl that is complete."""
+        crawl = self.find(word)
+        start = Start((word,), crawl.name, given, mode=mode)
+        return await self._sit(crawl, start, hooks or Hooks(), self._next_only)
+
+    async def go_on(self, word: str, back: Back, given: Mapping[str, Any], hooks: Hooks | None = None) -> Summary:
+        """Continue a crawl from a checkpoint: the run goes back to it, or a new run branches off there."""
+        crawl = self.find(word)
+        start = Start((word,), crawl.name, given)
+        return await self._sit(crawl, start, hooks or Hooks(), functools.partial(self._gone_back, back))
+
+    def _gone_back(self, back: Back, owner: Owner, crawl: CrawlInfo, start: Start) -> RunInfo:
+        if back.number is None and not back.as_new_run:
+            return self._open_only(owner, crawl, start)
+        past = Past(owner, crawl, self.clock.now_ms())
+        point = past.point(back)
+        if back.as_new_run:
+            return past.branch(point, _of_run(start.given), back.validate)
+        run.refuse_changes(past.run(point).settings, _of_run(start.given))
+        return past.go_back(point, back.validate)
+
+    def _find_or_make(self, start: Start) -> CrawlInfo:
+        if not start.seeds:
+            raise WrongUse("There is nothing to crawl.", "Give at least one URL: inchworm crawl https://example.org/")
+        seeds = run.seeds_of(start.seeds)
+        key = run.seeds_key(seeds)
+        crawl = self.home.find(start.name) if start.name else self.home.find("", key)
+        crawl = crawl or self._make(start, seeds, key)
+        if run.seeds_key(run.seeds_of(crawl.seeds)) != key:
+            raise WrongUse(
+                f"The crawl {crawl.name!r} has other seeds: {', '.join(crawl.seeds)}.",
+                "Use its seeds, or another --name.",
+            )
+        # What was set for an earlier session is not meant for this one; what was set for a run stays.
+        run_part = {name: value for name, value in crawl.settings.items() if settings.belongs_to_run(name)}
+        return dataclasses.replace(crawl, settings=run_part)
+
+    def _make(self, start: Start, seeds: Sequence[Any], key: str) -> CrawlInfo:
+        name, number = start.name or run.default_name(seeds), 2
+        while not start.name and self.home.find(name):
+            name, number = f"{run.default_name(seeds)} ({number})", number + 1
+        typed = tuple(run.without_secrets(text) for text in start.seeds)
+        crawl = CrawlInfo(uuid.uuid4().hex[:10], name, typed, {}, self.clock.now_ms())
+        return self.home.add(crawl, key)
+
+    async def _sit(self, crawl: CrawlInfo, start: Start, hooks: Hooks, opened: Opener) -> Summary:
+        """One session of the run that `opened` finds, or of a new one."""
+        ground = self.ground()
+        remembered = {**crawl.settings, **start.given}
+        if any(map(proxies.is_masked, remembered.get("proxies", ()))):
+            # Going on without it would show the user's own address to the site.
+            remembered.pop("proxies")
+            if "proxies" not in ground:
+                raise WrongUse("This crawl went through a proxy with a password.", "Give it again: --proxy URL.")
+        values = settings.make({**ground, **remembered})
+        with self.owning(crawl, values.stale) as owner:
+            current = opened(owner, crawl, start)
+            if current is not None:
+                values = dataclasses.replace(values, **settings_of_run(current))
+            async with fetching(crawl, values, run.credentials(start.seeds)) as fetcher:
+                # From here on nothing that the user typed can be wrong any more.
+                current = current or self._start_run(owner, crawl, values, start)
+                self.home.remember(crawl.crawl_id, presentable(remembered))
+                session_part = json.dumps(presentable(settings.to_json(values, SESSION)))
+                if owner.store.is_unfinished(current.run_id):
+                    # The last session crashed. Here it stood, should anybody want to know or come back.
+                    owner.checkpoint(CheckpointType.ERROR, self.clock.now_ms())
+                number = owner.store.start_session(owner.token, current, session_part, self.clock.now_ms())
+                if hooks.started:
+                    hooks.started(crawl, current, number)
+                sitting = Sitting(self.home, self.clock, owner, crawl, current, values, number)
+                return await sitting.work(fetcher, hooks)
+
+    def _open_or_next(self, owner: Owner, _: CrawlInfo, start: Start) -> RunInfo | None:
+        """The run that is open; none when a new one has to be made."""
+        last = owner.store.run()
+        if last is None or not run.is_open(last):
+            return None
+        if start.fresh:
+            self._cancel(owner, last)
+            return None
+        frozen, wanted = {**last.settings, "mode": last.mode}, _of_run(start.given)
+        run.refuse_changes(frozen, {**wanted, "mode": start.mode} if start.mode else wanted)
+        return last
+
+    def _next_only(self, owner: Owner, crawl: CrawlInfo, _: Start) -> None:
+        """A new run, and no other. One that used up its budget and was left open ends here."""
+        last = owner.store.run()
+        if last is None or not run.is_open(last):
+            return
+        if last.mode == Mode.BASELINE:
+            raise NotNow(
+                f"Run {last.number} of {crawl.name!r} is not complete yet, so no other can build on it.",
+                f"Finish it: inchworm resume {shlex.quote(crawl.name)}",
+            )
+        self.ledger(owner, last).end_early()
+        owner.store.set_run_state(owner.token, last.run_id, RunState.COMPLETED, self.clock.now_ms())
+
+    def _open_only(self, owner: Owner, crawl: CrawlInfo, start: Start) -> RunInfo:
+        """The run that is open, and no other."""
+        current = self._open_or_next(owner, crawl, start)
+        if current is None:
+            raise NotNow(
+                f"The crawl {crawl.name!r} has no paused run to resume.",
+                f"`{command(crawl)}` starts its next run.",
+            )
+        return current
+
+    def _cancel(self, owner: Owner, current: RunInfo) -> None:
+        """End a run for good, but so that one can come back."""
+        now_ms = self.clock.now_ms()
+        owner.checkpoint(CheckpointType.PAUSE, now_ms)
+        owner.store.set_run_state(owner.token, current.run_id, RunState.CANCELLED, now_ms)
+
+    def _start_run(self, owner: Owner, crawl: CrawlInfo, values: Settings, start: Start) -> RunInfo:
+        store = owner.store
+        seeds = run.seeds_of(crawl.seeds, values.drop_params)
+        frozen = settings.to_json(values, RUN)
+        new = run.next_run(store.runs(), Mode(start.mode or Mode.INCREMENTAL), frozen, self.clock.now_ms())
+        new = run.with_seeds(run.as_baseline(new) if start.fresh else new, seeds)
+        known: list[Unreached] = []
+        if new.parent is not None and values.order == order.FRESHNESS:
+            histories = {page.url_id: (page, history) for page, history in store.histories(new.run_id)}
+            aged = ((url_id, history) for url_id, (_, history) in histories.items())
+            known = [histories[url_id][0] for url_id in freshness.order(aged, self.clock.now_ms())]
+        changes = Ledger(store, NoArchive(), new, LedgerSession(0, owner.token), values).seed(seeds, known)
+        if new.parent is not None:
+            changes.distrusted += store.shared_validators(self.run_of(crawl, store, new.parent).run_id)
+        store.create_run(owner.token, new, changes)
+        made = store.run(new.number)
+        assert made is not None
+        return made
+
+    # From another process
+
+    def pause(self, word: str) -> str:
+        """Ask the owner to pause its run, and wait until it did."""
+        return self._end(self.find(word), "pause", "has nothing running to pause")
+
+    def cancel(self, word: str) -> str:
+        """End a run for good; its pages stay."""
+        crawl = self.find(word)
+        if self.is_running(crawl):
+            return self._end(crawl, "cancel", "has nothing to cancel")
+        with self.owning(crawl, self.stale()) as owner:
+            last = owner.store.run()
+            if last is None or not run.is_open(last):
+                raise NotNow(
+                    f"The crawl {crawl.name!r} has no open run to cancel.",
+                    "`inchworm list` shows the crawls.",
+                )
+            self._cancel(owner, last)
+        return RunState.CANCELLED
+
+    def _end(self, crawl: CrawlInfo, verb: str, otherwise: str) -> str:
+        if not self.is_running(crawl):
+            raise NotNow(f"The crawl {crawl.name!r} {otherwise}.", "`inchworm list` shows what is running.")
+        self.ask(crawl, verb, {})
+        with self.reading(crawl) as store:
+            return run.state_of(self.run_of(crawl, store), self.is_running(crawl))
+
+    def retry(self, word: str, kind: str | None = None, url: str | None = None) -> int:
+        """Re-open failed URLs; how many. The next session fetches them."""
+        crawl = self.find(word)
+        with self.reading(crawl) as store:
+            last = self.run_of(crawl, store)
+            address = identity(last, url) if url else None
+            count = len(store.failed(last.run_id, kind, address))
+        if not count:
+            return 0
+        if self.is_running(crawl):
+            self.ask(crawl, "retry", {"kind": kind, "url": address})
+            return count
+        with self.owning(crawl, self.stale()) as owner:
+            last = self.run_of(crawl, owner.store)
+            self.ledger(owner, last).reopen(kind, address)
+            owner.store.set_run_state(owner.token, last.run_id, RunState.PAUSED, self.clock.now_ms())
+        return count
+
+    def clear_queue(self, word: str) -> int:
+        """Refuse every pending URL and complete the run; how many."""
+        crawl = self.find(word)
+        with self.owning(crawl, self.stale()) as owner:
+            last = self.run_of(crawl, owner.store)
+            pending = last.counters.pending
+            self.ledger(owner, last).clear()
+            owner.store.set_run_state(owner.token, last.run_id, RunState.COMPLETED, self.clock.now_ms())
+        return pending
+
+    def delete(self, word: str) -> None:
+        """Remove a crawl: its record, its archive, everything."""
+        crawl = self.find(word)
+        folder = self.crawl_folder(crawl)
+        if folder.exists():
+            with self.owning(crawl, self.stale()):
+                shutil.rmtree(folder, ignore_errors=True)
+        self.home.remove(crawl.crawl_id)
+
+
+def _of_run(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The run settings among those that were named, as typed values."""
+    return {name: settings.check(name, value) for name, value in given.items() if settings.belongs_to_run(name)}

@@ -1,0 +1,154 @@
+"""The ground that all verbs stand on: the home, its crawls, who works on them, and asking the owner of one."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from inchworm import run, settings
+from inchworm.checkpoint import Ledger
+from inchworm.draft import Session as LedgerSession
+from inchworm.engine import NoArchive, Owner, SystemClock
+from inchworm.errors import NotNow, Unknown, WrongUse
+from inchworm.model import CrawlInfo, RunInfo
+from inchworm.ports import Clock
+from inchworm.rules import proxies
+from inchworm.rules import url as urls
+from inchworm.settings import Settings
+from inchworm.store.crawl import CrawlStore
+from inchworm.store.home import Home
+from inchworm.store.lock import OwnerLock
+from inchworm.store.sqlite import plain_errors
+
+ANSWER_SECONDS = 30.0
+ENDING = ("pause", "cancel")
+"""What the owner has done only when its session is over."""
+
+
+def home_folder() -> Path:
+    """Where crawls are kept: INCHWORM_HOME, or ~/.inchworm."""
+    return Path(os.environ.get("INCHWORM_HOME") or Path.home() / ".inchworm")
+
+
+class Desk:
+    """One home, and what every verb needs to find its way in it."""
+
+    def __init__(self, folder: Path | None = None, clock: Clock | None = None) -> None:
+        self.folder = folder or home_folder()
+        self.clock: Clock = clock or SystemClock()
+        self.home = Home(self.folder)
+
+    def close(self) -> None:
+        self.home.close()
+
+    def ground(self) -> dict[str, Any]:
+        """What file and environment say, below everything that the user names."""
+        return {**settings.from_file(self.folder / "config.toml"), **settings.from_environment(os.environ)}
+
+    def find(self, word: str) -> CrawlInfo:
+        """A crawl by name, id, or seed URL."""
+        forms = urls.seed(word)
+        keys = [key for form in forms or () if (key := urls.canonicalize(form))]
+        for key in keys or [""]:
+            if crawl := self.home.find(word, key or None):
+                return crawl
+        matching = [crawl for crawl in self.home.crawls() if any(key in _seed_urls(crawl) for key in keys)]
+        if len(matching) == 1:
+            return matching[0]
+        names = ", ".join(crawl.name for crawl in self.home.crawls()[:10]) or "none yet"
+        raise Unknown(f"There is no crawl called {run.shown(word)!r}.", f"The crawls in {self.folder}: {names}.")
+
+    def is_running(self, crawl: CrawlInfo) -> bool:
+        folder = self.crawl_folder(crawl)
+        return folder.exists() and OwnerLock(folder).is_held()
+
+    @contextlib.contextmanager
+    def reading(self, crawl: CrawlInfo) -> Iterator[CrawlStore]:
+        path = self.crawl_folder(crawl) / "crawl.db"
+        if not path.exists():
+            raise NotNow(f"The crawl {crawl.name!r} has not started yet.", f"Start it: {command(crawl)}")
+        store = CrawlStore(path, read_only=True)
+        try:
+            with plain_errors(path):
+                yield store
+        finally:
+            store.close()
+
+    def run_of(self, crawl: CrawlInfo, store: CrawlStore, number: int | None = None) -> RunInfo:
+        """The run of this number, or the last one."""
+        found = store.run(number)
+        if found is None:
+            which = f"run {number}" if number is not None else "run"
+            raise Unknown(f"The crawl {crawl.name!r} has no {which}.", "`inchworm status` shows its runs.")
+        return found
+
+    @contextlib.contextmanager
+    def owning(self, crawl: CrawlInfo, stale_seconds: float) -> Iterator[Owner]:
+        owner = Owner(self.crawl_folder(crawl), stale_seconds)
+        try:
+            with plain_errors(owner.folder):
+                yield owner
+        finally:
+            owner.close()
+
+    def crawl_folder(self, crawl: CrawlInfo) -> Path:
+        return self.folder / "crawls" / crawl.crawl_id
+
+    def ledger(self, owner: Owner, current: RunInfo) -> Ledger:
+        values = dataclasses.replace(Settings(), **settings_of_run(current))
+        return Ledger(owner.store, NoArchive(), current, LedgerSession(0, owner.token), values)
+
+    def ask(self, crawl: CrawlInfo, verb: str, argument: Mapping[str, Any]) -> str | None:
+        """Ask the owner of a crawl's run for something, and wait for its answer; None when its session ended first."""
+        inbox_id = self.home.ask(crawl.crawl_id, verb, argument, self.clock.now_ms())
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while time.monotonic() < deadline and self.is_running(crawl):
+            if (answer := self.home.answer_to(inbox_id)) is not None and verb not in ENDING:
+                return answer
+            time.sleep(0.1)
+        self.home.answer(inbox_id, "too late", self.clock.now_ms())
+        if self.is_running(crawl):
+            raise NotNow(
+                f"The owner of {crawl.name!r} was asked to {verb} and has not done so in {ANSWER_SECONDS:.0f} seconds.",
+                "It may be waiting for a slow server; look again with `inchworm status`.",
+            )
+        return None
+
+    def stale(self) -> float:
+        return settings.make(self.ground()).stale
+
+
+def settings_of_run(current: RunInfo) -> dict[str, Any]:
+    """The frozen settings of a run, as typed values."""
+    return {name: settings.check(name, value) for name, value in current.settings.items() if name in settings.FIELDS}
+
+
+def identity(current: RunInfo, url: str) -> str:
+    """What a run calls a URL that somebody typed."""
+    address = urls.canonicalizer(tuple(current.settings.get("drop_params", ()))).canonicalize(url)
+    if address is None:
+        raise WrongUse(f"{url!r} is not a web address.", "Give a full URL such as https://example.org/page.")
+    return address
+
+
+def presentable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings to be stored and shown: no proxy with its password."""
+    if "proxies" not in values:
+        return dict(values)
+    return {**values, "proxies": [proxies.masked(one) for one in values["proxies"]]}
+
+
+def command(crawl: CrawlInfo) -> str:
+    """The command that works on a crawl, to be copied."""
+    name = [] if crawl.name == run.default_name(run.seeds_of(crawl.seeds)) else ["--name", crawl.name]
+    return shlex.join(["inchworm", "crawl", *crawl.seeds, *name])
+
+
+def _seed_urls(crawl: CrawlInfo) -> set[str]:
+    return {seed.url for seed in run.seeds_of(crawl.seeds)}

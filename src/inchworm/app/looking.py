@@ -1,0 +1,146 @@
+"""Looking: where crawls stand, what is known of a URL, what is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import Any
+
+from inchworm import run, settings
+from inchworm.app.desk import Desk, identity, presentable, settings_of_run
+from inchworm.errors import InchwormError, NotNow, Unknown
+from inchworm.model import CrawlInfo, EndedBy, RunState, SessionInfo, SessionState
+from inchworm.rules import control, order
+from inchworm.rules import url as urls
+from inchworm.sink import export
+from inchworm.store.crawl import CrawlStore
+from inchworm.store.view import View
+
+
+class Looking(Desk):
+    """Verbs that change nothing."""
+
+    def crawls(self) -> list[dict[str, Any]]:
+        """Every crawl with the state of its last run."""
+        listed = []
+        for crawl in self.home.crawls():
+            try:
+                listed.append(self.status(crawl))
+            except InchwormError as error:
+                listed.append({"crawl_id": crawl.crawl_id, "name": crawl.name, "run_state": "", "note": error.message})
+        return listed
+
+    def status(self, crawl: CrawlInfo) -> dict[str, Any]:
+        """Where a crawl stands. A run whose owner is dead is paused."""
+        with self.reading(crawl) as store:
+            current = self.run_of(crawl, store)
+            sessions = store.sessions(current.run_id)
+            owner = store.owner()
+            several = store.has_several_lanes(current.run_id)
+        running = self.is_running(crawl)
+        state = run.state_of(current, running)
+        last = sessions[-1] if sessions else None
+        return {
+            "crawl_id": crawl.crawl_id,
+            "name": crawl.name,
+            "seeds": list(crawl.seeds),
+            "run": current.number,
+            "mode": current.mode,
+            "run_state": str(state),
+            "word": run.word_for(dataclasses.replace(current, state=state)),
+            "owner": {"pid": owner.pid, "machine": owner.machine} if running else None,
+            "sessions": [_session_json(one, running) for one in sessions],
+            "ended_by": str(last.ended_by) if last and last.ended_by else None,
+            "order": order.word(current.disturbed, several),
+            "created_at": export.iso(current.created_ms),
+            **dataclasses.asdict(current.counters),
+            "seed_pages": {seed.url: seed.kept for seed in current.seeds},
+        }
+
+    def queue(self, word: str) -> dict[str, Any]:
+        """The frontier in numbers."""
+        crawl = self.find(word)
+        status = self.status(crawl)
+        with self.reading(crawl) as store:
+            current = self.run_of(crawl, store)
+            counts = View(store).queue_counts(current.run_id)
+        visited = status["known"] - status["pending"] - status["refused"]
+        can_resume = status["run_state"] == RunState.PAUSED and status["pending"] > 0
+        return {
+            "crawl_id": crawl.crawl_id,
+            "has_queue": status["known"] > 0,
+            "visited": visited,
+            "pending": status["pending"],
+            "refused": status["refused"],
+            "total": status["known"],
+            "can_resume": can_resume,
+            "current_run": status["run"],
+            "run_state": status["run_state"],
+            "sessions": [one["session"] for one in status["sessions"]],
+            "counts": counts,
+        }
+
+    def show(self, word: str, url: str, number: int | None = None) -> dict[str, Any]:
+        """What is known of one URL."""
+        crawl = self.find(word)
+        with self.reading(crawl) as store:
+            current = self.run_of(crawl, store, number)
+            address = identity(current, url)
+            names = (address, control.robots_file(urls.origin_of(address)).url, control.sitemap_file(address).url)
+            found = (View(store).entry(current.run_id, name) for name in names if name.endswith(address))
+            entry = next((one for one in found if one), None)
+        if entry is None:
+            raise Unknown(
+                f"{address} is not known to run {current.number} of {crawl.name!r}: no page it read links to it.",
+                "Check the spelling, or look whether the page that should link to it was reached.",
+            )
+        return entry
+
+    def failed(self, word: str, kind: str | None = None) -> list[dict[str, Any]]:
+        crawl = self.find(word)
+        with self.reading(crawl) as store:
+            return list(View(store).failures(self.run_of(crawl, store).run_id, kind))
+
+    def effective_settings(self, word: str) -> dict[str, Any]:
+        """The settings that the open run, or the next one, works with."""
+        crawl = self.find(word)
+        values = settings.make({**self.ground(), **crawl.settings})
+        with contextlib.suppress(NotNow), self.reading(crawl) as store:
+            last = store.run()
+            if last is not None and run.is_open(last):
+                values = dataclasses.replace(values, **settings_of_run(last))
+        return presentable(settings.to_json(values))
+
+    def check(self, crawl: CrawlInfo, store: CrawlStore) -> list[str]:
+        """What is wrong with a crawl's store and archive; nothing for a healthy one."""
+        view, problems = View(store), []
+        if (said := view.integrity()) != "ok":
+            problems.append(f"the database is damaged: {said}")
+        for current in store.runs():
+            problems += [f"run {current.number}: {fault_found}" for fault_found in view.faults(current.run_id)]
+            kept, counted = dataclasses.asdict(current.counters), view.recount(current.run_id)
+            wrong = [
+                f"{name} {kept[name]} (counted {counted[name]})" for name in counted if kept[name] != counted[name]
+            ]
+            if wrong and not self.is_running(crawl):
+                problems.append(f"run {current.number}: counters differ from a recount: {', '.join(wrong)}")
+        archive = self.crawl_folder(crawl) / "archive"
+        for _, _, name, length in store.files():
+            path = archive / name
+            if not path.exists() or path.stat().st_size < length:
+                problems.append(f"the archive file {name} is missing or shorter than what was committed")
+        return problems
+
+
+def _session_json(one: SessionInfo, running: bool) -> dict[str, Any]:
+    crashed = one.state is SessionState.IN_PROGRESS and not running
+    return {
+        "session": one.number,
+        "state": str(SessionState.FAILED if crashed else one.state),
+        "ended_by": str(EndedBy.CRASHED) if crashed else (str(one.ended_by) if one.ended_by else None),
+        "requests": one.requests,
+        "bytes": one.size,
+        "started_at": export.iso(one.started_ms),
+        "ended_at": export.iso(one.ended_ms) if one.ended_ms else None,
+        "message": one.message,
+    }

@@ -1,0 +1,218 @@
+"""Searching: the text of a crawl's pages, as its runs left them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from inchworm.app.desk import Desk
+from inchworm.engine import Bodies
+from inchworm.errors import WrongUse
+from inchworm.model import Document, Failure, Kind
+from inchworm.ports import Read
+from inchworm.reader import DocumentReader
+from inchworm.rules import content, parse
+from inchworm.sink import export
+from inchworm.store import search as index
+from inchworm.store.crawl import CrawlStore
+
+LIMIT = 10
+_PLAIN_TYPES = ("text/plain", "text/markdown")
+# Only what browsers know: Python has others, some of which take for ever.
+_CHARSET = re.compile(
+    r";\s*charset\s*=\s*[\"']?(utf-?8|utf-?16(?:le|be)?|us-ascii|iso-?8859-\d{1,2}|windows-125\d|koi8-[ru]"
+    r"|gbk|gb2312|gb18030|big5|euc-jp|euc-kr|shift_jis|iso-2022-jp)\b",
+    re.IGNORECASE,
+)
+
+
+class Searching(Desk):
+    """Verbs about the text of pages."""
+
+    def search(
+        self, word: str, text: str, limit: int = LIMIT, progress: index.Progress = lambda _done, _total: None
+    ) -> dict[str, Any]:
+        """The pages that say something, best first, as the newest visits of any run have them.
+
+        The index is brought up to date first; `progress` is told how many URLs were looked up for that, of how many.
+        """
+        if limit < 1:
+            raise WrongUse(f"{limit} results cannot be shown.", "Give a number from 1 on.")
+        query = index.parsed(text)
+        crawl = self.find(word)
+        folder = self.crawl_folder(crawl)
+        with self.reading(crawl) as store, _texts(store, folder / "archive") as texts:
+            source = index.Source(store, texts.of, progress)
+            found = index.search(folder / "search.db", source, index.Question(query, limit, snippet))
+        return {"query": text, "count": found.total, "results": [_as_json(one) for one in found.results]}
+
+
+def _as_json(one: index.Result) -> dict[str, Any]:
+    return {
+        "url": one.urls[0],
+        "title": one.title,
+        "snippet": one.snippet,
+        "run": one.run,
+        "fetched_at": export.iso(one.at_ms),
+        "alternate_urls": one.urls,
+        "score": round(one.score, 6),
+    }
+
+
+@contextlib.contextmanager
+def _texts(store: CrawlStore, archive: Path) -> Iterator[_Texts]:
+    with contextlib.closing(_Apart()) as apart:
+        yield _Texts(Bodies(store, archive), apart)
+
+
+class _Texts:
+    """The text of pages, read again from the archive."""
+
+    def __init__(self, bodies: Bodies, apart: _Apart) -> None:
+        self._bodies = bodies
+        self._apart = apart
+        self._how = parse.How(text=True)
+
+    def of(self, page: index.Page) -> str | None:
+        """The main text of a page, laid out; None when the archive has lost it."""
+        response = self._bodies.of(page.payload)
+        if response is None:
+            return None
+        body, content_type = response.body, page.content_type
+        if content_type.partition(";")[0].strip().lower() in _PLAIN_TYPES:
+            return decoded(body, content_type)
+        if content.is_large(body):
+            return self._apart.text(Document(body, content_type, page.request_url, Kind.PAGE, page.at_ms))
+        return parse.read(body, content_type, page.request_url, self._how).text
+
+
+def decoded(body: bytes, content_type: str) -> str:
+    """Plain text as browsers take it: by its mark, by its label, as UTF-8, or as what the West used before."""
+    label = _CHARSET.search(content_type)
+    marked = next((name for mark, name in _MARKS if body.startswith(mark)), "")
+    for name in (marked, label[1] if label else "", "utf-8"):
+        if name:
+            with contextlib.suppress(UnicodeDecodeError, LookupError):
+                return body.decode(name).removeprefix("\ufeff")
+    return body.decode("cp1252", "replace")
+
+
+_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+
+
+class _Apart:
+    """Reads large pages in a process with limits, as the crawl did. A thread waits for it, because our caller may have
+    an event loop of its own."""
+
+    def __init__(self) -> None:
+        self._reader: DocumentReader | None = None
+        self._runner = asyncio.Runner()
+        self._thread = ThreadPoolExecutor(1)
+
+    def text(self, document: Document) -> str:
+        reader = self._reader = self._reader or DocumentReader(text=True)
+        read: Read | Failure = self._thread.submit(lambda: self._runner.run(reader.read_apart(document))).result()
+        return "" if isinstance(read, Failure) else read.reading.text
+
+    def close(self) -> None:
+        if (reader := self._reader) is not None:
+            self._thread.submit(lambda: self._runner.run(reader.close())).result()
+            self._thread.submit(self._runner.close).result()
+        self._thread.shutdown()
+
+
+# ---- snippets
+
+SNIPPET_CHARS = 240
+_BEFORE_CHARS = 60
+_MOST_HITS = 1_000
+_SPACE = re.compile(r"\s+")
+_OWN_MARKS = str.maketrans("«»", '""')
+
+
+class _Hit(NamedTuple):
+    start: int
+    end: int
+    term: int
+
+
+def snippet(text: str, query: index.Query) -> str:
+    """The part of a text with the most of what was looked for, on one line. Hits stand in « », and nothing else."""
+    hits, reach = _hits(text, query.terms)
+    start, end = _window(text, hits, reach)
+    shown = ["… " if start else ""]
+    at = start
+    for hit in hits:
+        if at <= hit.start and hit.end <= end:
+            shown += [_line(text[at : hit.start]), "«", _line(text[hit.start : hit.end]), "»"]
+            at = hit.end
+    shown += [_line(text[at:end]), " …" if end < len(text) else ""]
+    return "".join(shown).strip()
+
+
+def _hits(text: str, terms: tuple[index.Term, ...]) -> tuple[list[_Hit], int]:
+    """Where terms occur, until each was met and the room of a snippet beyond; and how far that is."""
+    hits: list[_Hit] = []
+    missing = set(range(len(terms)))
+    longest = max(len(term.words) for term in terms)
+    found: deque[tuple[str, int]] = deque(maxlen=longest)
+    reach = len(text)
+    for match in index.WORD.finditer(text):
+        if match.start() > reach or len(hits) > _MOST_HITS:
+            break
+        if not (word := index.folded(match[0])):
+            continue
+        found.append((word, match.start()))
+        for number, term in enumerate(terms):
+            if word.startswith(term.words[-1]) and _is_met(found, term):
+                hits.append(_Hit(found[-len(term.words)][1], match.end(), number))
+                if number in missing:
+                    missing.remove(number)
+                    reach = len(text) if missing else match.end() + SNIPPET_CHARS
+    return hits, reach
+
+
+def _is_met(found: deque[tuple[str, int]], term: index.Term) -> bool:
+    *before, last = (word for word, _ in found)
+    count = len(term.words) - 1
+    is_last = term.is_prefix or last == term.words[-1]
+    return is_last and (not count or tuple(before[-count:]) == term.words[:-1])
+
+
+def _window(text: str, hits: list[_Hit], reach: int) -> tuple[int, int]:
+    """The stretch of a text to be shown, from the beginning of a word to the end of one."""
+    if not hits:
+        return 0, _word_end(text, SNIPPET_CHARS)
+    room = SNIPPET_CHARS - _BEFORE_CHARS
+    best, most = hits[0], 0
+    for number, hit in enumerate(hits):
+        terms = {one.term for one in hits[number : number + room] if one.end <= hit.start + room}
+        if len(terms) > most:
+            best, most = hit, len(terms)
+    start = _word_start(text, max(best.start - _BEFORE_CHARS, 0)) if best.start > _BEFORE_CHARS else 0
+    start = min(start, best.start)
+    return start, max(_word_end(text, min(start + SNIPPET_CHARS, max(reach, best.end))), best.end)
+
+
+def _word_start(text: str, at: int) -> int:
+    space = _SPACE.search(text, at, at + 20)
+    return space.end() if space else at
+
+
+def _word_end(text: str, at: int) -> int:
+    if at >= len(text):
+        return len(text)
+    space = text.rfind(" ", at - 20, at + 1)
+    return space if space > 0 else at
+
+
+def _line(text: str) -> str:
+    """A piece of text on one line, with nothing in it that could steer a terminal or be taken for a mark."""
+    squeezed = _SPACE.sub(" ", text.translate(_OWN_MARKS))
+    return squeezed if squeezed.isprintable() else "".join(c for c in squeezed if c.isprintable())

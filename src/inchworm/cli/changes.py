@@ -1,0 +1,71 @@
+"""Commands about what changed: crawling again, the runs, two of them side by side, one page in two runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from inchworm.cli import display
+from inchworm.cli.commands import main
+from inchworm.cli.options import (
+    SESSION_OPTIONS,
+    given,
+    json_flag,
+    mode_option,
+    opened_app,
+    print_json,
+    setting_options,
+    sit,
+)
+
+
+@main.command()
+@click.argument("word", metavar="CRAWL")
+@mode_option
+@setting_options(SESSION_OPTIONS)
+@json_flag
+def recrawl(word: str, mode: str | None, as_json: bool, **values: Any) -> None:
+    """Start the next run of a complete crawl, and see what changed."""
+    with opened_app() as app:
+        sit(lambda hooks: app.recrawl(word, mode or "", given(values), hooks), as_json)
+
+
+@main.command()
+@click.argument("word", metavar="CRAWL")
+@json_flag
+def runs(word: str, as_json: bool) -> None:
+    """The runs of a crawl: what each found, and what it saved."""
+    with opened_app() as app:
+        found = app.runs(word)
+    print_json({"runs": found}) if as_json else display.runs(found)
+
+
+@main.command()
+@click.argument("word", metavar="CRAWL")
+@click.argument("first", metavar="[A]", type=int, required=False)
+@click.argument("second", metavar="[B]", type=int, required=False)
+@click.option("--all", "show_all", is_flag=True, help="List every URL, not only the first of each kind.")
+@json_flag
+def compare(word: str, first: int | None, second: int | None, show_all: bool, as_json: bool) -> None:
+    """What changed between two runs: new, modified, deleted pages.
+
+    Without numbers: the last run and the one it builds on. A page is deleted only when the server said so; one that
+    could not be reached is unknown.
+    """
+    with opened_app() as app:
+        found = app.compare(word, first, second)
+    print_json(found) if as_json else display.comparison(found, show_all)
+
+
+@main.command()
+@click.argument("word", metavar="CRAWL")
+@click.argument("url")
+@click.argument("first", metavar="[A]", type=int, required=False)
+@click.argument("second", metavar="[B]", type=int, required=False)
+@json_flag
+def diff(word: str, url: str, first: int | None, second: int | None, as_json: bool) -> None:
+    """What changed on one page between two runs: its text, line by line."""
+    with opened_app() as app:
+        found = app.diff(word, url, first, second)
+    print_json(found) if as_json else display.difference(found)

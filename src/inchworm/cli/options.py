@@ -1,0 +1,119 @@
+"""What the commands share: options made from the settings, the app, a session that is watched, JSON for machines."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import gc
+import json
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from inchworm import settings
+from inchworm.app import App
+from inchworm.cli import display
+from inchworm.engine import Hooks, Summary
+from inchworm.model import Mode
+
+
+def setting_options(names: tuple[str, ...]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Options made from the table of settings; what is not given stays None and overrules nothing."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        for name in reversed(names):
+            function = _option(name)(function)
+        return function
+
+    return decorate
+
+
+def _option(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    field = settings.FIELDS[name]
+    flag, meta = settings.flag_of(name), field.metadata
+    said = str(meta["help"])
+    help_text = f"Do not {said}" if field.default is True else said[:1].upper() + said[1:]
+    if isinstance(field.default, bool):
+        value = not field.default
+        return click.option(flag, name, is_flag=True, flag_value=value, default=None, help=help_text + ".")
+    shown = f"{field.default:g}" if isinstance(field.default, float) else str(field.default)
+    default = f" [default: {shown}]" if field.default not in ((), 0, 0.0, "") and name != "user_agent" else ""
+    metavar = "|".join(meta["choices"]) if "choices" in meta else str(meta["unit"]).upper()
+    multiple = isinstance(field.default, tuple)
+    return click.option(
+        flag, name, metavar=metavar, default=None, multiple=multiple, help=f"{help_text}.{default}", type=str
+    )
+
+
+RUN_OPTIONS = tuple(name for name in settings.FIELDS if settings.belongs_to_run(name))
+SESSION_OPTIONS = tuple(name for name in settings.FIELDS if not settings.belongs_to_run(name))
+mode_option = click.option(
+    "--mode",
+    type=click.Choice([Mode.INCREMENTAL.value, Mode.FULL.value]),
+    default=None,
+    help="How to crawl again: download what changed, or all. [default: incremental]",
+)
+json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+
+
+def given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value not in (None, ())}
+
+
+@contextmanager
+def opened_app() -> Iterator[App]:
+    app = App()
+    try:
+        yield app
+    finally:
+        app.close()
+
+
+def sit(work: Callable[[Hooks], Coroutine[Any, Any, Summary]], as_json: bool) -> None:
+    with display.live() as shown:
+        hooks = Hooks(shown.started, shown.progress, None, signals=True)
+        summary = _run_loop(work(hooks))
+    shown.finished(summary)
+    if as_json:
+        print_json(_summary_json(summary))
+    if summary.signal:
+        raise SystemExit(128 + summary.signal)
+
+
+def _run_loop(work: Coroutine[Any, Any, Summary]) -> Summary:
+    # A crawl makes many short-lived values and hardly any cycles: look for those less often.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(work)
+    result: Summary = uvloop.run(work)
+    return result
+
+
+def _summary_json(summary: Summary) -> dict[str, Any]:
+    fields = dataclasses.asdict(summary)
+    fields.pop("signal")
+    fields["seeds"] = dict(summary.seeds)
+    return fields
+
+
+@contextmanager
+def opened_file(path: Path | None) -> Iterator[BinaryIO]:
+    if path is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    part = path.with_name(path.name + ".part")
+    with part.open("wb") as out:
+        yield out
+    part.replace(path)
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, default=str))

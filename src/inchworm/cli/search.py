@@ -1,0 +1,110 @@
+"""The command that searches the text of a crawl's pages."""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from inchworm.app.searching import LIMIT
+from inchworm.cli.commands import main
+from inchworm.cli.options import json_flag, opened_app, print_json
+from inchworm.cli.words import clip, quoted
+from inchworm.rules.url import shorten
+
+_WIDTH = 80
+_INDENT = "   "
+_SHOWN_ALTERNATES = 3
+_FEW = 300
+"""So many pages are read in about a second: nobody needs to be told."""
+
+_PAUSE_SECONDS = 5.0
+
+
+@main.command()
+@click.argument("word", metavar="CRAWL")
+@click.argument("text", nargs=-1, required=True)
+@click.option("--limit", type=int, default=LIMIT, metavar="N", help=f"How many results to show. [default: {LIMIT}]")
+@json_flag
+def search(word: str, text: tuple[str, ...], limit: int, as_json: bool) -> None:
+    """Find the pages of a crawl that say something.
+
+    \b
+      garden tools       both words, anywhere on the page
+      '"garden tools"'   one after the other
+      gard*              words that begin so
+      'garden -winter'   not with this one
+
+    The newest version of each page counts, whichever run has it; pages that are gone are not found. Pages with the same
+    text are one result. Works while the crawl runs, too. The first search of a crawl reads all its pages, later ones
+    only what is new.
+    """
+    with opened_app() as app:
+        found = app.search(word, " ".join(text), limit, _Progress())
+    if as_json:
+        print_json(found)
+        return
+    for number, one in enumerate(found["results"], 1):
+        _show(number, one)
+    _close(found, word)
+
+
+class _Progress:
+    """Says how reading goes on, when it is worth it: on one line of a terminal, in a log now and then."""
+
+    def __init__(self) -> None:
+        self._said = -_PAUSE_SECONDS
+        self._is_terminal = sys.stderr.isatty()
+
+    def __call__(self, done: int, total: int) -> None:
+        if total < _FEW:
+            return
+        now, is_over = time.monotonic(), done == total
+        if not is_over and not self._is_terminal and now - self._said < _PAUSE_SECONDS:
+            return
+        self._said = now
+        said = f"Reading pages to search: {done:,} of {total:,}"
+        click.echo(f"\r{said}" if self._is_terminal else said, err=True, nl=is_over or not self._is_terminal)
+
+
+def _show(number: int, one: Mapping[str, Any]) -> None:
+    head = f"{number}. "
+    click.echo(head + click.style(clip(one["title"] or "(no title)", _WIDTH - len(head)), bold=True))
+    room = _WIDTH - len(_INDENT)
+    click.echo(_INDENT + click.style(shorten(one["url"], room), fg="green"))
+    is_hit = False
+    for line in textwrap.wrap(one["snippet"], room):
+        shown, is_hit = _bold(line, is_hit)
+        click.echo(_INDENT + shown)
+    others = one["alternate_urls"][1:]
+    for url in others[:_SHOWN_ALTERNATES]:
+        click.echo(f"{_INDENT}also {shorten(url, room - 5)}")
+    if len(others) > _SHOWN_ALTERNATES:
+        click.echo(f"{_INDENT}and {len(others) - _SHOWN_ALTERNATES:,} more with the same text")
+    click.echo(f"{_INDENT}run {one['run']}, {one['fetched_at'][:16].replace('T', ' ')}\n")
+
+
+def _bold(line: str, is_hit: bool) -> tuple[str, bool]:
+    """A line of a snippet with its hits in bold, and whether a hit goes on in the next one."""
+    shown = []
+    for part in re.split("([«»])", line):
+        if part in ("«", "»"):
+            is_hit = part == "«"
+        elif part:
+            shown.append(click.style(part, bold=True) if is_hit else part)
+    return "".join(shown), is_hit
+
+
+def _close(found: Mapping[str, Any], word: str) -> None:
+    count, shown = found["count"], len(found["results"])
+    if not count:
+        click.echo(f"Nothing found in {quoted(word)}.")
+    elif shown < count:
+        click.echo(f"{shown:,} of {count:,} results; --limit shows more.")
+    else:
+        click.echo(f"{count:,} result{'s' if count > 1 else ''}.")

@@ -1,0 +1,58 @@
+"""Validators: what a server lets us ask it by, and how far that is to be believed.
+
+An entity tag or a date of last change is sent back as it came, or not at all. Only one of them is sent: a server that
+is given both may answer by the one that says less. A few pages are asked for without any, so that a server whose
+validators lie is found out; and what most pages of a host have in common says nothing about one of them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from inchworm.model import Version
+from inchworm.rules.url import hash64
+
+ETAG = "etag"
+LAST_MODIFIED = "last_modified"
+
+SAMPLE = 128
+"""One page in so many is asked for in full, though its validators are believed."""
+
+USELESS = 3
+"""An entity tag that changed so often without its page having changed is of no use."""
+
+_ETAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\uffff]{0,1000}"')
+_DATE = re.compile(r"[\x20-\x7e]{1,100}")
+
+
+def usable(version: Version) -> str:
+    """Which validator of a version can be sent back: the better one, or none."""
+    if _ETAG.fullmatch(version.etag):
+        return ETAG
+    return LAST_MODIFIED if _DATE.fullmatch(version.last_modified) else ""
+
+
+def headers(version: Version) -> tuple[tuple[str, str], ...]:
+    """The condition under which an answer is wanted."""
+    which = usable(version)
+    if which == ETAG:
+        return (("If-None-Match", version.etag),)
+    return (("If-Modified-Since", version.last_modified),) if which else ()
+
+
+def is_sampled(url: str, run: int) -> bool:
+    """Whether this run asks for a page in full to see whether its server tells the truth. Another lot in every run."""
+    return hash64(f"{run} {url}") % SAMPLE == 0
+
+
+def same(version: Version, etag: str, last_modified: str) -> str:
+    """The validator by which an answer claims to be the version that we have, if it does."""
+    which = usable(version)
+    if which == ETAG:
+        return ETAG if version.etag == etag else ""
+    return LAST_MODIFIED if which and version.last_modified == last_modified and not etag else ""
+
+
+def shared(pages: int, most_common: int) -> bool:
+    """Whether a validator that so many of a host's pages have in common says nothing about one of them."""
+    return most_common > max(2, pages // 2)

@@ -1,0 +1,113 @@
+"""A run's record as one WARC file: record by record, in the order of record, as they lie in the archive."""
+
+from __future__ import annotations
+
+import gzip
+import uuid
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from inchworm import __version__
+from inchworm.errors import Broken
+
+_CHUNK = 1 << 20
+_GZIP_MAGIC = b"\x1f\x8b"
+_DOCTOR = "`inchworm doctor` tells more."
+
+
+class _Range(NamedTuple):
+    """Records that lie one after the other in a file."""
+
+    file: str
+    start: int
+    end: int
+    records: int
+
+
+def warc(folder: Path, spots: Iterable[tuple[str, int, int]], out: BinaryIO) -> int:
+    """Copy the records at these places (file, offset, length), each once; how many there were.
+
+    Every record is a gzip member of its own, so they can be put together in any order.
+    """
+    out.write(gzip.compress(_warcinfo(), mtime=0))
+    count = 0
+    for name, ranges in groupby(_joined(_once(spots)), key=lambda one: one.file):
+        path = folder / name
+        with _opened(path) as source:
+            for one in ranges:
+                _copy(source, one, path, out)
+                count += one.records
+    return count
+
+
+def _once(spots: Iterable[tuple[str, int, int]]) -> Iterator[_Range]:
+    """Each spot the first time it comes. What was there is kept as stretches, which are few, however many the spots."""
+    seen: dict[str, tuple[list[int], list[int]]] = {}
+    for file, offset, length in spots:
+        starts, ends = seen.setdefault(file, ([], []))
+        at = bisect_right(starts, offset) - 1
+        if at >= 0 and offset < ends[at]:
+            continue
+        if at >= 0 and offset == ends[at]:
+            ends[at] = offset + length
+        else:
+            starts.insert(at + 1, offset)
+            ends.insert(at + 1, offset + length)
+        yield _Range(file, offset, offset + length, 1)
+
+
+def _joined(spots: Iterable[_Range]) -> Iterator[_Range]:
+    """Neighbours as one range, to be copied in one go."""
+    last: _Range | None = None
+    for spot in spots:
+        if last is not None and (spot.file, spot.start) == (last.file, last.end):
+            last = last._replace(end=spot.end, records=last.records + 1)
+            continue
+        if last is not None:
+            yield last
+        last = spot
+    if last is not None:
+        yield last
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise Broken(f"{path} cannot be read: {error.strerror}.", _DOCTOR) from error
+
+
+def _copy(source: BinaryIO, one: _Range, path: Path, out: BinaryIO) -> None:
+    source.seek(one.start)
+    left = one.end - one.start
+    is_first = True
+    while left and (chunk := source.read(min(left, _CHUNK))):
+        if is_first and not chunk.startswith(_GZIP_MAGIC):
+            raise Broken(f"{path} has no record at {one.start}.", _DOCTOR)
+        out.write(chunk)
+        left -= len(chunk)
+        is_first = False
+    if left:
+        raise Broken(f"{path} is shorter than what was committed.", _DOCTOR)
+
+
+def _warcinfo() -> bytes:
+    block = (
+        f"software: inchworm/{__version__}\r\n"
+        "format: WARC File Format 1.1\r\n"
+        "conformsTo: http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n"
+        "description: the record of one run, in its order\r\n"
+    ).encode()
+    head = (
+        "WARC/1.1\r\n"
+        "WARC-Type: warcinfo\r\n"
+        f"WARC-Record-ID: <urn:uuid:{uuid.uuid4()}>\r\n"
+        f"WARC-Date: {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\r\n"
+        "Content-Type: application/warc-fields\r\n"
+        f"Content-Length: {len(block)}\r\n\r\n"
+    )
+    return head.encode() + block + b"\r\n\r\n"

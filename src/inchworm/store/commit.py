@@ -1,0 +1,165 @@
+"""Writing the rows of one commit. Who may commit, and when it is over, is `crawl`'s."""
+
+from __future__ import annotations
+
+import array
+import json
+import sqlite3
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from inchworm.model import Counters
+from inchworm.ports import Changes, Judgement, NewCheckpoint, NewEntry, Standing, VisitRow
+
+COUNTERS = tuple(Counters.__slots__)
+COOKIE = "domain, path, name, host_only, value, secure, expires_ms"
+STANDING = ", ".join(Standing._fields)
+VISIT = ", ".join(f'"{name}"' for name in VisitRow._fields)
+LINKS = VisitRow._fields.index("links")
+
+
+def marks(count: int) -> str:
+    return ", ".join("?" * count)
+
+
+MOVE_ENTRY = f"UPDATE frontier SET ({STANDING}) = ({marks(len(Standing._fields))}) WHERE run_id = ? AND url_id = ?"
+JUDGE_VISIT = f"UPDATE visit SET ({', '.join(Judgement._fields)}) = ({marks(len(Judgement._fields))}) WHERE run_id = ? AND seq = ?"
+ADD_CHECKPOINT = (
+    "INSERT INTO checkpoint (number, run_id, state, seq, type, substate, created_ms, totals)"
+    f" VALUES ((SELECT COALESCE(MAX(number) + 1, 0) FROM checkpoint), {marks(7)})"
+)
+_ADD_ENTRY = (
+    f"INSERT INTO frontier (run_id, url_id, kind, source, found, found_on, lastmod, unlinked, {STANDING})"
+    f" VALUES ({marks(8 + len(Standing._fields))})"
+)
+_SETTLE = "UPDATE frontier SET state = ?, reason = ?, done = ? WHERE run_id = ? AND url_id = ?"
+_ADD_VISIT = f"INSERT INTO visit (log_id, run_id, session, {VISIT}) VALUES ({marks(3 + len(VisitRow._fields))})"
+
+
+def write(db: sqlite3.Connection, changes: Changes, log_id: int) -> int:
+    """Put rows into the open transaction. `log_id` is the last one given; the new last one comes back."""
+    _write_frontier(db, changes)
+    log_id = _write_visits(db, changes, log_id)
+    _write_knowledge(db, changes)
+    _write_totals(db, changes)
+    return log_id
+
+
+def _write_frontier(db: sqlite3.Connection, changes: Changes) -> None:
+    run_id, many = changes.run_id, db.executemany
+    many("INSERT INTO url (url_id, hash, url) VALUES (?, ?, ?)", changes.urls)
+    many("INSERT INTO host (host_id, name) VALUES (?, ?)", changes.hosts)
+    many(_ADD_ENTRY, [_entry_row(run_id, entry) for entry in changes.entries])
+    # What is moved and settled in one commit was moved first.
+    many(MOVE_ENTRY, [(*standing, run_id, url_id) for url_id, standing in changes.moved])
+    settled = [(s._value_, r and r._value_, done, run_id, url_id) for s, r, done, url_id in changes.settled]
+    many(_SETTLE, settled)
+    many(
+        "INSERT INTO undo (run_id, seq, subject, subject_id, before) VALUES (?, ?, ?, ?, ?)",
+        [(run_id, *undo) for undo in changes.undo],
+    )
+    many(
+        "INSERT INTO lane (run_id, lane, pending, opened) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (run_id, lane) DO UPDATE SET pending = lane.pending + excluded.pending",
+        [
+            (run_id, lane, change, changes.opened.get(lane, changes.seq))
+            for lane, change in changes.lanes.items()
+            if change
+        ],
+    )
+
+
+def _write_visits(db: sqlite3.Connection, changes: Changes, log_id: int) -> int:
+    for visit in changes.visits:
+        log_id += 1
+        values = (*visit[:LINKS], _pack(visit.links), *visit[LINKS + 1 :])
+        db.execute(_ADD_VISIT, (log_id, changes.run_id, changes.session, *values))
+    judged = [(*judgement, changes.run_id, seq) for seq, judgement in changes.judged]
+    db.executemany(JUDGE_VISIT, judged)
+    db.executemany(
+        "INSERT INTO archive (file_id, run_id, token, name, length) VALUES (?, ?, (SELECT token FROM owner), ?, ?)"
+        " ON CONFLICT (file_id) DO UPDATE SET length = excluded.length",
+        [(file_id, changes.run_id, name, length) for name, (file_id, length) in changes.files.items()],
+    )
+    return log_id
+
+
+def _write_knowledge(db: sqlite3.Connection, changes: Changes) -> None:
+    """What was learned of hosts and pages on the way."""
+    run_id, many = changes.run_id, db.executemany
+    many(
+        "INSERT INTO robots (run_id, origin, seq, verdict, rules) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (run_id, origin, seq) DO UPDATE SET verdict = excluded.verdict, rules = excluded.rules",
+        [(run_id, *row) for row in changes.robots],
+    )
+    many("UPDATE host SET wait_until_ms = ?, wait_ms = ? WHERE host_id = ?", changes.quiet)
+    many("DELETE FROM suspect WHERE run_id = ? AND url_id = ?", [(run_id, url_id) for url_id in changes.pardoned])
+    many(
+        f"INSERT OR REPLACE INTO cookie (run_id, seq, idx, {COOKIE}) VALUES ({marks(10)})",
+        [
+            (run_id, seq, idx, c.domain, c.path, c.name, c.host_only, c.value, c.secure, c.expires_ms)
+            for seq, idx, c in changes.cookies
+        ],
+    )
+    many(
+        "INSERT OR IGNORE INTO distrust (run_id, host_id, validator, seq, why) VALUES (?, ?, ?, ?, ?)",
+        [(run_id, *row) for row in changes.distrusted],
+    )
+    many(ADD_CHECKPOINT, [checkpoint_row(run_id, "crawling", one) for one in changes.checkpoints])
+
+
+def _write_totals(db: sqlite3.Connection, changes: Changes) -> None:
+    numbers = [getattr(changes.counters, name) for name in COUNTERS]
+    db.execute(
+        "UPDATE run SET seq = ?, disturbed = ?, inbox_id = MAX(inbox_id, ?), nofollow = MAX(nofollow, ?), swept = ?,"
+        f" concluded = ?, alarm = ?, {', '.join(f'{name} = ?' for name in COUNTERS)} WHERE run_id = ?",
+        (
+            changes.seq,
+            changes.disturbed,
+            changes.inbox_id,
+            changes.nofollow,
+            changes.swept,
+            changes.concluded,
+            changes.alarm,
+            *numbers,
+            changes.run_id,
+        ),
+    )
+    db.executemany(
+        "UPDATE seed SET host = ?, path = ?, kept = ?, requests = ? WHERE run_id = ? AND number = ?",
+        [(s.host, s.path, s.kept, s.requests, changes.run_id, s.number) for s in changes.seeds],
+    )
+    db.execute(
+        "UPDATE session SET requests = ?, size = ? WHERE run_id = ? AND number = ?",
+        (changes.requests, changes.size, changes.run_id, changes.session),
+    )
+
+
+def checkpoint_row(run_id: int, state: str, new: NewCheckpoint) -> tuple[Any, ...]:
+    totals = json.dumps({**asdict(new.counters), "disturbed": new.disturbed})
+    return run_id, state, new.seq, new.type.value, new.substate.value, new.created_ms, totals
+
+
+def _entry_row(run_id: int, entry: NewEntry) -> tuple[Any, ...]:
+    # Plain strings: SQLite's binding looks long at a member of an enum before it takes it for one.
+    url_id, kind, source, found, found_on, lastmod, (state, reason, *rest), unlinked = entry
+    why = reason and reason._value_
+    first = run_id, url_id, kind._value_, source._value_, found, found_on, lastmod, unlinked
+    return *first, state._value_, why, *rest
+
+
+def _pack(ids: Sequence[int]) -> bytes | None:
+    packed = array.array("I", ids)
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed.tobytes() or None
+
+
+def unpack(blob: bytes | None) -> list[int]:
+    """The ids that a visit's links were packed from."""
+    packed = array.array("I", blob or b"")
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed.tolist()

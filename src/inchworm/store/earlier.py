@@ -1,0 +1,230 @@
+"""What runs know of each other: versions of a URL, pages that a run has not met, verdicts that wait for its end."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from inchworm.model import Found, Kind, Source, Version
+from inchworm.ports import Believed, Differing, Judgement, Redirected, Unreached
+from inchworm.rules import change, validators
+from inchworm.rules.freshness import History
+from inchworm.store.commit import marks, unpack
+
+_VERSION = (
+    "SELECT v.run_id, v.seq, v.at_ms, v.status, v.size, v.content_type, v.etag, v.last_modified, v.payload, v.text_hash,"
+    " v.link_hash, v.title, v.language, v.canonical, v.meta, v.links, v.reader, v.file_id, a.name,"
+    ' v."offset", v.length, v.revisit, v.missing, v.outcome'
+    " FROM visit v LEFT JOIN archive a USING (file_id) WHERE v.url_id = ? AND v.run_id < ?"
+)
+_NEWEST = "ORDER BY v.run_id DESC, v.seq DESC LIMIT 1"
+_LAST_KNOWN = (
+    "SELECT v.url_id, v.run_id, v.outcome, v.status, v.missing, MAX(v.log_id) FROM visit v"
+    " WHERE v.kind = 'page' AND v.run_id < ? AND v.outcome IN ('page', 'duplicate', 'deleted') GROUP BY v.url_id"
+)
+"""The last that runs before the horizon have on each page. A bare column comes from the row with the maximum."""
+
+_WAS_READ = (
+    "EXISTS (SELECT 1 FROM frontier g JOIN visit w ON w.run_id = g.run_id AND w.seq = g.done WHERE g.run_id = ?"
+    " AND g.url_id = f.found_on AND g.state = 'done' AND w.failure IS NULL AND w.outcome <> 'redirect')"
+)
+_JUDGEMENT = "v.outcome, v.change, v.note, v.message"
+_SETTLED = "visit v JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id AND f.done = v.seq"
+
+
+class AcrossRuns:
+    """The part of a crawl's store that looks at more than one run, or at a run as a whole."""
+
+    db: sqlite3.Connection
+
+    def version(self, url_id: int, horizon: int) -> Version | None:
+        """The last good answer that a run before the horizon has for a URL, and for how long it has been gone since."""
+        good = f"{_VERSION} AND v.outcome IN ('page', 'duplicate', 'resource'"
+        row = self.db.execute(f"{good}, 'deleted') {_NEWEST}", (url_id, horizon)).fetchone()
+        if row is None or row[-1] != "deleted":
+            return _version(row) if row else None
+        missing = row[-2]
+        row = self.db.execute(f"{good}) {_NEWEST}", (url_id, horizon)).fetchone()
+        return _version(row)._replace(missing=missing) if row else None
+
+    def body_spot(self, payload: bytes) -> tuple[str, int] | None:
+        """Archive file and offset of the record that holds a payload."""
+        row = self.db.execute(
+            'SELECT a.name, v."offset" FROM visit v JOIN archive a USING (file_id)'
+            " WHERE v.payload = ? AND v.file_id IS NOT NULL AND v.revisit = 0 LIMIT 1",
+            (payload,),
+        ).fetchone()
+        return (row[0], row[1]) if row else None
+
+    def found(self, run_id: int, url_ids: Sequence[int]) -> dict[int, Found]:
+        found: dict[int, Found] = {}
+        for chunk in chunks(url_ids, 200):
+            rows = self.db.execute(
+                "SELECT f.url_id, u.url, f.request_url, f.kind, f.rank FROM frontier f JOIN url u USING (url_id)"
+                f" WHERE f.run_id = ? AND f.url_id IN ({marks(len(chunk))})",
+                (run_id, *chunk),
+            )
+            for url_id, url, request_url, kind, rank in rows:
+                source = Source.RESOURCE if kind == Kind.RESOURCE else Source.SPIDER
+                found[url_id] = Found(url, request_url or url, Kind(kind), source, rank=rank)
+        return found
+
+    def has_text(self, url_id: int, horizon: int, text_hash: bytes) -> bool:
+        query = "SELECT 1 FROM visit WHERE url_id = ? AND run_id < ? AND text_hash = ? LIMIT 1"
+        return self.db.execute(query, (url_id, horizon, text_hash)).fetchone() is not None
+
+    # Whom to believe
+
+    def distrusted(self, run_id: int, horizon: int) -> set[tuple[int, str]]:
+        """Lanes and validators that a run does not go by: found out before it began."""
+        query = "SELECT host_id, validator FROM distrust WHERE (run_id = ? AND seq = 0) OR run_id < ?"
+        return set(self.db.execute(query, (run_id, horizon)))
+
+    def shared_validators(self, run_id: int) -> list[tuple[int, str, int, str]]:
+        """What most pages of a lane had in common in a run, as rows for the one that builds on it."""
+        found = []
+        for column, other in ((validators.ETAG, ""), (validators.LAST_MODIFIED, " AND v.etag IS NULL")):
+            rows = self.db.execute(
+                f"SELECT lane, SUM(pages), MAX(pages) FROM (SELECT f.lane, COUNT(*) AS pages FROM {_SETTLED}"
+                f" WHERE v.run_id = ? AND v.outcome IN ('page', 'duplicate') AND v.{column} IS NOT NULL{other}"
+                f" GROUP BY f.lane, v.{column}) GROUP BY lane",
+                (run_id,),
+            )
+            found += [(lane, column, 0, "shared") for lane, pages, most in rows if validators.shared(pages, most)]
+        return found
+
+    def liars(self, run_id: int) -> list[int]:
+        query = "SELECT DISTINCT host_id FROM distrust WHERE run_id = ? AND seq > 0 AND why = 'lies' ORDER BY 1"
+        return [lane for (lane,) in self.db.execute(query, (run_id,))]
+
+    def believed(self, run_id: int, lane: int) -> list[Believed]:
+        rows = self.db.execute(
+            f"SELECT v.url_id, v.seq, f.seed, v.size, {_JUDGEMENT} FROM {_SETTLED}"
+            " WHERE v.run_id = ? AND f.lane = ? AND v.status = 304 AND f.state = 'done' ORDER BY v.seq",
+            (run_id, lane),
+        )
+        return [Believed(url_id, seq, seed, size, Judgement(*rest)) for url_id, seq, seed, size, *rest in rows]
+
+    def useless(self, run_id: int) -> list[int]:
+        rows = self.db.execute(
+            f"SELECT f.lane FROM {_SETTLED} WHERE v.run_id = ? AND v.change IS NOT NULL GROUP BY f.lane"
+            " HAVING SUM(v.status = 304) = 0 AND SUM(v.etag IS NOT NULL AND v.note LIKE '%validators_changed%') >= ?",
+            (run_id, validators.USELESS),
+        )
+        return [lane for (lane,) in rows]
+
+    # At the end of a run
+
+    def unreached(self, run_id: int, horizon: int) -> list[Unreached]:
+        rows = self.db.execute(
+            f"SELECT k.url_id, u.url, f.request_url, f.source, f.depth, f.found_on, {_WAS_READ}, f.unlinked"
+            f" FROM ({_LAST_KNOWN}) k JOIN url u USING (url_id)"
+            " JOIN frontier f ON f.run_id = k.run_id AND f.url_id = k.url_id"
+            " WHERE (k.outcome <> 'deleted' OR (k.status = 404 AND k.missing < ?))"
+            " AND NOT EXISTS (SELECT 1 FROM frontier g WHERE g.run_id = ? AND g.url_id = k.url_id) ORDER BY k.url_id",
+            (run_id, horizon, change.MISSING_RUNS, run_id),
+        )
+        return [
+            Unreached(url_id, url, address or url, Source(source), depth, on, on is None or bool(read), unlinked)
+            for url_id, url, address, source, depth, on, read, unlinked in rows
+        ]
+
+    def histories(self, horizon: int) -> list[tuple[Unreached, History]]:
+        """Every page that runs before the horizon know, with how it has changed so far, in the order of their ids."""
+        rows = self.db.execute(
+            "SELECT k.url_id, u.url, f.request_url, f.source, f.depth, f.found_on, f.unlinked, h.looks, h.changes, h.first,"
+            f" h.last FROM ({_LAST_KNOWN}) k JOIN url u USING (url_id)"
+            " JOIN frontier f ON f.run_id = k.run_id AND f.url_id = k.url_id"
+            " JOIN (SELECT url_id, SUM(change IN ('modified', 'unchanged')) AS looks, SUM(change = 'modified') AS changes,"
+            " MIN(at_ms) AS first, MAX(at_ms) AS last FROM visit WHERE kind = 'page' AND run_id < ? GROUP BY url_id) h"
+            " USING (url_id) WHERE k.outcome <> 'deleted' ORDER BY k.url_id",
+            (horizon, horizon),
+        )
+        return [
+            (
+                Unreached(url_id, url, address or url, Source(source), depth, found_on, False, unlinked),
+                History(looks or 0, changes or 0, first, last),
+            )
+            for url_id, url, address, source, depth, found_on, unlinked, looks, changes, first, last in rows
+        ]
+
+    def redirected(self, run_id: int, horizon: int) -> list[Redirected]:
+        rows = self.db.execute(
+            f"SELECT v.url_id, v.seq, v.status, v.redirect, {_JUDGEMENT} FROM {_SETTLED}"
+            " WHERE v.run_id = ? AND v.outcome = 'redirect' AND v.kind = 'page' ORDER BY v.seq",
+            (run_id,),
+        ).fetchall()
+        found = []
+        for url_id, seq, status, redirect, *judgement in rows:
+            old = self.version(url_id, horizon)
+            if old is not None and not old.missing:
+                judged = Judgement(*judgement)
+                found.append(Redirected(seq, judged, status, redirect, old.text_hash, old.reader))
+        return found
+
+    def differing(self, run_id: int) -> list[Differing]:
+        rows = self.db.execute(
+            f"SELECT v.seq, f.lane, v.differences, {_JUDGEMENT} FROM {_SETTLED} WHERE v.run_id = ?"
+            " AND v.change = 'modified' AND v.differences IS NOT NULL ORDER BY v.seq",
+            (run_id,),
+        )
+        return [
+            Differing(seq, Judgement(*rest), lane, tuple(json.loads(differences)))
+            for seq, lane, differences, *rest in rows
+        ]
+
+    def compared(self, run_id: int) -> dict[int, int]:
+        query = (
+            f"SELECT f.lane, COUNT(*) FROM {_SETTLED} WHERE v.run_id = ? AND v.outcome IN ('page', 'duplicate')"
+            " AND v.change IN ('modified', 'unchanged') GROUP BY f.lane"
+        )
+        return dict(self.db.execute(query, (run_id,)).fetchall())
+
+    def count_unknown(self, run_id: int, horizon: int) -> int:
+        row = self.db.execute(
+            f"SELECT COUNT(*) FROM ({_LAST_KNOWN}) k"
+            " LEFT JOIN frontier f ON f.run_id = ? AND f.url_id = k.url_id AND f.state = 'done'"
+            " LEFT JOIN visit w ON w.run_id = f.run_id AND w.seq = f.done"
+            " WHERE k.outcome <> 'deleted' AND (w.change IS NULL OR w.change = 'unknown')",
+            (horizon, run_id),
+        ).fetchone()
+        return int(row[0])
+
+
+def chunks(items: Any, size: int) -> Iterator[list[Any]]:
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+def _version(row: Sequence[Any]) -> Version:
+    run_id, seq, at_ms, status, size, content_type, etag, last_modified, payload, *rest = row
+    text_hash, link_hash, title, language, canonical, meta, links, reader, file_id, *spot = rest
+    name, offset, length, revisit, _, _ = spot
+    return Version(
+        run_id,
+        seq,
+        at_ms,
+        status,
+        size,
+        content_type or "",
+        etag or "",
+        last_modified or "",
+        payload,
+        text_hash or b"",
+        link_hash or b"",
+        title or "",
+        language or "",
+        canonical or "",
+        meta,
+        tuple(unpack(links)),
+        reader or "",
+        file_id,
+        name or "",
+        offset or 0,
+        length or 0,
+        revisit,
+    )

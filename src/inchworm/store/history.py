@@ -1,0 +1,294 @@
+"""Checkpoints: making them, going back to one, and branching off from one.
+
+A checkpoint is a position in a run's sequence. Rows know the seq at which they were found and settled, and what was
+changed in place left its old values in `undo`. Going back therefore touches only what came later, however much there is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from inchworm import fault
+from inchworm.model import (
+    CRAWLING,
+    Checkpoint,
+    CheckpointType,
+    Counters,
+    RunInfo,
+    RunState,
+    Substate,
+)
+from inchworm.ports import Judgement, NewCheckpoint, Standing
+from inchworm.store.commit import ADD_CHECKPOINT, COUNTERS, JUDGE_VISIT, MOVE_ENTRY, STANDING, VISIT, checkpoint_row
+from inchworm.store.crawl import CrawlStore
+
+_CHECKPOINT = (
+    "SELECT c.number, c.run_id, r.number, c.seq, c.type, c.state, c.substate, c.created_ms, c.totals FROM checkpoint c"
+    " JOIN run r USING (run_id) WHERE c.deleted = 0"
+)
+_OLDEST = (
+    "SELECT subject_id, before FROM undo WHERE undo_id IN"
+    " (SELECT MIN(undo_id) FROM undo WHERE run_id = ? AND seq > ? AND subject = ? GROUP BY subject_id)"
+)
+_LATER = ("visit", "robots", "cookie", "distrust", "undo", "checkpoint")
+"""Tables whose rows of a run go when their seq is undone."""
+
+# CROSS JOIN tells SQLite to begin with the left table, which is small: what is undone, or the runs there are.
+
+
+class History:
+    """The past of a crawl's runs."""
+
+    def __init__(self, store: CrawlStore) -> None:
+        self._store = store
+        self._db = store.db
+
+    # Checkpoints
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """All there are, oldest first."""
+        return [_checkpoint(row) for row in self._db.execute(f"{_CHECKPOINT} ORDER BY c.number")]
+
+    def checkpoint(self, number: int) -> Checkpoint | None:
+        row = self._db.execute(f"{_CHECKPOINT} AND c.number = ?", (number,)).fetchone()
+        return _checkpoint(row) if row else None
+
+    def add(self, token: int, run: RunInfo, kind: CheckpointType, now_ms: int) -> Checkpoint:
+        """A checkpoint of the run as it stands; the one that is there already when nothing happened since."""
+        state = CRAWLING if run.state in (RunState.IN_PROGRESS, RunState.PAUSED) else run.state.value
+        same = f"{_CHECKPOINT} AND c.run_id = ? AND c.seq = ? AND c.type = ? AND c.state = ?"
+        with self._store.committing(token):
+            found = self._db.execute(same, (run.run_id, run.seq, kind, state)).fetchone()
+            if found is None:
+                new = NewCheckpoint(run.seq, kind, self._substate(run), now_ms, run.counters, run.disturbed)
+                self._db.execute(ADD_CHECKPOINT, checkpoint_row(run.run_id, state, new))
+                found = self._db.execute(f"{_CHECKPOINT} ORDER BY c.number DESC LIMIT 1").fetchone()
+        return _checkpoint(found)
+
+    def _substate(self, run: RunInfo) -> Substate:
+        if not run.seq:
+            return Substate.SEEDING
+        kind = self._db.execute(
+            "SELECT kind FROM visit WHERE run_id = ? AND seq <= ? ORDER BY seq DESC LIMIT 1", (run.run_id, run.seq)
+        ).fetchone()
+        return Substate.SITEMAPS if kind and kind[0] in ("robots", "sitemap") else Substate.DOWNLOADING_PAGES
+
+    def forget(self, token: int, numbers: list[int]) -> None:
+        """Delete checkpoints. What they stood for stays; their numbers are not given again."""
+        with self._store.committing(token):
+            self._db.executemany("UPDATE checkpoint SET deleted = 1 WHERE number = ?", [(one,) for one in numbers])
+
+    # Going back
+
+    def go_back(self, token: int, run: RunInfo, point: Checkpoint) -> None:
+        """Undo everything of a run after a checkpoint, in one transaction. The files are cut afterwards."""
+        with self._store.committing(token):
+            self._touch(run.run_id, point.seq)
+            seeds, lanes = self._used_later(run.run_id, point.seq), self._pending_by_lane(run.run_id)
+            self._cut_archive(run.run_id, point.seq)
+            self._take_back(run.run_id, point.seq)
+            fault.point("going_back")
+            self._correct_lanes(run.run_id, point.seq, lanes)
+            for number, kept, requests in seeds:
+                self._db.execute(
+                    "UPDATE seed SET kept = kept - ?, requests = requests - ? WHERE run_id = ? AND number = ?",
+                    (kept, requests, run.run_id, number),
+                )
+            self._set_totals(run.run_id, point)
+            self._db.execute(
+                "INSERT INTO undone (log_id, run_id, from_seq, to_seq) VALUES (?, ?, ?, ?)",
+                (self._store.log(), run.run_id, point.seq + 1, run.seq),
+            )
+
+    def _touch(self, run_id: int, seq: int) -> None:
+        """Note every row that is not what it was at this seq."""
+        self._db.execute("CREATE TEMP TABLE IF NOT EXISTS touched (url_id INTEGER PRIMARY KEY)")
+        self._db.execute("DELETE FROM touched")
+        self._db.execute(
+            "INSERT INTO touched SELECT url_id FROM frontier WHERE run_id = ?1 AND found > ?2"
+            " UNION SELECT url_id FROM frontier WHERE run_id = ?1 AND done > ?2"
+            " UNION SELECT subject_id FROM undo WHERE run_id = ?1 AND seq > ?2 AND subject = 'frontier'",
+            (run_id, seq),
+        )
+
+    def _used_later(self, run_id: int, seq: int) -> list[tuple[int, int, int]]:
+        """What each seed used of its limits after this seq: pages kept, and requests."""
+        rows = self._db.execute(
+            "SELECT f.seed, SUM(v.outcome = 'page'), SUM(v.requested AND v.kind = 'page')"
+            " FROM visit v JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
+            " WHERE v.run_id = ? AND v.seq > ? AND v.kind IN ('page', 'resource') GROUP BY f.seed",
+            (run_id, seq),
+        )
+        return rows.fetchall()
+
+    def _pending_by_lane(self, run_id: int) -> dict[int, int]:
+        rows = self._db.execute(
+            "SELECT f.lane, COUNT(*) FROM touched t CROSS JOIN frontier f ON f.run_id = ? AND f.url_id = t.url_id"
+            " WHERE f.state = 'pending' GROUP BY f.lane",
+            (run_id,),
+        )
+        return dict(rows.fetchall())
+
+    def _correct_lanes(self, run_id: int, seq: int, before: dict[int, int]) -> None:
+        after = self._pending_by_lane(run_id)
+        for lane in before.keys() | after.keys():
+            change = after.get(lane, 0) - before.get(lane, 0)
+            self._db.execute(
+                "UPDATE lane SET pending = pending + ? WHERE run_id = ? AND lane = ?", (change, run_id, lane)
+            )
+        self._db.execute("DELETE FROM lane WHERE run_id = ? AND opened > ?", (run_id, seq))
+
+    def _cut_archive(self, run_id: int, seq: int) -> None:
+        """The archive of the run ends with the last record that stays."""
+        row = self._db.execute(
+            'SELECT v.file_id, v."offset" + v.length FROM visit v JOIN archive a USING (file_id)'
+            " WHERE v.run_id = ?1 AND v.seq <= ?2 AND a.run_id = ?1 ORDER BY v.seq DESC LIMIT 1",
+            (run_id, seq),
+        ).fetchone()
+        file_id, length = row or (0, 0)
+        self._db.execute("DELETE FROM archive WHERE run_id = ? AND file_id > ?", (run_id, file_id))
+        self._db.execute("UPDATE archive SET length = ? WHERE file_id = ?", (length, file_id))
+
+    def _take_back(self, run_id: int, seq: int) -> None:
+        """Rows as they were: what was found later goes, what was changed later is restored, the settled is pending."""
+        execute = self._db.execute
+        execute("DELETE FROM frontier WHERE run_id = ? AND found > ?", (run_id, seq))
+        # A URL that no run knows must not be taken for known.
+        execute(
+            "DELETE FROM url WHERE url_id IN (SELECT url_id FROM touched) AND NOT EXISTS"
+            " (SELECT 1 FROM run r CROSS JOIN frontier f ON f.run_id = r.run_id AND f.url_id = url.url_id)"
+        )
+        self._restore(run_id, run_id, seq)
+        for table in _LATER:
+            execute(f"DELETE FROM {table} WHERE run_id = ? AND seq > ?", (run_id, seq))
+
+    def _restore(self, run_id: int, source: int, seq: int) -> None:
+        """Bring a run's rows to where those of `source` were at a seq, by the oldest of the later undo entries."""
+        moved = self._db.execute(_OLDEST, (source, seq, "frontier")).fetchall()
+        rows = [(*_values(before, Standing._fields), run_id, url_id) for url_id, before in moved]
+        self._db.executemany(MOVE_ENTRY, rows)
+        seeds = self._db.execute(_OLDEST, (source, seq, "seed")).fetchall()
+        self._db.executemany(
+            "UPDATE seed SET host = ?, path = ? WHERE run_id = ? AND number = ?",
+            [(*_values(before, ("host", "path")), run_id, number) for number, before in seeds],
+        )
+        judged = self._db.execute(_OLDEST, (source, seq, "visit")).fetchall()
+        self._db.executemany(
+            JUDGE_VISIT, [(*_values(before, Judgement._fields), run_id, number) for number, before in judged]
+        )
+        self._db.execute(
+            "UPDATE frontier SET state = 'pending', reason = NULL, done = NULL WHERE run_id = ? AND done > ?",
+            (run_id, seq),
+        )
+
+    def _set_totals(self, run_id: int, point: Checkpoint) -> None:
+        numbers = [getattr(point.counters, name) for name in COUNTERS]
+        self._db.execute(
+            "UPDATE run SET seq = ?1, disturbed = ?2, state = 'paused', ended_ms = NULL, alarm = '',"
+            " swept = CASE WHEN swept > ?1 THEN 0 ELSE swept END, concluded = 0,"
+            f" {', '.join(f'{name} = ?' for name in COUNTERS)} WHERE run_id = ?",
+            (point.seq, point.disturbed, *numbers, run_id),
+        )
+
+    # Branching off
+
+    def branch(self, point: Checkpoint, new: RunInfo) -> None:
+        """Make `new` of what a checkpoint's run was there, inside the open transaction. Archive records are shared."""
+        execute, old = self._db.execute, point.run_id
+        execute(
+            "INSERT INTO run (run_id, number, mode, parent, state, settings, created_ms, nofollow, origin, origin_seq,"
+            " horizon, swept) SELECT ?, ?, ?, ?, 'paused', ?, ?, nofollow, number, ?, horizon, swept FROM run WHERE run_id = ?",
+            (
+                new.run_id,
+                new.number,
+                new.mode,
+                new.parent,
+                json.dumps(dict(new.settings)),
+                new.created_ms,
+                point.seq,
+                old,
+            ),
+        )
+        execute(
+            "INSERT INTO seed SELECT ?, number, url, host, path, kept, requests FROM seed WHERE run_id = ?",
+            (new.run_id, old),
+        )
+        for number, kept, requests in self._used_later(old, point.seq):
+            execute(
+                "UPDATE seed SET kept = kept - ?, requests = requests - ? WHERE run_id = ? AND number = ?",
+                (kept, requests, new.run_id, number),
+            )
+        self._copy(
+            "frontier", f"url_id, kind, source, found, found_on, lastmod, unlinked, {STANDING}", "found", point, new
+        )
+        self._copy("robots", "origin, seq, verdict, rules", "seq", point, new)
+        self._copy("cookie", "domain, path, name, host_only, seq, idx, value, secure, expires_ms", "seq", point, new)
+        self._copy("distrust", "host_id, validator, seq, why", "seq", point, new)
+        self._copy("undo", "seq, subject, subject_id, before", "seq", point, new)
+        self._copy_visits(point, new)
+        self._restore(new.run_id, old, point.seq)
+        execute(
+            "INSERT INTO lane SELECT run_id, lane, SUM(state = 'pending'), MIN(found) FROM frontier"
+            " WHERE run_id = ? AND (lane > 0 OR state = 'pending') GROUP BY lane",
+            (new.run_id,),
+        )
+        self._set_totals(new.run_id, point)
+
+    def _copy(self, table: str, columns: str, position: str, point: Checkpoint, new: RunInfo) -> None:
+        self._db.execute(
+            f"INSERT INTO {table} (run_id, {columns}) SELECT ?, {columns} FROM {table} WHERE run_id = ? AND {position} <= ?",
+            (new.run_id, point.run_id, point.seq),
+        )
+
+    def _copy_visits(self, point: Checkpoint, new: RunInfo) -> None:
+        """They get numbers of their own in the log, so that followers learn of them."""
+        before = self._store.log() - 1
+        self._db.execute(
+            f"INSERT INTO visit (log_id, run_id, session, {VISIT})"
+            f" SELECT ? + ROW_NUMBER() OVER (ORDER BY seq), ?, 0, {VISIT} FROM visit WHERE run_id = ? AND seq <= ?",
+            (before, new.run_id, point.run_id, point.seq),
+        )
+        self._store.read_log()
+
+    # Looking
+
+    def state_at(self, point: Checkpoint) -> Iterator[tuple[str, str, str]]:
+        """URL, state and outcome of every page and resource as they were at a checkpoint."""
+        later = {
+            url_id: json.loads(before)
+            for url_id, before in self._db.execute(_OLDEST, (point.run_id, point.seq, "frontier"))
+        }
+        rows = self._db.execute(
+            "SELECT f.url_id, u.url, f.state, f.done FROM frontier f JOIN url u USING (url_id)"
+            " WHERE f.run_id = ? AND f.found <= ? AND f.kind IN ('page', 'resource')"
+            " ORDER BY f.place_seq, f.place_idx, f.url_id",
+            (point.run_id, point.seq),
+        )
+        for url_id, url, state, done in rows.fetchall():
+            was = later.get(url_id, {"state": state, "done": done})
+            is_settled = was["done"] is not None and was["done"] <= point.seq
+            yield url, was["state"] if is_settled else "pending", self._outcome(point.run_id, was["done"], is_settled)
+
+    def _outcome(self, run_id: int, done: int | None, is_settled: bool) -> str:
+        if not is_settled:
+            return ""
+        row = self._db.execute("SELECT outcome FROM visit WHERE run_id = ? AND seq = ?", (run_id, done)).fetchone()
+        return str(row[0]) if row else ""
+
+
+def _values(before: str, names: tuple[str, ...]) -> list[Any]:
+    kept = json.loads(before)
+    return [kept.get(name) for name in names]
+
+
+def _checkpoint(row: tuple[Any, ...]) -> Checkpoint:
+    number, run_id, run, seq, kind, state, substate, created_ms, totals = row
+    numbers = json.loads(totals)
+    disturbed = numbers.pop("disturbed")
+    size = len(totals) + len(kind) + len(state) + len(substate) + 24
+    kept = Counters(**{name: numbers.get(name, 0) for name in COUNTERS})
+    return Checkpoint(
+        number, run_id, run, seq, CheckpointType(kind), state, Substate(substate), created_ms, kept, disturbed, size
+    )

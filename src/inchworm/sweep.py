@@ -1,0 +1,149 @@
+"""The end of a run that builds on earlier ones: what was not reached is asked for, and then it is decided what changed.
+
+A page that earlier runs know and that no link leads to any more may be gone, or may only have lost its links: it is
+asked for once. Some verdicts need the whole run: whether a difference is a stamp that most pages bear, and whether a
+page that redirects has moved or is gone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+
+from inchworm.discovery import Discovery
+from inchworm.draft import Draft
+from inchworm.model import Change, Entry, Found, Kind, Note, Outcome, Place, Reason, RunInfo, Source
+from inchworm.ports import Differing, Judgement, Redirected, Store, Unreached
+from inchworm.rules import change, stamps, validators
+
+_CHUNK = 500
+_MOST_HOPS = 50
+_BEHIND_SEEDS = 1 << 20
+
+
+class Sweep:
+    """Closes one run, through the draft of its next commit."""
+
+    def __init__(self, store: Store, draft: Draft, discovery: Discovery, run: RunInfo) -> None:
+        self._store = store
+        self._draft = draft
+        self._discovery = discovery
+        self._run_id = run.run_id
+        self._horizon = run.horizon
+        self._has_begun = False
+
+    def start_from(self, pages: Sequence[Unreached]) -> None:
+        """Begin with known pages, in this order."""
+        for start in range(0, len(pages), _CHUNK):
+            chunk = pages[start : start + _CHUNK]
+            self._draft.look_up({page.url for page in chunk})
+            for index, page in enumerate(chunk, start):
+                known = self._draft.known.get(page.url)
+                if known is None or not known.in_run:
+                    self._enter(page, (0, _BEHIND_SEEDS + index), rank=len(pages) - index)
+
+    # Asking for what was not reached
+
+    def ask(self) -> None:
+        """Enter every known page that was not reached, and take back what was believed of servers that lie."""
+        pages, liars = self._store.unreached(self._run_id, self._horizon), self._store.liars(self._run_id)
+        if pages or liars:
+            self._draft.next_step()
+        for start in range(0, len(pages), _CHUNK):
+            chunk = pages[start : start + _CHUNK]
+            self._draft.look_up({page.url for page in chunk})
+            for index, page in enumerate(chunk, start):
+                self._enter(page, (self._draft.seq, index))
+        for lane in liars:
+            self._doubt(lane)
+        self._draft.swept = self._draft.seq
+
+    def _enter(self, page: Unreached, place: Place, rank: int | None = None) -> None:
+        unlinked = page.unlinked + page.finder_was_read
+        depth = page.depth - 1 if page.source is Source.SPIDER else page.depth
+        found = Found(page.url, page.request_url, Kind.PAGE, page.source, rank=rank)
+        parent = Entry(page.found_on or 0, page.url, page.url, Kind.PAGE, page.source, 0, depth, 0, 0, (0, 0))
+        verdict = self._discovery.judge(found, parent)
+        if unlinked > change.UNLINKED_RUNS and verdict.reason is None:
+            verdict = verdict._replace(reason=Reason.UNLINKED)
+        self._discovery.enter(found, parent, place, verdict, unlinked=unlinked)
+
+    def _doubt(self, lane: int) -> None:
+        """A server was found out: what it said is unchanged is asked for again, and in full."""
+        for believed in self._store.believed(self._run_id, lane):
+            before = believed.judgement
+            after = before._replace(outcome=Outcome.RETRY.value, change=None, note=Note.DISTRUSTED.value)
+            self._draft.judge(believed.seq, before, after)
+            for row in self._store.rows(self._run_id, [believed.url_id]):
+                self._draft.reopen(row, row.standing._replace(attempts=1), self._draft.next_place())
+            self._uncount(believed.seed, before, believed.size)
+
+    def _uncount(self, seed: int, before: Judgement, size: int) -> None:
+        name = {"page": "pages", "duplicate": "duplicates", "resource": "resources"}[before.outcome]
+        self._draft.add(**{name: -1, "pending": 1, "saved": -size})
+        if before.change:
+            self._draft.add(**{before.change: -1})
+        if before.outcome == Outcome.PAGE:
+            kept = self._draft.seeds[seed]
+            self._draft.seeds[seed] = kept._replace(kept=kept.kept - 1)
+
+    # Deciding what changed
+
+    def conclude(self) -> None:
+        """Give the verdicts that had to wait for the whole run."""
+        self._has_begun = False
+        for page in self._store.redirected(self._run_id, self._horizon):
+            self._judge_redirect(page)
+        self._excuse_stamps()
+        self._draft.write()
+        for lane in self._store.useless(self._run_id):
+            self._draft.distrust(lane, validators.ETAG, "useless")
+        numbers = self._draft.numbers
+        numbers["unknown"] = self._store.count_unknown(self._run_id, self._horizon)
+        known = numbers["unchanged"] + numbers["modified"] + numbers["deleted"] + numbers["unknown"]
+        self._draft.alarm = change.alarm(numbers["deleted"], known)
+        self._draft.concluded = self._draft.seq
+
+    def _judge_redirect(self, page: Redirected) -> None:
+        is_permanent, url_id = page.status in change.PERMANENT, page.redirect
+        target = self._store.visit_of(self._run_id, url_id)
+        for _ in range(_MOST_HOPS):
+            if target is None or target.redirect is None:
+                break
+            is_permanent = is_permanent and target.status in change.PERMANENT
+            url_id = target.redirect
+            target = self._store.visit_of(self._run_id, url_id)
+        is_comparable = target is not None and target.failure is None and target.reader == page.reader
+        text = target.text_hash if target is not None and is_comparable else None
+        is_login = any(change.is_login(row.url) for row in self._store.rows(self._run_id, [url_id]))
+        is_login = is_login or bool(target is not None and json.loads(target.meta or "{}").get("login"))
+        self._rejudge(page.seq, page.judgement, change.of_redirect(is_permanent, page.text_hash, text or b"", is_login))
+
+    def _excuse_stamps(self) -> None:
+        """Pages that differ only by what most pages of their host differ by are unchanged."""
+        by_lane: dict[int, list[Differing]] = defaultdict(list)
+        for page in self._store.differing(self._run_id):
+            by_lane[page.lane].append(page)
+        compared = self._store.compared(self._run_id)
+        for lane, pages in by_lane.items():
+            self._excuse(pages, stamps.recurring((page.differences for page in pages), compared.get(lane, 0)))
+
+    def _excuse(self, pages: Sequence[Differing], recurring: frozenset[int]) -> None:
+        for page in pages:
+            if recurring and stamps.explained(page.differences, recurring):
+                self._rejudge(page.seq, page.judgement, change.Verdict(Change.UNCHANGED, (Note.STAMP,)))
+
+    def _rejudge(self, seq: int, before: Judgement, verdict: change.Verdict) -> None:
+        note = " ".join(verdict.notes) or before.note
+        after = before._replace(change=verdict.change.value, note=note)
+        if after == before:
+            return
+        if not self._has_begun:
+            # A step of its own, but only where there is something to take back.
+            self._draft.next_step()
+            self._has_begun = True
+        self._draft.judge(seq, before, after)
+        for word, step in ((before.change, -1), (after.change, 1)):
+            if word and word != Change.UNKNOWN:
+                self._draft.add(**{word: step})
