@@ -388,7 +388,7 @@ class Ledger:
             self._draft.requests += 1
             self._draft.size += size
             self._draft.add(requests=1, size=size, saved=visit.size - size)
-        elif visit.is_version:
+        else:
             self._draft.add(saved=visit.size)
         seed = self._draft.seeds[entry.seed]
         requests = seed.requests + (visit.requested and entry.kind is Kind.PAGE)
