@@ -164,7 +164,8 @@ class Ledger:
         failed = self._store.failed(self._run_id, kind, url)
         with self._committing():
             self._draft.changes.inbox_id = inbox_id
-            self._draft.next_step()
+            if failed:
+                self._draft.next_step()
             self._forget_robots({urls.origin_of(row.standing.request_url or row.url) for row in failed})
             for row in failed:
                 self._draft.reopen(row, _unhurt(row.standing), self._draft.next_place())
@@ -209,11 +210,12 @@ class Ledger:
                     verdict, said = ("rules", rules) if rules else ("allow", None)
         self._draft.learn_robots(origin, verdict, said)
 
-    def judge_again(self) -> None:
+    def judge_again(self, same_scope: bool) -> None:
         """A branch has settings of its own: what is not done yet is judged by them, inside the open transaction."""
         self._draft.begin()
         self._draft.next_step()
-        self._discovery.judge_all()
+        if not self._discovery.judge_all(same_scope):
+            self._draft.forget_step()
         self._draft.write()
 
     def clear(self) -> Committed:

@@ -29,9 +29,6 @@ SITEMAP_DEPTH = 5
 _DEPENDS_ON_PATH = (Reason.MAX_DEPTH, Reason.HOPS, Reason.NOFOLLOW)
 """Refusals that another page's link may overrule."""
 
-_DECIDED_IN_TURN = (Reason.ROBOTS, Reason.CLEARED)
-"""Refusals that no rule of the run can take back."""
-
 
 class Discovery:
     """Decides about found URLs, for one run, in the order it is given them.
@@ -246,27 +243,41 @@ class Discovery:
             return
         self._judge_again(known.url_id, verdict)
 
-    def judge_all(self) -> None:
-        """Judge every row that is not done by the rules of this run, in the order of their places."""
-        parents: dict[int, Entry] = {}
-        for row in self._store.all_rows(self._run_id):
-            old = row.standing
-            parent = parents.get(row.found_on or 0) or rows.as_parent(row, Verdict(old.seed, old.depth, old.hops, None))
-            if row.source is Source.INITIAL:
-                verdict = Verdict(old.seed, 0, 0, None)
-            else:
-                nofollow = row.source is Source.SPIDER and self._forbids_following(row.found_on)
-                found = Found(row.url, old.request_url or row.url, row.kind, row.source, nofollow)
-                verdict = self._judge.judge(found, parent)
-            parents[row.url_id] = rows.as_parent(row, verdict)
-            if old.state is not State.DONE and old.reason not in _DECIDED_IN_TURN and row.kind not in control.KINDS:
-                self._judge_anew(row, verdict)
+    def judge_all(self, same_scope: bool) -> bool:
+        """Judge every row that is not done by the rules of this run, in the order of their places. Did it matter?
 
-    def _judge_anew(self, row: Row, verdict: Verdict) -> None:
+        A row has the least depth at which it was found, and in the same scope the fewest hops; in another one its hops
+        go by the page that found it.
+        """
+        parents: dict[int, Entry] = {}
+        mattered = False
+        for row in self._store.all_rows(self._run_id):
+            verdict = self._verdict_on(row, parents.get(row.found_on or 0), same_scope)
+            parents[row.url_id] = rows.as_parent(row, verdict)
+            if row.standing.state is not State.DONE and row.kind not in control.KINDS:
+                mattered = self._judge_anew(row, verdict) or mattered
+        return mattered
+
+    def _verdict_on(self, row: Row, finder: Entry | None, same_scope: bool) -> Verdict:
+        old, linked = row.standing, row.source is Source.SPIDER
+        if row.source is Source.INITIAL:
+            return Verdict(old.seed, 0, 0, None)
+        hops = max(0, old.hops - linked) if same_scope or finder is None else finder.hops
+        parent = rows.as_parent(row, Verdict(old.seed, old.depth - linked, hops, None))
+        found = Found(row.url, old.request_url or row.url, row.kind, row.source, old.reason is Reason.NOFOLLOW)
+        return self._judge.judge(found, parent)
+
+    def _judge_anew(self, row: Row, verdict: Verdict) -> bool:
+        """Whether a row that is not done stands differently now."""
         old, reason = row.standing, verdict.reason or self._exhausted(verdict.seed, row.kind)
-        if reason == old.reason:
-            return
+        if old.reason is Reason.CLEARED or (old.reason is Reason.ROBOTS and self._settings.robots):
+            return False
+        address = old.request_url or row.url
         standing = old._replace(seed=verdict.seed, depth=verdict.depth, hops=verdict.hops)
+        if old.state is State.PENDING and reason is None:
+            return self._stay(row, standing, verdict)
+        if reason == old.reason:
+            return False
         if old.state is State.PENDING:
             self._draft.move(row, standing._replace(state=State.REFUSED, reason=reason, done=self._draft.seq))
             self._draft.lane(old.lane, -1)
@@ -274,10 +285,25 @@ class Discovery:
         elif reason is not None:
             self._draft.move(row, standing._replace(reason=reason))
         else:
-            address, place = old.request_url or row.url, self._draft.next_place()
+            place = self._draft.next_place()
             self._draft.reopen(row, standing._replace(lane=self._lane_of(address)), place)
             self._draft.add(pending=1, refused=-1)
             self._open_origin(address, verdict, rows.as_parent(row, verdict), place)
+        return True
+
+    def _stay(self, row: Row, standing: Standing, verdict: Verdict) -> bool:
+        """A row that stays pending may be in another lane now, and there may be a robots.txt to be read before it."""
+        before = self._draft.numbers.copy(), len(self._draft.changes.entries)
+        address = standing.request_url or row.url
+        place = (standing.place_seq, standing.place_idx)
+        self._open_origin(address, verdict, rows.as_parent(row, verdict), place)
+        lane = self._lane_of(address)
+        if lane == standing.lane:
+            return before != (self._draft.numbers, len(self._draft.changes.entries))
+        self._draft.move(row, standing._replace(lane=lane))
+        self._draft.lane(standing.lane, -1)
+        self._draft.lane(lane, 1)
+        return True
 
     def _judge_again(self, url_id: int, verdict: Verdict) -> None:
         """Take a better verdict, and pass a shorter way on to what a page that is done already gave."""

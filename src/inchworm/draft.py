@@ -102,6 +102,10 @@ class Draft:
         self.seq += 1
         self._again_index = _AGAIN
 
+    def forget_step(self) -> None:
+        """Nothing came of it, and its number is the next one's."""
+        self.seq -= 1
+
     def disturb(self, by: str) -> None:
         """From here on the record is not the one that an undisturbed run would have."""
         self.disturbed = self.disturbed or f"disturbed at {self.seq} by {by}"

@@ -330,6 +330,7 @@ class Sitting:
                 reader.how,
                 Jar(reading.cookies(self._run.run_id)),
                 EarlierRuns(reading, self._run, self._values, owner.archive) if self._run.number else None,
+                self._run.mode != Mode.BASELINE,
             )
             watch = Watch(hooks.progress or (lambda _: None), hooks.visited)
             inbox = Inbox(self._home, self._crawl.crawl_id, owner, ledger, clock)

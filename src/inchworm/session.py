@@ -28,7 +28,6 @@ from inchworm.model import (
     EndedBy,
     Entry,
     Kind,
-    Mode,
     Outcome,
     Reason,
     Refusal,
@@ -368,7 +367,7 @@ class Session:
         since_ms = self._clock.now_ms() - round(self._settings.max_age * 1000)
         if version is None or version.missing or version.at_ms < since_ms:
             return None
-        return reused(entry, version, self._run.mode != Mode.BASELINE)
+        return reused(entry, version, self._tools.compares)
 
     def _grant(self, slot: Slot) -> bool:
         """Reserve what the entry may use up. Granted in order, and given back when the outcome does not use it."""

@@ -75,6 +75,7 @@ class Tools:
     how: parse.How | None = None
     jar: cookies.Jar = field(default_factory=cookies.Jar)
     earlier: Earlier | None = None
+    compares: bool = False
     honest: set[str] = field(default_factory=set)
 
 
@@ -115,7 +116,7 @@ async def visit(entry: Entry, tools: Tools) -> Visit:
     made = _made_sense_of(made, read, tools.settings)
     if entry.chain and disguise.has_password_field(reply.body):
         made = made._replace(reading=made.reading._replace(meta={**made.reading.meta, "login": True}))
-    return _compared(made, document, known, tools) if tools.earlier and entry.kind is Kind.PAGE else made
+    return _compared(made, document, known, tools) if tools.compares and entry.kind is Kind.PAGE else made
 
 
 # What earlier runs know of it
@@ -129,7 +130,7 @@ class _Known(NamedTuple):
 
 
 def _known(entry: Entry, tools: Tools) -> _Known | None:
-    if tools.earlier is None or entry.kind not in (Kind.PAGE, Kind.RESOURCE):
+    if tools.earlier is None or not tools.compares or entry.kind not in (Kind.PAGE, Kind.RESOURCE):
         return None
     version = tools.earlier.version(entry)
     return _Known(version, tools.earlier.objection(entry, version)) if version else None

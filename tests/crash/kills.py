@@ -44,7 +44,9 @@ class Plan:
 
 def plans() -> list[Plan]:
     """As many plans as the wanted number of kills needs, every kind in turn."""
-    kinds = [*POINTS, *MOMENTS, *SABOTAGES]
+    # Going back has its own kills: in a plain crawl nobody passes there.
+    points = [point for point in POINTS if point not in ("going_back", "gone_back")]
+    kinds = [*points, *MOMENTS, *SABOTAGES]
     wanted = max(len(kinds), -(-KILLS // PER_TRIAL))
     return [_plan(kinds, *divmod(number, len(kinds))) for number in range(wanted)]
 

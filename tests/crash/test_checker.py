@@ -51,10 +51,10 @@ DAMAGES = {
     "a wrong session": "UPDATE session SET requests = requests + 1",
     "a wrong lane": "UPDATE lane SET pending = pending + 1",
     "a page stored twice": (
-        "INSERT INTO visit SELECT log_id + 1000, run_id, seq + 1000, session, url_id, request_url, kind, at_ms,"
-        " outcome, requested, failure, message, status, millis, size, content_type, etag, last_modified, payload,"
-        ' text_hash, title, language, canonical, meta, links, redirect, reader, file_id, "offset", length, revisit'
-        " FROM visit WHERE seq = 40"
+        "INSERT INTO visit (log_id, run_id, seq, session, url_id, kind, at_ms, outcome, requested, status, millis,"
+        ' size, payload, text_hash, links, reader, file_id, "offset", length, revisit)'
+        " SELECT log_id + 1000, run_id, seq + 1000, session, url_id, kind, at_ms, outcome, requested, status, millis, size, payload, text_hash, links, reader,"
+        ' file_id, "offset", length, revisit FROM visit WHERE seq = 40'
     ),
     "a URL under two ids": "INSERT INTO url SELECT url_id + 10000, hash, url FROM url WHERE url_id = 30",
     "a copy of nothing": "UPDATE visit SET text_hash = x'00' WHERE outcome = 'duplicate'",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from inchworm import fault, run
-from inchworm.app.desk import Desk, settings_of_run
+from inchworm.app.desk import Desk
 from inchworm.archive import reader as warc_reader
 from inchworm.archive import warc
 from inchworm.checkpoint import Ledger
@@ -26,15 +27,17 @@ from inchworm.store.history import History
 from inchworm.store.view import View
 
 KEEP_LAST = 3
+_DIGITS = 18
+_GO_ON_ALL_THE_SAME = "`inchworm doctor` tells more; `--no-validate` goes on all the same."
 _LOOKED_AT = 32
 """How many records before a checkpoint are read back when it is validated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Back:
-    """Where a user wants to continue. Without a number: at the last commit."""
+    """Where a user wants to continue: a checkpoint by number or id; without one at the last commit."""
 
-    number: int | None = None
+    checkpoint: int | str | None = None
     as_new_run: bool = False
     validate: bool = True
 
@@ -79,11 +82,14 @@ class Checkpoints(Desk):
             "total_size_bytes": sum(one["file_size_bytes"] for one in listed),
         }
 
-    def delete_checkpoint(self, word: str, number: int) -> None:
+    def delete_checkpoint(self, word: str, checkpoint: int | str) -> int:
+        """Delete a checkpoint; its number."""
         crawl = self.find(word)
         with self.owning(crawl, self.stale()) as owner:
             history = History(owner.store)
-            history.forget(owner.token, [_find(history, crawl, number).number])
+            number = _find(history, crawl, checkpoint).number
+            history.forget(owner.token, [number])
+        return number
 
     def keep_checkpoints(self, word: str, last: int = KEEP_LAST) -> int:
         """Delete all but the last so many; how many went."""
@@ -93,29 +99,21 @@ class Checkpoints(Desk):
         with self.owning(crawl, self.stale()) as owner:
             history = History(owner.store)
             numbers = [one.number for one in history.checkpoints()]
-            old = numbers[: len(numbers) - last]
+            old = numbers[: max(0, len(numbers) - last)]
             history.forget(owner.token, old)
         return len(old)
 
-    def export_checkpoint(self, word: str, number: int, out: BinaryIO) -> int:
+    def export_checkpoint(self, word: str, checkpoint: int | str, out: BinaryIO) -> int:
         """The whole state of a run at a checkpoint as gzipped JSON; how many URLs are in it."""
         crawl = self.find(word)
         with self.reading(crawl) as store:
             history = History(store)
-            point = _find(history, crawl, number)
+            point = _find(history, crawl, checkpoint)
             current = self.run_of(crawl, store, point.run)
             state = _state(crawl, current, point, history)
         with gzip.GzipFile("", "wb", fileobj=out, mtime=point.created_ms / 1000) as packed:
             packed.write(json.dumps(state, ensure_ascii=False, indent=1).encode("utf-8", "replace"))
         return sum(len(state[name]) for name in ("crawled_urls", "queued_urls", "failed_urls"))
-
-
-def number_of(text: str) -> int:
-    """The number of a checkpoint that is given as a number or by its whole id."""
-    number = text.rpartition("_ckpt_")[2]
-    if not number.isdecimal():
-        raise WrongUse(f"{text!r} is no checkpoint.", "Give its number; `inchworm checkpoints` lists them.")
-    return int(number)
 
 
 def as_json(crawl: CrawlInfo, point: Checkpoint) -> dict[str, Any]:
@@ -146,11 +144,14 @@ def as_json(crawl: CrawlInfo, point: Checkpoint) -> dict[str, Any]:
     }
 
 
-def _find(history: History, crawl: CrawlInfo, number: int) -> Checkpoint:
-    if (point := history.checkpoint(number)) is None:
+def _find(history: History, crawl: CrawlInfo, checkpoint: int | str) -> Checkpoint:
+    """A checkpoint by its number or by its whole id."""
+    number = str(checkpoint).removeprefix(f"{crawl.crawl_id}_ckpt_")
+    is_number = number.isascii() and number.isdecimal() and len(number) < _DIGITS
+    if not is_number or (point := history.checkpoint(int(number))) is None:
         raise Unknown(
-            f"The crawl {crawl.name!r} has no checkpoint {number}.",
-            f"List them: inchworm checkpoints {crawl.name!r}",
+            f"The crawl {crawl.name!r} has no checkpoint {str(checkpoint)[:80]!r}.",
+            f"Give a number; they are listed by: inchworm checkpoints {shlex.quote(crawl.name)}",
         )
     return point
 
@@ -178,8 +179,8 @@ def _state(crawl: CrawlInfo, current: RunInfo, point: Checkpoint, history: Histo
     }
 
 
-class Past:
-    """The way back, for the owner of a crawl."""
+class WayBack:
+    """The way back to a checkpoint, for the owner of a crawl."""
 
     def __init__(self, owner: Owner, crawl: CrawlInfo, now_ms: int) -> None:
         self._owner = owner
@@ -189,33 +190,35 @@ class Past:
         self._now_ms = now_ms
 
     def point(self, back: Back) -> Checkpoint:
-        """The checkpoint that is meant; the run as it stands when a branch names none."""
-        if back.number is None:
-            point = self._owner.checkpoint(CheckpointType.MANUAL, self._now_ms)
-        else:
-            point = _find(self._history, self._crawl, back.number)
+        """The checkpoint that is meant, or the run as it stands when a branch names none; seen to be usable."""
+        last = self._store.run()
+        if last is None:
+            raise NotNow(f"The crawl {self._crawl.name!r} has not started yet.", "There is nothing to continue.")
+        point = self._history.now(last) if back.checkpoint is None else self._find(back.checkpoint)
         if not point.can_resume:
             raise NotNow(
                 f"Checkpoint {point.number} cannot resume from terminal state: its run was {point.state}.",
                 "Choose one that was made while the run was active: inchworm checkpoints shows them.",
             )
+        if not back.as_new_run and last.number != point.run:
+            raise NotNow(
+                f"Run {last.number} builds on run {point.run}, which therefore cannot go back any more.",
+                "Continue as a run of its own: add --as-new-run.",
+            )
+        if back.validate:
+            self._validate(point)
         return point
+
+    def _find(self, checkpoint: int | str) -> Checkpoint:
+        return _find(self._history, self._crawl, checkpoint)
 
     def run(self, point: Checkpoint) -> RunInfo:
         found = self._store.run(point.run)
         assert found is not None
         return found
 
-    def go_back(self, point: Checkpoint, validate: bool) -> RunInfo:
+    def go_back(self, point: Checkpoint) -> RunInfo:
         """Undo what came after a checkpoint; its run is open again."""
-        last = self._store.run()
-        if last is not None and last.number != point.run:
-            raise NotNow(
-                f"Run {last.number} builds on run {point.run}, which therefore cannot go back any more.",
-                "Continue as a run of its own: add --as-new-run.",
-            )
-        if validate:
-            self._validate(point)
         current = self.run(point)
         if current.seq != point.seq or not run.is_open(current):
             self._history.go_back(self._owner.token, current, point)
@@ -223,30 +226,32 @@ class Past:
             self._owner.cut_archive()
         return self.run(point)
 
-    def branch(self, point: Checkpoint, given: dict[str, Any], validate: bool) -> RunInfo:
+    def branch(self, point: Checkpoint, values: Settings) -> RunInfo:
         """A new run that has everything up to the checkpoint, and goes on by settings of its own."""
-        if validate:
-            self._validate(point)
-        old = self.run(point)
-        values = dataclasses.replace(Settings(), **{**settings_of_run(old), **given})
         Patterns(values.include, values.exclude)
+        old = self.run(point)
         new = run.branch_of(old, self._store.runs(), to_json(values, RUN), self._now_ms)
         with self._store.committing(self._owner.token):
             self._history.branch(point, new)
             if dict(new.settings) != dict(old.settings):
                 made = self._store.run(new.number)
                 assert made is not None
-                Ledger(self._store, NoArchive(), made, LedgerSession(0, self._owner.token), values).judge_again()
+                same_scope = all(new.settings[name] == old.settings[name] for name in ("scope", "loose_paths"))
+                ledger = Ledger(self._store, NoArchive(), made, LedgerSession(0, self._owner.token), values)
+                ledger.judge_again(same_scope)
         found = self._store.run(new.number)
         assert found is not None
         return found
 
     def _validate(self, point: Checkpoint) -> None:
         """See that the state and the archive before a checkpoint are what they were when it was made."""
-        current, view = self.run(point), View(self._store)
-        if current.seq < point.seq:
+        if self.run(point).seq < point.seq:
             raise Broken(f"Run {point.run} ends before checkpoint {point.number}.", "`inchworm doctor` tells more.")
-        for spot in view.last_records(point.run_id, point.seq, _LOOKED_AT):
+        for _, _, name, length in self._store.files():
+            path = self._owner.archive / name
+            if not path.exists() or path.stat().st_size < length:
+                raise Broken(f"The archive file {path} is missing or too short.", _GO_ON_ALL_THE_SAME)
+        for spot in View(self._store).last_records(point.run_id, point.seq, _LOOKED_AT):
             self._check(self._owner.archive / spot.file, spot.offset, spot.payload, spot.url)
 
     def _check(self, path: Path, offset: int, payload: bytes, url: str) -> None:
@@ -255,7 +260,4 @@ class Past:
         except WrongUse as error:
             found = error.message
         if found != warc.digest(payload):
-            raise Broken(
-                f"The archive has lost {url}: {path.name} does not hold it at {offset}.",
-                "`inchworm doctor` tells more; `--no-validate` goes on all the same.",
-            )
+            raise Broken(f"The archive has lost {url}: {path.name} does not hold it at {offset}.", _GO_ON_ALL_THE_SAME)

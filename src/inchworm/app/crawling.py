@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inchworm import run, settings
-from inchworm.app.checkpoints import Back, Past
+from inchworm.app.checkpoints import Back, WayBack
 from inchworm.app.desk import Desk, command, identity, presentable, settings_of_run
 from inchworm.checkpoint import Ledger
 from inchworm.draft import Session as LedgerSession
@@ -37,8 +37,15 @@ class Start:
     mode: str = ""
 
 
-Opener = Callable[[Owner, CrawlInfo, Start], RunInfo | None]
-"""Finds the run that a session is to work on."""
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which run a session is to work on: its frozen settings, and what to do to have it."""
+
+    settings: Mapping[str, Any]
+    begin: Callable[[Settings], RunInfo]
+
+
+Planner = Callable[[Owner, CrawlInfo, Start], Plan]
 
 
 class Crawling(Desk):
@@ -50,34 +57,36 @@ class Crawling(Desk):
         Patterns(values.include, values.exclude)
         if values.order == order.BEST and not values.query:
             raise WrongUse("Best for what? The order `best` goes by a query.", "Add --query TEXT.")
-        return await self._sit(self._find_or_make(start), start, hooks or Hooks(), self._open_or_next)
+        return await self._sit(self._find_or_make(start), start, hooks or Hooks(), self._plan_to_crawl)
 
     async def resume(self, word: str, given: Mapping[str, Any] | None = None, hooks: Hooks | None = None) -> Summary:
         """Go on with the run of a crawl that is paused."""
         crawl = self.find(word)
-        return await self._sit(crawl, Start((word,), crawl.name, given or {}), hooks or Hooks(), self._open_only)
+        return await self._sit(crawl, Start((word,), crawl.name, given or {}), hooks or Hooks(), self._plan_to_resume)
 
     async def recrawl(self, word: str, mode: str, given: Mapping[str, Any], hooks: Hooks | None = None) -> Summary:
         """Start the next run of a crawl that is complete."""
         crawl = self.find(word)
         start = Start((word,), crawl.name, given, mode=mode)
-        return await self._sit(crawl, start, hooks or Hooks(), self._next_only)
+        return await self._sit(crawl, start, hooks or Hooks(), self._plan_to_recrawl)
 
     async def go_on(self, word: str, back: Back, given: Mapping[str, Any], hooks: Hooks | None = None) -> Summary:
         """Continue a crawl from a checkpoint: the run goes back to it, or a new run branches off there."""
         crawl = self.find(word)
         start = Start((word,), crawl.name, given)
-        return await self._sit(crawl, start, hooks or Hooks(), functools.partial(self._gone_back, back))
+        return await self._sit(crawl, start, hooks or Hooks(), functools.partial(self._plan_to_go_back, back))
 
-    def _gone_back(self, back: Back, owner: Owner, crawl: CrawlInfo, start: Start) -> RunInfo:
-        if back.number is None and not back.as_new_run:
-            return self._open_only(owner, crawl, start)
-        past = Past(owner, crawl, self.clock.now_ms())
+    def _plan_to_go_back(self, back: Back, owner: Owner, crawl: CrawlInfo, start: Start) -> Plan:
+        if back.checkpoint is None and not back.as_new_run:
+            return self._plan_to_resume(owner, crawl, start)
+        past, given = WayBack(owner, crawl, self.clock.now_ms()), _of_run(start.given)
         point = past.point(back)
+        frozen = settings_of_run(past.run(point))
         if back.as_new_run:
-            return past.branch(point, _of_run(start.given), back.validate)
-        run.refuse_changes(past.run(point).settings, _of_run(start.given))
-        return past.go_back(point, back.validate)
+            branched = {**frozen, **given}
+            return Plan(branched, lambda values: past.branch(point, values))
+        run.refuse_changes(past.run(point).settings, given)
+        return Plan(frozen, lambda _: past.go_back(point))
 
     def _find_or_make(self, start: Start) -> CrawlInfo:
         if not start.seeds:
@@ -103,8 +112,8 @@ class Crawling(Desk):
         crawl = CrawlInfo(uuid.uuid4().hex[:10], name, typed, {}, self.clock.now_ms())
         return self.home.add(crawl, key)
 
-    async def _sit(self, crawl: CrawlInfo, start: Start, hooks: Hooks, opened: Opener) -> Summary:
-        """One session of the run that `opened` finds, or of a new one."""
+    async def _sit(self, crawl: CrawlInfo, start: Start, hooks: Hooks, planned: Planner) -> Summary:
+        """One session of the run that is planned. Nothing is changed before all that was typed is known to be right."""
         ground = self.ground()
         remembered = {**crawl.settings, **start.given}
         if any(map(proxies.is_masked, remembered.get("proxies", ()))):
@@ -114,57 +123,64 @@ class Crawling(Desk):
                 raise WrongUse("This crawl went through a proxy with a password.", "Give it again: --proxy URL.")
         values = settings.make({**ground, **remembered})
         with self.owning(crawl, values.stale) as owner:
-            current = opened(owner, crawl, start)
-            if current is not None:
-                values = dataclasses.replace(values, **settings_of_run(current))
+            plan = planned(owner, crawl, start)
+            values = dataclasses.replace(values, **plan.settings)
             async with fetching(crawl, values, run.credentials(start.seeds)) as fetcher:
                 # From here on nothing that the user typed can be wrong any more.
-                current = current or self._start_run(owner, crawl, values, start)
+                self._note_crash(owner)
+                current = plan.begin(values)
                 self.home.remember(crawl.crawl_id, presentable(remembered))
                 session_part = json.dumps(presentable(settings.to_json(values, SESSION)))
-                if owner.store.is_unfinished(current.run_id):
-                    # The last session crashed. Here it stood, should anybody want to know or come back.
-                    owner.checkpoint(CheckpointType.ERROR, self.clock.now_ms())
                 number = owner.store.start_session(owner.token, current, session_part, self.clock.now_ms())
                 if hooks.started:
                     hooks.started(crawl, current, number)
                 sitting = Sitting(self.home, self.clock, owner, crawl, current, values, number)
                 return await sitting.work(fetcher, hooks)
 
-    def _open_or_next(self, owner: Owner, _: CrawlInfo, start: Start) -> RunInfo | None:
-        """The run that is open; none when a new one has to be made."""
+    def _note_crash(self, owner: Owner) -> None:
+        """When the last session crashed: there it stood, should anybody want to know or come back."""
+        last = owner.store.run()
+        if last is not None and run.is_open(last) and owner.store.is_unfinished(last.run_id):
+            owner.checkpoint(CheckpointType.ERROR, self.clock.now_ms())
+
+    def _plan_to_crawl(self, owner: Owner, crawl: CrawlInfo, start: Start) -> Plan:
+        """Go on with the run that is open, or start the next one."""
         last = owner.store.run()
         if last is None or not run.is_open(last):
-            return None
+            return Plan({}, lambda values: self._start_run(owner, crawl, values, start))
         if start.fresh:
-            self._cancel(owner, last)
-            return None
+            return Plan({}, lambda values: self._start_run(owner, crawl, values, start, self._cancel))
+        return self._plan_to_go_on(last, start)
+
+    def _plan_to_go_on(self, last: RunInfo, start: Start) -> Plan:
         frozen, wanted = {**last.settings, "mode": last.mode}, _of_run(start.given)
         run.refuse_changes(frozen, {**wanted, "mode": start.mode} if start.mode else wanted)
-        return last
+        return Plan(settings_of_run(last), lambda _: last)
 
-    def _next_only(self, owner: Owner, crawl: CrawlInfo, _: Start) -> None:
-        """A new run, and no other. One that used up its budget and was left open ends here."""
+    def _plan_to_resume(self, owner: Owner, crawl: CrawlInfo, start: Start) -> Plan:
+        """Go on with the run that is open, and no other."""
         last = owner.store.run()
         if last is None or not run.is_open(last):
-            return
-        if last.mode == Mode.BASELINE:
-            raise NotNow(
-                f"Run {last.number} of {crawl.name!r} is not complete yet, so no other can build on it.",
-                f"Finish it: inchworm resume {shlex.quote(crawl.name)}",
-            )
-        self.ledger(owner, last).end_early()
-        owner.store.set_run_state(owner.token, last.run_id, RunState.COMPLETED, self.clock.now_ms())
-
-    def _open_only(self, owner: Owner, crawl: CrawlInfo, start: Start) -> RunInfo:
-        """The run that is open, and no other."""
-        current = self._open_or_next(owner, crawl, start)
-        if current is None:
             raise NotNow(
                 f"The crawl {crawl.name!r} has no paused run to resume.",
                 f"`{command(crawl)}` starts its next run.",
             )
-        return current
+        return self._plan_to_go_on(last, start)
+
+    def _plan_to_recrawl(self, owner: Owner, crawl: CrawlInfo, start: Start) -> Plan:
+        """Start a new run, and no other. One that used up its budget and was left open ends here."""
+        last = owner.store.run()
+        if last is not None and run.is_open(last) and last.mode == Mode.BASELINE:
+            raise NotNow(
+                f"Run {last.number} of {crawl.name!r} is not complete yet, so no other can build on it.",
+                f"Finish it: inchworm resume {shlex.quote(crawl.name)}",
+            )
+        return Plan({}, lambda values: self._start_run(owner, crawl, values, start, self._end_early))
+
+    def _end_early(self, owner: Owner, current: RunInfo) -> None:
+        """Complete a run as it is; its rest is the next one's."""
+        self.ledger(owner, current).end_early()
+        owner.store.set_run_state(owner.token, current.run_id, RunState.COMPLETED, self.clock.now_ms())
 
     def _cancel(self, owner: Owner, current: RunInfo) -> None:
         """End a run for good, but so that one can come back."""
@@ -172,8 +188,19 @@ class Crawling(Desk):
         owner.checkpoint(CheckpointType.PAUSE, now_ms)
         owner.store.set_run_state(owner.token, current.run_id, RunState.CANCELLED, now_ms)
 
-    def _start_run(self, owner: Owner, crawl: CrawlInfo, values: Settings, start: Start) -> RunInfo:
+    def _start_run(
+        self,
+        owner: Owner,
+        crawl: CrawlInfo,
+        values: Settings,
+        start: Start,
+        close: Callable[[Owner, RunInfo], None] | None = None,
+    ) -> RunInfo:
+        """The next run of a crawl. `close` ends the one that is still open."""
         store = owner.store
+        last = store.run()
+        if close is not None and last is not None and run.is_open(last):
+            close(owner, last)
         seeds = run.seeds_of(crawl.seeds, values.drop_params)
         frozen = settings.to_json(values, RUN)
         new = run.next_run(store.runs(), Mode(start.mode or Mode.INCREMENTAL), frozen, self.clock.now_ms())

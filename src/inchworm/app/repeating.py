@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from inchworm import run, settings
 from inchworm.app.changes import Changes
-from inchworm.app.crawling import Crawling, Start
+from inchworm.app.crawling import Crawling, Plan, Start
 from inchworm.engine import Hooks, Owner, Summary
 from inchworm.errors import InchwormError, Lost, NotNow, Owned, TooNew, Unknown, WrongUse
 from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo, RunState, SessionInfo
@@ -81,11 +81,13 @@ class Repeating(Crawling, Changes):
     async def run_next(self, crawl: CrawlInfo, wanted: Repetition, hooks: Hooks) -> Summary:
         """One session: of the run that is open, whatever its mode, else of the next one."""
 
-        def opened(owner: Owner, crawl: CrawlInfo, start: Start) -> RunInfo | None:
-            return self._open_or_next(owner, crawl, dataclasses.replace(start, mode=""))
+        def planned(owner: Owner, crawl: CrawlInfo, start: Start) -> Plan:
+            last = owner.store.run()
+            is_open = last is not None and run.is_open(last)
+            return self._plan_to_crawl(owner, crawl, dataclasses.replace(start, mode="") if is_open else start)
 
         start = Start((wanted.word,), crawl.name, wanted.given, mode=wanted.mode)
-        return await self._sit(crawl, start, hooks, opened)
+        return await self._sit(crawl, start, hooks, planned)
 
     def iteration_stats(self, word: str) -> dict[str, Any]:
         """What the runs of a crawl cost, what they saved against full crawls, and how much changes."""

@@ -10,8 +10,10 @@ from typing import Any, BinaryIO
 from inchworm.app.desk import Desk
 from inchworm.errors import WrongUse
 from inchworm.rules.failures import KINDS
-from inchworm.sink.table import Type
-from inchworm.sink.table import _cell as cell  # the one place that knows what spreadsheets take for a formula
+from inchworm.sink.table import (
+    Type,
+    cell,  # the one place that knows what spreadsheets take for a formula
+)
 from inchworm.store.reports import NO_LIMIT, Reports
 
 EXAMPLES = 3

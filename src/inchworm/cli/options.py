@@ -110,9 +110,12 @@ def opened_file(path: Path | None) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     part = path.with_name(path.name + ".part")
-    with part.open("wb") as out:
-        yield out
-    part.replace(path)
+    try:
+        with part.open("wb") as out:
+            yield out
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def print_json(value: Any) -> None:

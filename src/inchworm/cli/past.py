@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from inchworm.app.checkpoints import Back, number_of
+from inchworm.app.checkpoints import Back
 from inchworm.cli import display
 from inchworm.cli.commands import main
 from inchworm.cli.options import (
@@ -53,10 +53,9 @@ def checkpoints(word: str, as_json: bool, **asked: Any) -> None:
     """
     with opened_app() as app:
         if asked["exported"] is not None:
-            _export(word, number_of(asked["exported"]), asked["output"], as_json)
+            _export(word, asked["exported"], asked["output"], as_json)
         elif asked["deleted"] is not None:
-            number = number_of(asked["deleted"])
-            app.delete_checkpoint(word, number)
+            number = app.delete_checkpoint(word, asked["deleted"])
             print_json({"deleted": number}) if as_json else click.echo(f"Checkpoint {number} is deleted.")
         elif asked["keep_last"] is not None:
             count = app.keep_checkpoints(word, asked["keep_last"])
@@ -69,7 +68,7 @@ def checkpoints(word: str, as_json: bool, **asked: Any) -> None:
             print_json({"checkpoints": listed}) if as_json else display.checkpoints(listed)
 
 
-def _export(word: str, number: int, output: Path | None, as_json: bool) -> None:
+def _export(word: str, number: str, output: Path | None, as_json: bool) -> None:
     with opened_app() as app, opened_file(output) as out:
         count = app.export_checkpoint(word, number, out)
     if output is not None:
@@ -93,6 +92,6 @@ def continue_(word: str, number: str | None, validate: bool, as_new_run: bool, a
     named = given(values)
     if not as_new_run and "replay" in named:
         raise WrongUse("--replay cannot change half way.", "Add --as-new-run.")
-    back = Back(None if number is None else number_of(number), as_new_run, validate)
+    back = Back(number, as_new_run, validate)
     with opened_app() as app:
         sit(lambda hooks: app.go_on(word, back, named, hooks), as_json)

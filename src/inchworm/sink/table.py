@@ -135,7 +135,7 @@ def csv(visits: Iterable[Visit], alternates: Alternates, out: BinaryIO) -> int:
     lines.writerow(NAMES)
     count = 0
     for row in _rows(visits, alternates):
-        lines.writerow([_cell(column.type, value) for column, value in zip(COLUMNS, row, strict=True)])
+        lines.writerow([cell(column.type, value) for column, value in zip(COLUMNS, row, strict=True)])
         count += 1
     return count
 
@@ -176,7 +176,7 @@ def _rows(visits: Iterable[Visit], alternates: Alternates) -> Iterator[list[Any]
         yield [column.get(full) for column in COLUMNS]
 
 
-def _cell(kind: Type, value: Any) -> Any:
+def cell(kind: Type, value: Any) -> Any:
     if value is None or kind in (Type.INTEGER, Type.NUMBER):
         return value
     if kind is Type.TIME:

@@ -7,7 +7,6 @@ changed in place left its old values in `undo`. Going back therefore touches onl
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from inchworm import fault
@@ -35,6 +34,8 @@ _OLDEST = (
 _LATER = ("visit", "robots", "cookie", "distrust", "undo", "checkpoint")
 """Tables whose rows of a run go when their seq is undone."""
 
+_STATE = ("state", "done", "place_seq", "place_idx")
+
 # CROSS JOIN tells SQLite to begin with the left table, which is small: what is undone, or the runs there are.
 
 
@@ -57,7 +58,7 @@ class History:
 
     def add(self, token: int, run: RunInfo, kind: CheckpointType, now_ms: int) -> Checkpoint:
         """A checkpoint of the run as it stands; the one that is there already when nothing happened since."""
-        state = CRAWLING if run.state in (RunState.IN_PROGRESS, RunState.PAUSED) else run.state.value
+        state = _state(run)
         same = f"{_CHECKPOINT} AND c.run_id = ? AND c.seq = ? AND c.type = ? AND c.state = ?"
         with self._store.committing(token):
             found = self._db.execute(same, (run.run_id, run.seq, kind, state)).fetchone()
@@ -66,6 +67,22 @@ class History:
                 self._db.execute(ADD_CHECKPOINT, checkpoint_row(run.run_id, state, new))
                 found = self._db.execute(f"{_CHECKPOINT} ORDER BY c.number DESC LIMIT 1").fetchone()
         return _checkpoint(found)
+
+    def now(self, run: RunInfo) -> Checkpoint:
+        """The run as it stands, as if a checkpoint had been made."""
+        substate, totals = self._substate(run), (run.counters, run.disturbed)
+        return Checkpoint(
+            -1,
+            run.run_id,
+            run.number,
+            run.seq,
+            CheckpointType.MANUAL,
+            _state(run),
+            substate,
+            run.created_ms,
+            *totals,
+            0,
+        )
 
     def _substate(self, run: RunInfo) -> Substate:
         if not run.seq:
@@ -161,6 +178,8 @@ class History:
             " (SELECT 1 FROM run r CROSS JOIN frontier f ON f.run_id = r.run_id AND f.url_id = url.url_id)"
         )
         self._restore(run_id, run_id, seq)
+        # Numbers of URLs are given again; what was blamed on them is not.
+        execute("DELETE FROM suspect WHERE run_id = ? AND url_id IN (SELECT url_id FROM touched)", (run_id,))
         for table in _LATER:
             execute(f"DELETE FROM {table} WHERE run_id = ? AND seq > ?", (run_id, seq))
 
@@ -254,28 +273,33 @@ class History:
 
     # Looking
 
-    def state_at(self, point: Checkpoint) -> Iterator[tuple[str, str, str]]:
-        """URL, state and outcome of every page and resource as they were at a checkpoint."""
+    def state_at(self, point: Checkpoint) -> list[tuple[str, str, str]]:
+        """URL, state and outcome of every page and resource as they were at a checkpoint, in the order of their places."""
         later = {
             url_id: json.loads(before)
             for url_id, before in self._db.execute(_OLDEST, (point.run_id, point.seq, "frontier"))
         }
         rows = self._db.execute(
-            "SELECT f.url_id, u.url, f.state, f.done FROM frontier f JOIN url u USING (url_id)"
-            " WHERE f.run_id = ? AND f.found <= ? AND f.kind IN ('page', 'resource')"
-            " ORDER BY f.place_seq, f.place_idx, f.url_id",
+            "SELECT f.url_id, u.url, f.state, f.done, f.place_seq, f.place_idx FROM frontier f JOIN url u USING (url_id)"
+            " WHERE f.run_id = ? AND f.found <= ? AND f.kind IN ('page', 'resource')",
             (point.run_id, point.seq),
         )
-        for url_id, url, state, done in rows.fetchall():
-            was = later.get(url_id, {"state": state, "done": done})
+        found = []
+        for url_id, url, *standing in rows.fetchall():
+            was = later.get(url_id) or dict(zip(_STATE, standing, strict=True))
             is_settled = was["done"] is not None and was["done"] <= point.seq
-            yield url, was["state"] if is_settled else "pending", self._outcome(point.run_id, was["done"], is_settled)
+            state = was["state"] if is_settled else "pending"
+            outcome = self._outcome(point.run_id, was["done"]) if state == "done" else ""
+            found.append(((was["place_seq"], was["place_idx"], url_id), (url, state, outcome)))
+        return [told for _, told in sorted(found)]
 
-    def _outcome(self, run_id: int, done: int | None, is_settled: bool) -> str:
-        if not is_settled:
-            return ""
-        row = self._db.execute("SELECT outcome FROM visit WHERE run_id = ? AND seq = ?", (run_id, done)).fetchone()
+    def _outcome(self, run_id: int, seq: int) -> str:
+        row = self._db.execute("SELECT outcome FROM visit WHERE run_id = ? AND seq = ?", (run_id, seq)).fetchone()
         return str(row[0]) if row else ""
+
+
+def _state(run: RunInfo) -> str:
+    return CRAWLING if run.state in (RunState.IN_PROGRESS, RunState.PAUSED) else run.state.value
 
 
 def _values(before: str, names: tuple[str, ...]) -> list[Any]:

@@ -59,13 +59,18 @@ class View:
         """Every URL of the run with this text up to a seq, the primary one first."""
         if text_hash is None:
             return []
-        rows = self._db.execute(
-            "SELECT u.url FROM visit v JOIN url u USING (url_id) JOIN frontier f ON f.run_id = v.run_id"
-            " AND f.url_id = v.url_id AND f.done = v.seq"
-            " WHERE v.run_id = ? AND v.text_hash = ? AND v.seq <= ? AND v.outcome IN ('page', 'duplicate') ORDER BY v.seq",
-            (run_id, bytes.fromhex(text_hash), until),
-        )
-        return [url for (url,) in rows]
+        # One question per outcome, because each has an index of its own.
+        rows = [
+            row
+            for outcome in ("page", "duplicate")
+            for row in self._db.execute(
+                "SELECT v.seq, u.url FROM visit v JOIN url u USING (url_id) JOIN frontier f ON f.run_id = v.run_id"
+                f" AND f.url_id = v.url_id AND f.done = v.seq WHERE v.run_id = ? AND v.text_hash = ? AND v.seq <= ?"
+                f" AND v.outcome = '{outcome}'",
+                (run_id, bytes.fromhex(text_hash), until),
+            )
+        ]
+        return [url for _, url in sorted(rows)]
 
     def _visits(self, where: str, *arguments: Any) -> Iterator[dict[str, Any]]:
         cursor = self._db.execute(
@@ -236,7 +241,9 @@ class View:
                 " AND seq BETWEEN 1 AND (SELECT seq FROM run WHERE run_id = ?1)"
                 " UNION SELECT done FROM frontier WHERE run_id = ?1 AND state = 'refused' AND done > 0"
                 " UNION SELECT found FROM frontier WHERE run_id = ?1 AND found > 0"
-                " UNION SELECT seq FROM undo WHERE run_id = ?1 AND seq > 0)"
+                " UNION SELECT seq FROM undo WHERE run_id = ?1 AND seq > 0"
+                " UNION SELECT json_extract(before, '$.done') FROM undo WHERE run_id = ?1"
+                " AND json_extract(before, '$.done') > 0)"
             ),
             "visits after the end of the record": (
                 "SELECT COUNT(*) FROM visit WHERE run_id = ?1 AND seq > (SELECT seq FROM run WHERE run_id = ?1)"

@@ -24,6 +24,8 @@ ALTER TABLE lane ADD COLUMN opened INTEGER NOT NULL DEFAULT 0; -- seq of its fir
 ALTER TABLE run ADD COLUMN origin INTEGER;
 ALTER TABLE run ADD COLUMN origin_seq INTEGER;
 
+CREATE INDEX visit_alternate ON visit (run_id, text_hash) WHERE outcome = 'duplicate';
+
 -- What changed since earlier runs.
 ALTER TABLE visit ADD COLUMN change TEXT;      -- new, modified, unchanged, deleted, unknown; none in a baseline
 ALTER TABLE visit ADD COLUMN note TEXT;        -- words that say more of it
