@@ -15,7 +15,7 @@ from inchworm.discovery import Discovery
 from inchworm.draft import Draft
 from inchworm.model import Change, Entry, Found, Kind, Note, Outcome, Place, Reason, RunInfo, Source
 from inchworm.ports import Differing, Judgement, Redirected, Store, Unreached
-from inchworm.rules import change, stamps, validators
+from inchworm.rules import change, validators
 
 _CHUNK = 500
 _MOST_HOPS = 50
@@ -122,6 +122,8 @@ class Sweep:
 
     def _excuse_stamps(self) -> None:
         """Pages that differ only by what most pages of their host differ by are unchanged."""
+        from inchworm.rules import stamps  # only a run that builds on others needs it
+
         by_lane: dict[int, list[Differing]] = defaultdict(list)
         for page in self._store.differing(self._run_id):
             by_lane[page.lane].append(page)
@@ -130,6 +132,8 @@ class Sweep:
             self._excuse(pages, stamps.recurring((page.differences for page in pages), compared.get(lane, 0)))
 
     def _excuse(self, pages: Sequence[Differing], recurring: frozenset[int]) -> None:
+        from inchworm.rules import stamps
+
         for page in pages:
             if recurring and stamps.explained(page.differences, recurring):
                 self._rejudge(page.seq, page.judgement, change.Verdict(Change.UNCHANGED, (Note.STAMP,)))

@@ -53,7 +53,8 @@ DAMAGES = {
     "a page stored twice": (
         "INSERT INTO visit (log_id, run_id, seq, session, url_id, kind, at_ms, outcome, requested, status, millis,"
         ' size, payload, text_hash, links, reader, file_id, "offset", length, revisit)'
-        " SELECT log_id + 1000, run_id, seq + 1000, session, url_id, kind, at_ms, outcome, requested, status, millis, size, payload, text_hash, links, reader,"
+        " SELECT log_id + 1000, run_id, seq + 1000, session, url_id, kind, at_ms, outcome, requested, status, millis,"
+        " size, payload, text_hash, links, reader,"
         ' file_id, "offset", length, revisit FROM visit WHERE seq = 40'
     ),
     "a URL under two ids": "INSERT INTO url SELECT url_id + 10000, hash, url FROM url WHERE url_id = 30",

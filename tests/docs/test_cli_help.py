@@ -11,7 +11,7 @@ import pytest
 from inchworm import settings
 from inchworm.cli.commands import main
 
-COMMANDS = sorted(main.commands)
+COMMANDS = sorted(main.list_commands())
 
 
 def test_help_lists_every_command() -> None:

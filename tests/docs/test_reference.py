@@ -42,7 +42,7 @@ def test_every_setting_is_there() -> None:
 
 def test_every_command_is_there() -> None:
     text = (FOLDER / "commands.md").read_text()
-    assert all(f"## inchworm {name}\n" in text for name in main.commands)
+    assert all(f"## inchworm {name}\n" in text for name in main.list_commands())
 
 
 def test_every_kind_of_failure_is_there() -> None:

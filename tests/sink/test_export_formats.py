@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
+from inchworm.rules.times import iso
 from inchworm.sink import export
 from inchworm.sink.export import FORMATS, Target
 
@@ -88,7 +89,7 @@ def test_visits_keep_their_order_and_any_text_can_be_written():
 @effort(max_examples=200, deadline=None, database=None)
 @given(st.integers(0, 4_102_444_800_000))
 def test_times_are_exact_to_the_millisecond(at_ms):
-    text = export.iso(at_ms)
+    text = iso(at_ms)
     assert text.endswith("Z")
     moment = datetime.fromisoformat(text) - datetime(1970, 1, 1, tzinfo=UTC)
     assert round(moment.total_seconds() * 1000) == at_ms

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from inchworm.errors import WrongUse
+from inchworm.rules.times import iso
 from inchworm.sink import export, table
 from inchworm.sink.table import COLUMNS, NAMES, Type
 
@@ -251,7 +252,7 @@ def as_text(value: object) -> str | None:
 
 def parsed(kind: Type, value: object) -> object:
     if kind is Type.TIME:
-        return export.iso(round(value.timestamp() * 1000))
+        return iso(round(value.timestamp() * 1000))
     return json.loads(value) if kind is Type.JSON and value is not None else value
 
 

@@ -1,21 +1,35 @@
-"""The verbs of inchworm, shared by library and command line. With `engine` the only part that picks adapters."""
+"""The verbs of inchworm, shared by library and command line. With `engine` the only part that picks adapters.
+
+Each topic can be loaded by itself: whoever only crawls does not wait for search and exports.
+"""
 
 from __future__ import annotations
 
-from inchworm.app.changes import Changes
-from inchworm.app.checkpoints import Checkpoints
-from inchworm.app.crawling import Crawling, Start
-from inchworm.app.desk import home_folder
-from inchworm.app.exports import Exports
-from inchworm.app.looking import Looking
-from inchworm.app.repeating import Repeating
-from inchworm.app.reporting import Reporting
-from inchworm.app.searching import Searching
-from inchworm.engine import Hooks, Summary, SystemClock
-from inchworm.sink.export import FORMATS, Target
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from inchworm.app.crawling import Start
+    from inchworm.app.desk import home_folder
+    from inchworm.app.whole import App
+    from inchworm.engine import Hooks, Summary, SystemClock
+    from inchworm.sink.export import FORMATS, Target
 
 __all__ = ["FORMATS", "App", "Hooks", "Start", "Summary", "SystemClock", "Target", "home_folder"]
 
+_WHERE = {
+    "App": "inchworm.app.whole",
+    "FORMATS": "inchworm.sink.export",
+    "Hooks": "inchworm.engine",
+    "Start": "inchworm.app.crawling",
+    "Summary": "inchworm.engine",
+    "SystemClock": "inchworm.engine",
+    "Target": "inchworm.sink.export",
+    "home_folder": "inchworm.app.desk",
+}
 
-class App(Repeating, Crawling, Checkpoints, Changes, Exports, Looking, Searching, Reporting):
-    """Everything that can be done in one home."""
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(importlib.import_module(_WHERE[name]), name)
+    raise AttributeError(f"module 'inchworm.app' has no attribute {name!r}")

@@ -13,7 +13,7 @@ from inchworm.engine import Bodies
 from inchworm.errors import NotNow, Unknown
 from inchworm.model import Change, CrawlInfo, RunInfo
 from inchworm.rules import parse
-from inchworm.sink import export
+from inchworm.rules.times import iso
 from inchworm.store.compare import Comparison
 from inchworm.store.crawl import CrawlStore
 
@@ -38,8 +38,8 @@ class Changes(Desk):
             "parent": one.parent,
             "branch_of": one.origin,
             "state": run.state_of(one, is_worked_on).value,
-            "started_at": export.iso(one.created_ms),
-            "ended_at": export.iso(one.ended_ms) if one.ended_ms else None,
+            "started_at": iso(one.created_ms),
+            "ended_at": iso(one.ended_ms) if one.ended_ms else None,
             **{name: counters[name] for name in ("pages", "duplicates", "failed", "pending")},
             **{name: counters[name] for name in ("new", "modified", "unchanged", "deleted", "unknown")},
             "requests": counters["requests"],

@@ -21,8 +21,8 @@ from inchworm.engine import NoArchive, Owner
 from inchworm.errors import Broken, NotNow, Unknown, WrongUse
 from inchworm.model import Checkpoint, CheckpointType, CrawlInfo, RunInfo
 from inchworm.rules.scope import Patterns
+from inchworm.rules.times import iso
 from inchworm.settings import RUN, Settings, to_json
-from inchworm.sink import export
 from inchworm.store.history import History
 from inchworm.store.view import View
 
@@ -125,7 +125,7 @@ def as_json(crawl: CrawlInfo, point: Checkpoint) -> dict[str, Any]:
         "crawl_id": crawl.crawl_id,
         "checkpoint_number": point.number,
         "checkpoint_type": point.type.value,
-        "created_at": export.iso(point.created_ms),
+        "created_at": iso(point.created_ms),
         "current_state": point.state,
         "current_substate": point.substate.value,
         "can_resume": point.can_resume,

@@ -12,7 +12,7 @@ from inchworm.errors import InchwormError, NotNow, Unknown
 from inchworm.model import CrawlInfo, EndedBy, RunState, SessionInfo, SessionState
 from inchworm.rules import control, order
 from inchworm.rules import url as urls
-from inchworm.sink import export
+from inchworm.rules.times import iso
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.view import View
 
@@ -52,7 +52,7 @@ class Looking(Desk):
             "sessions": [_session_json(one, running) for one in sessions],
             "ended_by": str(last.ended_by) if last and last.ended_by else None,
             "order": order.word(current.disturbed, several),
-            "created_at": export.iso(current.created_ms),
+            "created_at": iso(current.created_ms),
             **dataclasses.asdict(current.counters),
             "seed_pages": {seed.url: seed.kept for seed in current.seeds},
         }
@@ -140,7 +140,7 @@ def _session_json(one: SessionInfo, running: bool) -> dict[str, Any]:
         "ended_by": str(EndedBy.CRASHED) if crashed else (str(one.ended_by) if one.ended_by else None),
         "requests": one.requests,
         "bytes": one.size,
-        "started_at": export.iso(one.started_ms),
-        "ended_at": export.iso(one.ended_ms) if one.ended_ms else None,
+        "started_at": iso(one.started_ms),
+        "ended_at": iso(one.ended_ms) if one.ended_ms else None,
         "message": one.message,
     }

@@ -18,7 +18,7 @@ from inchworm.model import Document, Failure, Kind
 from inchworm.ports import Read
 from inchworm.reader import DocumentReader
 from inchworm.rules import content, parse
-from inchworm.sink import export
+from inchworm.rules.times import iso
 from inchworm.store import search as index
 from inchworm.store.crawl import CrawlStore
 
@@ -59,7 +59,7 @@ def _as_json(one: index.Result) -> dict[str, Any]:
         "title": one.title,
         "snippet": one.snippet,
         "run": one.run,
-        "fetched_at": export.iso(one.at_ms),
+        "fetched_at": iso(one.at_ms),
         "alternate_urls": one.urls,
         "score": round(one.score, 6),
     }

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from inchworm.app.crawling import Crawling
 from inchworm.cli import display
 from inchworm.cli.commands import main
 from inchworm.cli.options import (
@@ -13,6 +14,7 @@ from inchworm.cli.options import (
     given,
     json_flag,
     mode_option,
+    opened,
     opened_app,
     print_json,
     setting_options,
@@ -27,7 +29,7 @@ from inchworm.cli.options import (
 @json_flag
 def recrawl(word: str, mode: str | None, as_json: bool, **values: Any) -> None:
     """Start the next run of a complete crawl, and see what changed."""
-    with opened_app() as app:
+    with opened(Crawling) as app:
         sit(lambda hooks: app.recrawl(word, mode or "", given(values), hooks), as_json)
 
 

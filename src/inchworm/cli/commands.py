@@ -7,6 +7,7 @@ another process; 130 paused by Ctrl-C; 143 paused by SIGTERM (129 by SIGHUP).
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import click
 
 from inchworm import __version__, settings
-from inchworm.app import Start
+from inchworm.app.crawling import Crawling, Start
 from inchworm.cli import display
 from inchworm.cli.options import (
     RUN_OPTIONS,
@@ -23,6 +24,7 @@ from inchworm.cli.options import (
     given,
     json_flag,
     mode_option,
+    opened,
     opened_app,
     print_json,
     setting_options,
@@ -31,12 +33,37 @@ from inchworm.cli.options import (
 from inchworm.errors import InchwormError
 from inchworm.rules import failures
 
+_ELSEWHERE = {
+    "recrawl": "changes",
+    "runs": "changes",
+    "compare": "changes",
+    "diff": "changes",
+    "checkpoint": "past",
+    "checkpoints": "past",
+    "continue": "past",
+    "repeat": "repeat",
+    "search": "search",
+    "report": "report",
+    "export": "output",
+}
+
 
 class _Group(click.Group):
     """Lists commands in the order of use, and turns our errors into one sentence and an exit code."""
 
-    def list_commands(self, _: click.Context) -> list[str]:
+    def list_commands(self, _: click.Context | None = None) -> list[str]:
+        for name in _ELSEWHERE:
+            self._load(name)
         return list(self.commands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        self._load(cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+    def _load(self, name: str) -> None:
+        """Commands of other modules are loaded when they are asked for: nobody waits for what he does not use."""
+        if name in _ELSEWHERE and name not in self.commands:
+            importlib.import_module(f"inchworm.cli.{_ELSEWHERE[name]}")
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -96,7 +123,7 @@ def crawl(urls: tuple[str, ...], name: str, fresh: bool, mode: str | None, as_js
     start = Start(urls, name, named, fresh, mode or "")
     for note in settings.notes(os.environ):
         click.echo(note, err=True)
-    with opened_app() as app:
+    with opened(Crawling) as app:
         sit(lambda hooks: app.crawl(start, hooks), as_json)
 
 
@@ -106,7 +133,7 @@ def crawl(urls: tuple[str, ...], name: str, fresh: bool, mode: str | None, as_js
 @json_flag
 def resume(word: str, as_json: bool, **values: Any) -> None:
     """Go on with the paused run of a crawl."""
-    with opened_app() as app:
+    with opened(Crawling) as app:
         sit(lambda hooks: app.resume(word, given(values), hooks), as_json)
 
 

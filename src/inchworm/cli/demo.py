@@ -1,4 +1,4 @@
-"""`inchworm demo`: crawl a small site in sessions, kill the crawler half way, resume, compare.
+"""`inchworm demo`: crawl a small site in sessions, kill the crawler half way, resume; go back; see what changed.
 
 The site is served by this process, which keeps a log of every request. The crawler runs as child processes, by
 the commands that are printed, in a home that is removed afterwards. Nothing is said that was not checked: the
@@ -35,6 +35,8 @@ _SLOW = (0.04, 0.08)
 _FAST = (0.0, 0.005)
 _CONTROL = ("/robots.txt", "/sitemap.xml")
 _CHANGED = ("/p7", "/p58", "/p131")
+_NEW, _GONE = "/news", "/p200"
+_STAMP = "<p>Built by the site's own robot, version {}.</p>"
 _MOST_SESSIONS = 10
 _CHILD_SECONDS = 120.0
 
@@ -44,7 +46,9 @@ def run() -> int:
     console = Console(highlight=False)
     console.soft_wrap = not console.is_terminal
     pages, trap = linked_site(PAGES), _Trap()
-    site = Site(pages, latency=_SLOW)
+    for path, page in pages.items():
+        pages[path] = page + _STAMP.format("1.0")
+    site = Site(pages, latency=_SLOW, validators=True)
     with (
         tempfile.TemporaryDirectory(prefix="inchworm-demo-") as folder,
         site.serve(on_hit=trap.spring) as served,
@@ -115,11 +119,12 @@ class _Demo:
         self._rest(in_flight)
 
     def compare(self) -> None:
-        """Hold the result against an undisturbed crawl, its own archive, and a site that changed."""
+        """Hold the result against an undisturbed crawl, its own archive, and a site that changes."""
         self._record = self._recorded()
         self._undisturbed()
         self._replayed()
         self._changed()
+        self._stamped()
         seconds = time.monotonic() - self._started
         self._console.print(Text(f"\nAll of this was checked and is true. {seconds:.0f} seconds.", style="bold green"))
 
@@ -170,6 +175,16 @@ class _Demo:
         self._title("The same site in another home: one worker, no budget, no kill")
         recorded = self._elsewhere("undisturbed", "--workers", "1")
         self._check(recorded == self._record, f"The same {len(recorded)} URLs, in the same order.")
+        self._title("There, back to the checkpoint after 100 pages, and on from it with 16 workers")
+        asked = len(self._asked())
+        before, self._home = self._home, self._folder / "undisturbed"
+        self._say_and_run("continue", self._url, "--checkpoint", "0", "--workers", "16", "--delay", "0")
+        recorded = self._recorded()
+        self._home = before
+        self._check(
+            recorded == self._record and len(self._asked()) - asked == PAGES - 100,
+            f"{PAGES - 100} pages were undone and fetched again. The same URLs, in the same order.",
+        )
 
     def _replayed(self) -> None:
         self._title("The archive, written across the kill, crawled instead of the site")
@@ -183,16 +198,34 @@ class _Demo:
         )
 
     def _changed(self) -> None:
-        self._title(f"{len(_CHANGED)} pages change on the server, and the crawl runs again")
+        self._title(f"A week later {len(_CHANGED)} pages have changed, one is new, one is gone. The same command again")
         for path in _CHANGED:
             self._pages[path] = self._pages[path].replace("<p>", "<p>This is new. ", 1)
+        self._pages[_CHANGED[0]] += f'<a href="{_NEW}">News</a>'
+        self._pages[_NEW] = f"<title>News</title><p>{'Something happened. ' * 10}</p>"
+        del self._pages[_GONE]
         summary = _summary(self._crawl())
         self._check(summary["run"] == 1 and summary["run_state"] == "completed", "Run 1 is complete, run 0 is kept.")
-        before, after = self._contents(0), self._contents(1)
-        changed = [path for path in before if before[path] != after.get(path)]
+        found = json.loads(self._inchworm("compare", self._url, "--json").out)
+        told = {
+            kind: [self._path(url) for url in found[f"{kind}_documents"]] for kind in ("new", "modified", "deleted")
+        }
         self._check(
-            set(before) == set(after) == set(self._pages) and set(changed) == set(_CHANGED),
-            f"Other content now: {' '.join(changed)}. The other {PAGES - len(changed)} pages are as they were.",
+            told == {"new": [_NEW], "modified": list(_CHANGED), "deleted": [_GONE]},
+            f"New: {_NEW}. Modified: {' '.join(_CHANGED)}. Deleted: {_GONE}. That is exactly what was done.",
+        )
+        share = summary["saved_bytes"] / (summary["saved_bytes"] + summary["bytes"])
+        self._check(share > 0.9, f"{share:.0%} of the bytes did not have to be downloaded.")
+
+    def _stamped(self) -> None:
+        self._title("The site is built anew, with another version number on every page. The same command again")
+        for path, page in self._pages.items():
+            self._pages[path] = page.replace("version 1.0", "version 1.1")
+        summary = _summary(self._crawl())
+        changes = summary["new"] + summary["modified"] + summary["deleted"]
+        self._check(
+            changes == 0 and summary["unchanged"] == PAGES,
+            "They were downloaded, and none of them counts as changed: they bear a new stamp, no more.",
         )
 
     def _elsewhere(self, home: str, *options: str) -> list[str]:
@@ -216,7 +249,9 @@ class _Demo:
 
     def _crawl(self, *options: str, trapped: bool = False) -> _Ran:
         """Crawl the site and show what the crawler says."""
-        arguments = ["crawl", self._url, "--delay", "0", *options]
+        return self._say_and_run("crawl", self._url, "--delay", "0", *options, trapped=trapped)
+
+    def _say_and_run(self, *arguments: str, trapped: bool = False) -> _Ran:
         shown = shlex.join(["inchworm", *arguments]).replace(f"{self._folder}{os.sep}", "")
         self._console.print(Text(f"   $ {shown}", style="cyan"))
         with self._console.status("crawling"):
@@ -263,13 +298,6 @@ class _Demo:
         ran = self._inchworm("export", self._url, "--format", "urls")
         self._check_code(ran, 0)
         return [self._path(url) for url in ran.out.splitlines()]
-
-    def _contents(self, number: int) -> dict[str, str]:
-        """Path and content hash of every page of a run."""
-        ran = self._inchworm("export", self._url, "--format", "jsonl", "--run", str(number))
-        self._check_code(ran, 0)
-        lines = [json.loads(line) for line in ran.out.splitlines()]
-        return {self._path(line["url"]): line["content_hash"] for line in lines}
 
     def _path(self, url: str) -> str:
         return "/" + url.removeprefix(self._url)

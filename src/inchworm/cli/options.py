@@ -8,17 +8,20 @@ import gc
 import json
 import sys
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
 from inchworm import settings
-from inchworm.app import App
+from inchworm.app.desk import Desk
 from inchworm.cli import display
 from inchworm.engine import Hooks, Summary
 from inchworm.model import Mode
+
+if TYPE_CHECKING:
+    from inchworm.app.whole import App
 
 
 def setting_options(names: tuple[str, ...]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -64,13 +67,24 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, ())}
 
 
+_Verbs = TypeVar("_Verbs", bound=Desk)
+
+
 @contextmanager
-def opened_app() -> Iterator[App]:
-    app = App()
+def opened(verbs: type[_Verbs]) -> Iterator[_Verbs]:
+    """Some of the verbs in the user's home."""
+    app = verbs()
     try:
         yield app
     finally:
         app.close()
+
+
+def opened_app() -> AbstractContextManager[App]:
+    """All the verbs."""
+    from inchworm.app.whole import App
+
+    return opened(App)
 
 
 def sit(work: Callable[[Hooks], Coroutine[Any, Any, Summary]], as_json: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from inchworm.app.checkpoints import Back
+from inchworm.app.crawling import Crawling
 from inchworm.cli import display
 from inchworm.cli.commands import main
 from inchworm.cli.options import (
@@ -15,6 +16,7 @@ from inchworm.cli.options import (
     SESSION_OPTIONS,
     given,
     json_flag,
+    opened,
     opened_app,
     opened_file,
     print_json,
@@ -93,5 +95,5 @@ def continue_(word: str, number: str | None, validate: bool, as_new_run: bool, a
     if not as_new_run and "replay" in named:
         raise WrongUse("--replay cannot change half way.", "Add --as-new-run.")
     back = Back(number, as_new_run, validate)
-    with opened_app() as app:
+    with opened(Crawling) as app:
         sit(lambda hooks: app.go_on(word, back, named, hooks), as_json)

@@ -10,7 +10,6 @@ import re
 from typing import NamedTuple
 
 from inchworm.model import Change, Note, Substance, Version
-from inchworm.rules import stamps
 from inchworm.rules.url import path_of
 
 GONE = (404, 410)
@@ -59,6 +58,8 @@ def by_print(old: Print, new: Print, by_bytes: bool) -> Verdict | None:
 
 def by_substance(old: Substance, new: Substance) -> Verdict:
     """The verdict on two versions that were read side by side."""
+    from inchworm.rules import stamps  # only where something differs
+
     if not (old.text or old.title or new.text or new.title):
         return Verdict(Change.MODIFIED)
     differences = stamps.differences(old, new)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from inchworm.sink.documents import Written, files, markdown
 from inchworm.sink.listing import fingerprints, sitemap, sitemaps, urls
 from inchworm.sink.records import warc
-from inchworm.sink.table import csv, iso, jsonl, parquet
+from inchworm.sink.table import csv, jsonl, parquet
 
 __all__ = [
     "FORMATS",
@@ -22,7 +22,6 @@ __all__ = [
     "csv",
     "files",
     "fingerprints",
-    "iso",
     "jsonl",
     "markdown",
     "parquet",

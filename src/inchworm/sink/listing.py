@@ -7,15 +7,16 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from html import escape
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import quote
-from xml.sax.saxutils import escape
 
 from inchworm.errors import WrongUse
+from inchworm.rules.times import iso
 from inchworm.rules.url import canonicalize, origin_of
 from inchworm.sink.folder import Folder
-from inchworm.sink.table import Visit, iso
+from inchworm.sink.table import Visit
 
 GOOD = ("page", "duplicate", "resource")
 """What a visit comes to when it brought what was asked for."""
@@ -120,9 +121,8 @@ def _fill(out: BinaryIO, first: Entry | None, entries: Iterator[Entry]) -> tuple
 
 
 def _index(root: str, files: int) -> bytes:
-    names = (
-        f"<sitemap><loc>{escape(_ascii(root))}sitemap-{number}.xml</loc></sitemap>\n" for number in range(1, files + 1)
-    )
+    base = escape(_ascii(root), quote=False)
+    names = (f"<sitemap><loc>{base}sitemap-{number}.xml</loc></sitemap>\n" for number in range(1, files + 1))
     return b"".join((_XML, b"<sitemapindex ", _SCHEMA, b">\n", "".join(names).encode(), b"</sitemapindex>\n"))
 
 
@@ -133,7 +133,7 @@ def _entries(visits: Iterable[Visit]) -> Iterator[Entry]:
             continue
         lastmod = _lastmod(visit["last_modified"] or "", visit["at_ms"])
         when = f"<lastmod>{lastmod}</lastmod>" if lastmod else ""
-        yield address, f"<url><loc>{escape(address)}</loc>{when}</url>\n".encode()
+        yield address, f"<url><loc>{escape(address, quote=False)}</loc>{when}</url>\n".encode()
 
 
 def _wants_to_be_found(visit: Visit) -> bool:

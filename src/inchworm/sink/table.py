@@ -11,11 +11,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from csv import writer
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, BinaryIO, NamedTuple
 
 from inchworm.errors import WrongUse
+from inchworm.rules.times import iso
 
 Visit = Mapping[str, Any]
 """A visit of the record. What it does not have counts as None."""
@@ -103,11 +103,6 @@ _FORMULA = re.compile(
     "[\\s\\x00-\\x1f\\x7f-\\x9f\\xad\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]*"
     "[=+\\-@\\uff1d\\uff0b\\uff0d\\uff20]|[\\t\\r]"
 )
-
-
-def iso(at_ms: int) -> str:
-    """Milliseconds since 1970 as ISO 8601 in UTC."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def jsonl(visits: Iterable[Visit], alternates: Alternates, out: BinaryIO) -> int:
