@@ -99,7 +99,7 @@ class Discovery:
 
     def follow_all(self, links: Sequence[Found], parent: Entry) -> list[int]:
         """The ids of a page's links, those new to the run entered. Most links are known, so they go the short way."""
-        known, may_change = self._draft.known, self.path_matters
+        known, may_change = self._draft.known, self.path_matters or self._settings.order == order.FRESHNESS
         found_ids: list[int] = []
         for index, found in enumerate(links):
             seen = known.get(found.url)

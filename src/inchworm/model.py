@@ -148,6 +148,7 @@ class EndedBy(StrEnum):
     BYTES = "bytes"
     PAGE_LIMIT = "page_limit"
     WAITING = "waiting"
+    QUALITY = "quality"
     PAUSED = "paused"
     CANCELLED = "cancelled"
     ERROR = "error"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ from inchworm.model import (
 )
 from inchworm.ports import Store
 from inchworm.rules import control, order, politeness
-from inchworm.rules.limits import exhausted, may_reserve
+from inchworm.rules.limits import exhausted, is_worth_it, may_reserve
 from inchworm.rules.url import host_of, origin_of
 from inchworm.settings import Settings
 from inchworm.visit import PUSHING_BACK, Tools, reused, unreadable_robots, visit
@@ -115,6 +115,7 @@ class Session:
         self._disturbed = run.disturbed
         self._several_lanes = store.has_several_lanes(run.run_id)
         self._reserved: Counter[int] = Counter()
+        self._worth: deque[bool] = deque(maxlen=tools.settings.stop_window)
         self._granted = 0
         self._due = 0
         self._requests = 0
@@ -484,10 +485,23 @@ class Session:
             self._tools.jar.put(cookie)
         for turn, outcome in committed.outcomes:
             self._release(turn, outcome)
+        self._weigh(committed)
         self._window.committed([turn.entry for turn, _ in committed.outcomes], committed.lanes, committed.seq)
         # A robots.txt that is tried again stays ahead of its host's pages.
         again = {turn.entry.lane for turn, outcome in committed.outcomes if _is_robots_again(turn, outcome)}
         self._window.read_again(again | committed.ahead)
+
+    def _weigh(self, committed: Committed) -> None:
+        """Stop when the last pages brought too little."""
+        if not self._settings.stop_below or self._ending is not None:
+            return
+        for turn, outcome in committed.outcomes:
+            if isinstance(turn, Visit) and isinstance(outcome, Outcome):
+                worth = is_worth_it(turn, outcome, bool(self._settings.query))
+                self._worth.extend([] if worth is None else [worth])
+        is_full = len(self._worth) == self._settings.stop_window
+        if is_full and sum(self._worth) / len(self._worth) < self._settings.stop_below:
+            self.stop(EndedBy.QUALITY)
 
     def _release(self, turn: Turn, outcome: Outcome | Reason) -> None:
         entry = turn.entry

@@ -75,6 +75,15 @@ class Settings:
     budget: int = _row(0, SESSION, "requests", "stop this session after so many requests (0: no limit)", least=0)
     max_bytes: int = _row(0, SESSION, "bytes", "stop this session after so many bytes (0: no limit)", least=0)
     max_time: float = _row(0.0, SESSION, "seconds", "stop this session after so long (0: no limit)", least=0)
+    stop_below: float = _row(
+        0.0,
+        SESSION,
+        "share",
+        "stop this session when less than this share of the last pages is new, or matches the query (0: never)",
+        least=0,
+        most=1,
+    )
+    stop_window: int = _row(100, SESSION, "pages", "how many pages --stop-below looks back on", least=1)
     delay: float = _row(0.5, SESSION, "seconds", "least time between two requests to one host", least=0)
     connections_per_host: int = _row(
         0, SESSION, "fetches", "most fetches at once from one host (0: all but one for every other host)", least=0

@@ -37,7 +37,7 @@ class Sweep:
         """Begin with known pages, in this order."""
         for start in range(0, len(pages), _CHUNK):
             chunk = pages[start : start + _CHUNK]
-            self._draft.look_up({page.url for page in chunk})
+            self._draft.look_up({page.url for page in chunk}.difference(self._draft.known))
             for index, page in enumerate(chunk, start):
                 known = self._draft.known.get(page.url)
                 if known is None or not known.in_run:
@@ -52,7 +52,7 @@ class Sweep:
             self._draft.next_step()
         for start in range(0, len(pages), _CHUNK):
             chunk = pages[start : start + _CHUNK]
-            self._draft.look_up({page.url for page in chunk})
+            self._draft.look_up({page.url for page in chunk}.difference(self._draft.known))
             for index, page in enumerate(chunk, start):
                 self._enter(page, (self._draft.seq, index))
         for lane in liars:

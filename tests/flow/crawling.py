@@ -39,6 +39,9 @@ class Home:
         start = Start(seeds, name, {"delay": 0, "allow_private": True, **given}, fresh)
         return self._sit(self.app.crawl(start, hooks))
 
+    def recrawl(self, mode: str = "", **given: Any) -> Summary:
+        return self._sit(self.app.recrawl(self.word, mode, {"delay": 0, "allow_private": True, **given}))
+
     def resume(self, hooks: Hooks | None = None, **given: Any) -> Summary:
         return self._sit(self.app.resume(self.word, {"delay": 0, "allow_private": True, **given}, hooks))
 

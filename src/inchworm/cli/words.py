@@ -17,6 +17,7 @@ ENDINGS: Mapping[str, str] = {
     "time": "Stopped at the time limit. The same command goes on from here.",
     "bytes": "Stopped at the byte limit. The same command goes on from here.",
     "waiting": "Paused: all that is left must wait. Run the same command again later.",
+    "quality": "Stopped: the last pages brought too little. The same command goes on from here.",
     "paused": "Paused. The same command goes on from here.",
     "cancelled": "Cancelled. The pages stay; a new crawl starts over.",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inchworm.model import Reason, Seed
+from inchworm.model import Change, Outcome, Reason, Seed, Visit
 
 REQUEST_FACTOR = 10
 """A seed may use this many requests per page of its limit; after that it is mostly duplicates."""
@@ -15,6 +15,15 @@ def exhausted(seed: Seed, page_limit: int) -> Reason | None:
     if page_limit and seed.requests >= REQUEST_FACTOR * page_limit:
         return Reason.MOSTLY_DUPLICATES
     return None
+
+
+def is_worth_it(visit: Visit, outcome: Outcome, has_query: bool) -> bool | None:
+    """Whether a visit brought something: a page that matches the query, or one that is new. None: it is no page."""
+    if outcome not in (Outcome.PAGE, Outcome.DUPLICATE):
+        return None
+    if has_query:
+        return visit.relevance >= 1.0
+    return outcome is Outcome.PAGE and visit.change in (None, Change.NEW, Change.MODIFIED)
 
 
 def may_reserve(seed: Seed, reserved: int, page_limit: int) -> bool:
