@@ -32,6 +32,7 @@ from inchworm.model import (
     State,
 )
 from inchworm.ports import Changes, Known, Original, Row, Standing, VisitRow
+from inchworm.rules.order import CONTROL
 from inchworm.rules.url import hash64
 from inchworm.store import commit
 from inchworm.store.commit import COOKIE, COUNTERS, LINKS, marks, unpack
@@ -252,9 +253,13 @@ class CrawlStore(AcrossRuns):
 
     def choose(self, run_id: int, lane: int, choice: Choice, skip: Set[int]) -> Entry | None:
         ranked, best = f"{_ENTRY} AND f.rank IS NOT NULL", "f.rank DESC, f.place_seq, f.place_idx, f.url_id LIMIT ?"
-        tries: list[tuple[str, tuple[int, ...]]] = [(f"{ranked} AND f.found < ? ORDER BY {best}", (choice.before,))]
+        # Sitemaps are found by files behind which nothing is chosen, so they may be taken however new they are.
+        tries: list[tuple[str, tuple[int, ...]]] = [
+            (f"{ranked} AND f.rank >= ? AND f.kind = 'sitemap' ORDER BY {best}", (CONTROL,))
+        ]
         if choice.news:
-            tries.insert(0, (f"{ranked} AND f.rank <= 0 AND f.found < ? ORDER BY {best}", (choice.before,)))
+            tries.append((f"{ranked} AND f.rank <= 0 AND f.found < ? ORDER BY {best}", (choice.before,)))
+        tries.append((f"{ranked} AND f.found < ? ORDER BY {best}", (choice.before,)))
         tries.append((f"{ranked} ORDER BY f.found, {best}", ()))
         for query, arguments in tries:
             for row in self.db.execute(query, (run_id, lane, *arguments, len(skip) + 1)):
