@@ -270,7 +270,8 @@ class Ledger:
         self._draft.look_up(wanted.difference(known), self._discovery.path_matters)
         owners = self._store.owners_of(self._run_id, {v.text_hash for v in visits if v.text_hash})
         payloads = {v.record.digest for v in visits if v.record and (v.record.payload or v.is_version)}
-        originals = self._store.originals(payloads)
+        known_originals = self._store.originals(payloads)
+        originals = {digest: one for digest, one in known_originals.items() if self._archive.holds(one.file)}
         return owners, originals
 
     # One visit

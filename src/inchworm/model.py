@@ -371,6 +371,7 @@ class Visit(NamedTuple):
     differences: tuple[int, ...] | None = None
     missing: int = 0
     relevance: float = 0.0
+    matches: bool = False
 
 
 class Refusal(NamedTuple):

@@ -46,7 +46,7 @@ class Fetcher(Protocol):
 
 class Read(NamedTuple):
     """What reading a document gave: its content, the hashes of its text and of its links, a note where something was
-    left out, whether it reads like an excuse for a page that is not there, and how well it matches the query."""
+    left out, whether it reads like an excuse for a page that is not there, and how well and whether it matches the query."""
 
     reading: Reading
     text_hash: bytes
@@ -54,6 +54,7 @@ class Read(NamedTuple):
     link_hash: bytes = b""
     looks_missing: bool = False
     relevance: float = 0.0
+    matches: bool = False
 
 
 class Reader(Protocol):
@@ -104,12 +105,17 @@ class Original(NamedTuple):
     url: str
     at_ms: int
     is_current: bool = False
+    file: str = ""
 
 
 class Archive(Protocol):
     """Where fetched bytes go. What was synced before a commit survives; the rest may be cut away."""
 
     def append(self, record: Record, at_ms: int, original: Original | None) -> Spot: ...
+
+    def holds(self, file: str) -> bool:
+        """Whether a file of the archive is still there."""
+        ...
 
     def sync(self) -> None: ...
 
@@ -257,7 +263,7 @@ class Believed(NamedTuple):
     url_id: int
     seq: int
     seed: int
-    size: int
+    saved: int
     judgement: Judgement
 
 

@@ -75,6 +75,7 @@ class DocumentReader:
             content.link_hash(reading.hrefs),
             len(reading.words) < _SHORT_WORDS and disguise.looks_missing(reading.title, reading.words),
             self._query.page(reading.title, reading.words) if self._query else 0.0,
+            self._query.matches(f"{reading.title}\n{reading.words}") if self._query else False,
         )
 
     async def read_apart(self, document: Document) -> Read | Failure:
@@ -162,6 +163,7 @@ def _pack(read: Read) -> bytes:
         "links": [(f.url, f.request_url, f.kind.value, f.source.value, f.nofollow, f.lastmod, f.anchor) for f in links],
         "relevance": read.relevance,
         "looks_missing": read.looks_missing,
+        "matches": read.matches,
         "text_hash": read.text_hash.hex(),
         "link_hash": read.link_hash.hex(),
         "note": read.note,
@@ -184,7 +186,7 @@ def _unpack(answer: bytes) -> Read:
         for url, request_url, kind, source, nofollow, lastmod, anchor in said.pop("links")
     )
     text_hash, link_hash = bytes.fromhex(said.pop("text_hash")), bytes.fromhex(said.pop("link_hash"))
-    rest = (said.pop("note"), link_hash, said.pop("looks_missing"), said.pop("relevance"))
+    rest = (said.pop("note"), link_hash, said.pop("looks_missing"), said.pop("relevance"), said.pop("matches"))
     return Read(Reading(**said)._replace(links=links), text_hash, *rest)
 
 

@@ -11,6 +11,7 @@ so limits are exact and the same URLs are visited at any number of workers.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine
@@ -101,7 +102,7 @@ class Session:
         self._settings: Settings = tools.settings
         self._store = store
         self._ledger = ledger
-        self._tools = tools
+        self._tools = dataclasses.replace(tools, may_probe=self._may_probe)
         self._orders = orders
         self._watch = watch
         self._clock = tools.clock
@@ -144,6 +145,13 @@ class Session:
         now, now_ms = self._clock.monotonic(), self._clock.now_ms()
         for origin, at_ms in self._store.robots_times(self._run.run_id):
             self.hosts.trust_until(origin, now + ROBOTS_SECONDS - max(0, now_ms - at_ms) / 1000)
+
+    def _may_probe(self, url: str) -> bool:
+        """Whether a host may be asked for something besides what is in the frontier; then its pause begins anew."""
+        is_allowed = self.hosts.is_known(url) and not self.hosts.trouble(url) and self.hosts.allows(url)
+        if is_allowed:
+            self.hosts.started(url, self._clock.monotonic())
+        return is_allowed
 
     # Stopping from outside
 
@@ -367,6 +375,9 @@ class Session:
         version = self._tools.earlier.version(entry)
         since_ms = self._clock.now_ms() - round(self._settings.max_age * 1000)
         if version is None or version.missing or version.at_ms < since_ms:
+            return None
+        if version.reader != self._tools.fingerprint:
+            # Read in another way now: its links or its text would be others.
             return None
         return reused(entry, version, self._tools.compares)
 

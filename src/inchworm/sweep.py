@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from inchworm.discovery import Discovery
 from inchworm.draft import Draft
 from inchworm.model import Change, Entry, Found, Kind, Note, Outcome, Place, Reason, RunInfo, Source
-from inchworm.ports import Differing, Judgement, Redirected, Store, Unreached
+from inchworm.ports import Believed, Differing, Judgement, Redirected, Store, Unreached
 from inchworm.rules import change, validators
 
 _CHUNK = 500
@@ -48,15 +48,16 @@ class Sweep:
     def ask(self) -> None:
         """Enter every known page that was not reached, and take back what was believed of servers that lie."""
         pages, liars = self._store.unreached(self._run_id, self._horizon), self._store.liars(self._run_id)
-        if pages or liars:
+        doubted = [self._store.believed(self._run_id, lane) for lane in liars]
+        if pages or any(doubted):
             self._draft.next_step()
         for start in range(0, len(pages), _CHUNK):
             chunk = pages[start : start + _CHUNK]
             self._draft.look_up({page.url for page in chunk}.difference(self._draft.known))
             for index, page in enumerate(chunk, start):
                 self._enter(page, (self._draft.seq, index))
-        for lane in liars:
-            self._doubt(lane)
+        for believed in doubted:
+            self._doubt(believed)
         self._draft.swept = self._draft.seq
 
     def _enter(self, page: Unreached, place: Place, rank: int | None = None) -> None:
@@ -69,19 +70,19 @@ class Sweep:
             verdict = verdict._replace(reason=Reason.UNLINKED)
         self._discovery.enter(found, parent, place, verdict, unlinked=unlinked)
 
-    def _doubt(self, lane: int) -> None:
+    def _doubt(self, pages: Sequence[Believed]) -> None:
         """A server was found out: what it said is unchanged is asked for again, and in full."""
-        for believed in self._store.believed(self._run_id, lane):
+        for believed in pages:
             before = believed.judgement
             after = before._replace(outcome=Outcome.RETRY.value, change=None, note=Note.DISTRUSTED.value)
             self._draft.judge(believed.seq, before, after)
             for row in self._store.rows(self._run_id, [believed.url_id]):
                 self._draft.reopen(row, row.standing._replace(attempts=1), self._draft.next_place())
-            self._uncount(believed.seed, before, believed.size)
+            self._uncount(believed.seed, before, believed.saved)
 
-    def _uncount(self, seed: int, before: Judgement, size: int) -> None:
+    def _uncount(self, seed: int, before: Judgement, saved: int) -> None:
         name = {"page": "pages", "duplicate": "duplicates", "resource": "resources"}[before.outcome]
-        self._draft.add(**{name: -1, "pending": 1, "saved": -size})
+        self._draft.add(**{name: -1, "pending": 1, "saved": -saved})
         if before.change:
             self._draft.add(**{before.change: -1})
         if before.outcome == Outcome.PAGE:

@@ -7,6 +7,7 @@ do they become part of the record.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -76,7 +77,9 @@ class Tools:
     jar: cookies.Jar = field(default_factory=cookies.Jar)
     earlier: Earlier | None = None
     compares: bool = False
-    honest: set[str] = field(default_factory=set)
+    may_probe: Callable[[str], bool] = lambda _: True
+    excuses: dict[str, Read | None] = field(default_factory=dict)
+    probing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 async def visit(entry: Entry, tools: Tools) -> Visit:
@@ -198,7 +201,7 @@ def _compared(made: Visit, document: Document, known: _Known | None, tools: Tool
     notes = verdict.notes
     if verdict.change is Change.UNCHANGED:
         notes += (why,)
-    elif made.text_hash and tools.earlier.had(made.entry, made.text_hash):
+    elif made.text_hash not in (b"", version.text_hash) and tools.earlier.had(made.entry, made.text_hash):
         notes += (Note.FLAPPING,)
     notes += (Note.BACK,) if version.missing else ()
     notes += (Note.UNLINKED,) if made.entry.unlinked else ()
@@ -228,20 +231,25 @@ def _verdict(made: Visit, document: Document, version: Version, tools: Tools) ->
 async def _is_excuse(document: Document, read: Read, tools: Tools) -> bool:
     """Whether the server says the same of a page that cannot be there: then it says it of this one.
 
-    A host that answers such a question properly is not asked it again.
+    A host is asked that once, and only where it may be asked.
     """
-    if urls.host_of(document.url) in tools.honest:
-        return False
+    host = urls.host_of(document.url)
+    async with tools.probing:
+        if host not in tools.excuses:
+            tools.excuses[host] = await _probe(document, tools)
+    excuse = tools.excuses[host]
+    return excuse is not None and (excuse.looks_missing or excuse.text_hash == read.text_hash)
+
+
+async def _probe(document: Document, tools: Tools) -> Read | None:
+    """What the server says of a page that cannot be there; None when it says so."""
     address = urls.parse(f"{urls.hash64(document.url) & 0xFFFFFFFFFF:x}-is-not-here", document.url)
-    if address is None:
-        return False
+    if address is None or not tools.may_probe(address):
+        return None
     reply = await tools.fetcher.fetch(_request(urls.request_form(address), None, tools))
     if isinstance(reply, Failure) or reply.status != 200 or content.is_large(reply.body):
-        tools.honest.add(urls.host_of(document.url))
-        return False
-    probe = document._replace(body=reply.body, content_type=reply.headers.get("content-type", ""))
-    other = tools.reader.read(probe)
-    return other.looks_missing or other.text_hash == read.text_hash
+        return None
+    return tools.reader.read(document._replace(body=reply.body, content_type=reply.headers.get("content-type", "")))
 
 
 # The steps
@@ -308,6 +316,7 @@ def _made_sense_of(made: Visit, read: Read, settings: Settings) -> Visit:
         text_hash=read.text_hash,
         link_hash=read.link_hash,
         relevance=read.relevance,
+        matches=read.matches,
     )
 
 
@@ -373,7 +382,9 @@ def _asked_for_quiet(made: Visit, reply: Response, tools: Tools) -> Visit:
 def _tried(made: Visit, kind: str, message: str, tools: Tools) -> Visit:
     """A failed try: to be repeated later when that may help, final otherwise."""
     entry = made.entry
-    again = failures.is_transient(kind, made.status) and entry.attempts < tools.settings.max_retries
+    # An answer to a question that nobody asked says nothing by its status.
+    status = 0 if kind == "protocol_error" else made.status
+    again = failures.is_transient(kind, status) and entry.attempts < tools.settings.max_retries
     if again:
         wait_ms = max(round(1000 * politeness.backoff(entry.attempts, tools.chance())), made.quiet_ms)
         retry_at_ms = tools.clock.now_ms() + wait_ms

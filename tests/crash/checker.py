@@ -263,7 +263,7 @@ def _seed_problems(db: sqlite3.Connection) -> Iterator[str]:
         )
         which = (seed["run_id"], seed["number"])
         kept = value(db, f"SELECT COUNT(*) {joined} AND v.outcome = 'page'", *which)
-        requests = value(db, f"SELECT COUNT(*) {joined} AND v.requested = 1", *which)
+        requests = value(db, f"SELECT COUNT(*) {joined} AND v.requested = 1 AND v.kind = 'page'", *which)
         if (seed["kept"], seed["requests"]) != (kept, requests):
             yield f"seed {which}: kept {seed['kept']}, requests {seed['requests']}; a recount: {kept}, {requests}"
 
@@ -271,7 +271,8 @@ def _seed_problems(db: sqlite3.Connection) -> Iterator[str]:
 def _session_problems(db: sqlite3.Connection) -> Iterator[str]:
     for session in rows(db, "SELECT * FROM session"):
         requests, size = db.execute(
-            f"SELECT COUNT(*), COALESCE(SUM(size), 0) FROM visit WHERE run_id = ? AND session = ? AND {_PAGES}"
+            "SELECT COUNT(*), COALESCE(SUM(CASE WHEN status <> 304 THEN size END), 0) FROM visit"
+            f" WHERE run_id = ? AND session = ? AND {_PAGES}"
             " AND requested = 1",
             (session["run_id"], session["number"]),
         ).fetchone()

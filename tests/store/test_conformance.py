@@ -305,12 +305,17 @@ def test_owners_of_contents_are_the_pages_that_the_run_kept(book):
 def test_originals_are_records_in_the_archive_of_any_run(book):
     stored, revisit, unstored = (book.add(f"{A}/{number}") for number in range(3))
     slash = book.add(f"{A}/slash", run_id=2)
+    book.write(files={"one.warc.gz": (1, 18)})
+    book.write(run_id=2, files={"two.warc.gz": (2, 9)})
     book.visit(1, stored, payload=b"stored", file_id=1, offset=0, length=9)
     book.visit(2, revisit, payload=b"revisit", file_id=1, offset=9, length=9, revisit=1)
     book.visit(3, unstored, payload=b"unstored")
     book.visit(1, slash, run_id=2, payload=b"slash", file_id=2, offset=0, length=9, request_url=f"{A}/slash/")
     found = book.store.originals(iter([b"stored", b"revisit", b"unstored", b"slash", b"new"]))
-    assert found == {b"stored": Original(f"{A}/0", 1001), b"slash": Original(f"{A}/slash/", 1001)}
+    assert found == {
+        b"stored": Original(f"{A}/0", 1001, file="one.warc.gz"),
+        b"slash": Original(f"{A}/slash/", 1001, file="two.warc.gz"),
+    }
     assert book.store.originals(()) == {}
 
 

@@ -270,7 +270,7 @@ class Crawling(Desk):
         with self.owning(crawl, self.stale()) as owner:
             last = self.run_of(crawl, owner.store)
             pending = last.counters.pending
-            self.ledger(owner, last).clear()
+            self.ledger(owner, last).end_early()
             owner.store.set_run_state(owner.token, last.run_id, RunState.COMPLETED, self.clock.now_ms())
         return pending
 

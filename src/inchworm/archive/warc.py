@@ -46,6 +46,7 @@ class WarcWriter:
         self._buffered = 0
         self._unsynced = False
         self._new_file = False
+        self._held: dict[str, bool] = {}
 
     def append(self, record: Record, at_ms: int, original: Original | None) -> Spot:
         """Put a record at the end; its place. It lies in memory until `sync`."""
@@ -59,6 +60,12 @@ class WarcWriter:
             with self._plain_errors():
                 self._flush()
         return spot
+
+    def holds(self, file: str) -> bool:
+        """Whether a file is there, ours or of an earlier session. Looked at once."""
+        if file not in self._held:
+            self._held[file] = file == self._name or (self._folder / file).exists()
+        return self._held[file]
 
     def sync(self) -> None:
         """Make everything appended so far survive a power cut."""

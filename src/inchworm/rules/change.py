@@ -20,7 +20,7 @@ MISSING_RUNS = 3
 UNLINKED_RUNS = 3
 """A page that nobody links to is asked for in so many runs."""
 
-_LOGIN = re.compile(r"(?:^|[/._-])(?:log-?in|log-?on|sign-?in|sso|auth|oauth2?)(?:$|[/._-])", re.IGNORECASE)
+_LOGIN = re.compile(r"(?:^|[/._-])(?:log[-_]?in|log[-_]?on|sign[-_]?in|sso|auth|oauth2?)(?:$|[/._-])", re.IGNORECASE)
 
 
 class Verdict(NamedTuple):

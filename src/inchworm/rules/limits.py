@@ -22,7 +22,7 @@ def is_worth_it(visit: Visit, outcome: Outcome, has_query: bool) -> bool | None:
     if outcome not in (Outcome.PAGE, Outcome.DUPLICATE):
         return None
     if has_query:
-        return visit.relevance >= 1.0
+        return visit.matches
     return outcome is Outcome.PAGE and visit.change in (None, Change.NEW, Change.MODIFIED)
 
 

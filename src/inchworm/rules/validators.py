@@ -21,8 +21,9 @@ SAMPLE = 128
 USELESS = 3
 """An entity tag that changed so often without its page having changed is of no use."""
 
-_ETAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\uffff]{0,1000}"')
-_DATE = re.compile(r"[\x20-\x7e]{1,100}")
+_ETAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]{0,1000}"')
+# One comma at most: two dates in one would be another date.
+_DATE = re.compile(r"[\x20-\x2b\x2d-\x7e]{1,20},?[\x20-\x2b\x2d-\x7e]{0,60}")
 
 
 def usable(version: Version) -> str:
@@ -50,7 +51,8 @@ def same(version: Version, etag: str, last_modified: str) -> str:
     which = usable(version)
     if which == ETAG:
         return ETAG if version.etag == etag else ""
-    return LAST_MODIFIED if which and version.last_modified == last_modified and not etag else ""
+    is_same = version.last_modified == last_modified and not _ETAG.fullmatch(etag)
+    return LAST_MODIFIED if which and is_same else ""
 
 
 def shared(pages: int, most_common: int) -> bool:

@@ -9,7 +9,7 @@ from inchworm.model import Change, RunInfo
 from inchworm.store.crawl import CrawlStore
 
 _PRESENT = (
-    "SELECT f.url_id, v.payload, v.text_hash, v.link_hash, v.reader, v.title FROM frontier f"
+    "SELECT f.url_id, v.payload, v.text_hash, v.link_hash, v.reader, v.change FROM frontier f"
     " JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done"
     " WHERE f.run_id = ? AND f.state = 'done' AND v.kind = 'page' AND v.outcome IN ('page', 'duplicate')"
 )
@@ -17,10 +17,10 @@ _BOTH = (
     "SELECT u.url_id, u.url, a.payload, a.text_hash, a.link_hash, a.reader, f.state, f.reason, v.outcome, v.failure,"
     " v.change, v.note, v.payload, v.text_hash, v.link_hash, v.reader"
     f" FROM ({_PRESENT}) a JOIN url u USING (url_id) LEFT JOIN frontier f ON f.run_id = ? AND f.url_id = a.url_id"
-    " LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done ORDER BY a.url_id"
+    " LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done AND v.url_id = f.url_id ORDER BY a.url_id"
 )
 _ONLY_LATER = (
-    f"SELECT u.url FROM ({_PRESENT}) b JOIN url u USING (url_id) WHERE NOT EXISTS (SELECT 1 FROM frontier f"
+    f"SELECT u.url_id, u.url, b.change FROM ({_PRESENT}) b JOIN url u USING (url_id) WHERE NOT EXISTS (SELECT 1 FROM frontier f"
     " JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done WHERE f.run_id = ? AND f.url_id = b.url_id"
     " AND f.state = 'done' AND v.outcome IN ('page', 'duplicate')) ORDER BY b.url_id"
 )
@@ -28,6 +28,12 @@ _BETWEEN = (
     "SELECT v.outcome, v.change FROM visit v JOIN run r USING (run_id) JOIN frontier f ON f.run_id = v.run_id"
     " AND f.url_id = v.url_id AND f.done = v.seq WHERE v.url_id = ? AND v.run_id <= ? AND r.horizon > ?"
     " ORDER BY v.run_id"
+)
+
+
+_LAST_HEARD = (
+    "SELECT outcome FROM visit WHERE url_id = ? AND run_id <= ? AND outcome IN ('page', 'duplicate', 'deleted')"
+    " ORDER BY run_id DESC, seq DESC LIMIT 1"
 )
 
 
@@ -46,21 +52,24 @@ class Comparison:
         self._db = store.db
         self._first = first
         self._second = second
+        self._by_bytes = second.settings.get("compare_by") == "bytes"
 
     def __iter__(self) -> Iterator[Compared]:
         """Every page of either run."""
         first, second = self._first.run_id, self._second.run_id
         for row in self._db.execute(_BOTH, (first, second)).fetchall():
             yield self._judged(row)
-        for (url,) in self._db.execute(_ONLY_LATER, (second, first)).fetchall():
-            yield Compared(url, Change.NEW)
+        for url_id, url, change in self._db.execute(_ONLY_LATER, (second, first)).fetchall():
+            yield Compared(url, self._came_back(url_id, change))
 
     def _judged(self, row: tuple[Any, ...]) -> Compared:
         url_id, url, payload, *then, state, reason, outcome, failure, change, note, payload_now = row[:13]
         now = list(row[13:])
         if outcome in ("page", "duplicate"):
-            same = payload == payload_now or then == now or self._is_unchanged(url_id)
+            same = payload == payload_now or (not self._by_bytes and (then == now or self._is_unchanged(url_id)))
             return Compared(url, Change.UNCHANGED if same else Change.MODIFIED)
+        if outcome == "redirect" and change == Change.UNCHANGED and self._was_modified(url_id):
+            return Compared(url, Change.MODIFIED, note or "")
         if outcome == "redirect" and change:
             return Compared(url, Change(change), note or "")
         if outcome == "deleted" or self._was_deleted(url_id):
@@ -68,14 +77,24 @@ class Comparison:
         why = failure or reason or ("redirect" if outcome == "redirect" else state) or "not_reached"
         return Compared(url, Change.UNKNOWN, why)
 
+    def _came_back(self, url_id: int, change: str | None) -> Change:
+        """A page that only the later run has is new, unless the earlier one did not get to it though it was known."""
+        was_known = change in (Change.UNCHANGED, Change.MODIFIED)
+        before = self._db.execute(_LAST_HEARD, (url_id, self._first.run_id)).fetchone()
+        is_there = before is not None and before[0] != "deleted"
+        return Change(change) if change and was_known and is_there else Change.NEW
+
     def _between(self, url_id: int) -> list[tuple[str, str | None]]:
         """What the runs after the first one, up to the second, found out about a page."""
         return self._db.execute(_BETWEEN, (url_id, self._second.run_id, self._first.run_id)).fetchall()
 
     def _is_unchanged(self, url_id: int) -> bool:
         """Whether every run in between found the page unchanged, whatever its bytes or its reader."""
-        found = [change for _, change in self._between(url_id) if change]
+        found = [change for outcome, change in self._between(url_id) if change and outcome in ("page", "duplicate")]
         return bool(found) and all(change == Change.UNCHANGED for change in found)
+
+    def _was_modified(self, url_id: int) -> bool:
+        return any(change == Change.MODIFIED for _, change in self._between(url_id))
 
     def _was_deleted(self, url_id: int) -> bool:
         """Whether the last that was heard of it is that it is gone."""

@@ -361,11 +361,12 @@ class CrawlStore(AcrossRuns):
         found: dict[bytes, Original] = {}
         for chunk in chunks(sorted(payloads), 200):
             rows = self.db.execute(
-                "SELECT v.payload, COALESCE(v.request_url, u.url), v.at_ms FROM visit v JOIN url u USING (url_id)"
-                f" WHERE v.file_id IS NOT NULL AND v.revisit = 0 AND v.payload IN ({marks(len(chunk))})",
+                "SELECT v.payload, COALESCE(v.request_url, u.url), v.at_ms, a.name FROM visit v JOIN url u USING (url_id)"
+                " JOIN archive a USING (file_id)"
+                f" WHERE v.file_id IS NOT NULL AND v.revisit = 0 AND v.payload IN ({marks(len(chunk))}) ORDER BY v.log_id",
                 chunk,
             )
-            found |= {payload: Original(url, at_ms) for payload, url, at_ms in rows}
+            found |= {payload: Original(url, at_ms, file=name) for payload, url, at_ms, name in rows}
         return found
 
     def robots(self, run_id: int, origin: str | None = None) -> list[tuple[str, str, bytes | None]]:

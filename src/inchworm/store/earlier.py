@@ -21,9 +21,11 @@ _VERSION = (
     " FROM visit v LEFT JOIN archive a USING (file_id) WHERE v.url_id = ? AND v.run_id < ?"
 )
 _NEWEST = "ORDER BY v.run_id DESC, v.seq DESC LIMIT 1"
+_IS_GONE = "(v.outcome = 'deleted' OR (v.outcome = 'redirect' AND v.change = 'deleted'))"
 _LAST_KNOWN = (
-    "SELECT v.url_id, v.run_id, v.outcome, v.status, v.missing, MAX(v.log_id) FROM visit v"
-    " WHERE v.kind = 'page' AND v.run_id < ? AND v.outcome IN ('page', 'duplicate', 'deleted') GROUP BY v.url_id"
+    f"SELECT v.url_id, v.run_id, CASE WHEN {_IS_GONE} THEN 'deleted' ELSE v.outcome END AS outcome, v.status, v.missing,"
+    " MAX(v.log_id) FROM visit v WHERE v.kind = 'page' AND v.run_id < ?"
+    f" AND (v.outcome IN ('page', 'duplicate') OR {_IS_GONE}) GROUP BY v.url_id"
 )
 """The last that runs before the horizon have on each page. A bare column comes from the row with the maximum."""
 
@@ -31,6 +33,7 @@ _WAS_READ = (
     "EXISTS (SELECT 1 FROM frontier g JOIN visit w ON w.run_id = g.run_id AND w.seq = g.done WHERE g.run_id = ?"
     " AND g.url_id = f.found_on AND g.state = 'done' AND w.failure IS NULL AND w.outcome <> 'redirect')"
 )
+_NO_ETAG = """ AND (v.etag IS NULL OR NOT (v.etag LIKE '"%"' OR v.etag LIKE 'W/"%"') OR v.etag LIKE '%", "%')"""
 _JUDGEMENT = "v.outcome, v.change, v.note, v.message"
 _SETTLED = "visit v JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id AND f.done = v.seq"
 
@@ -42,19 +45,19 @@ class AcrossRuns:
 
     def version(self, url_id: int, horizon: int) -> Version | None:
         """The last good answer that a run before the horizon has for a URL, and for how long it has been gone since."""
-        good = f"{_VERSION} AND v.outcome IN ('page', 'duplicate', 'resource'"
-        row = self.db.execute(f"{good}, 'deleted') {_NEWEST}", (url_id, horizon)).fetchone()
-        if row is None or row[-1] != "deleted":
+        good = "v.outcome IN ('page', 'duplicate', 'resource')"
+        row = self.db.execute(f"{_VERSION} AND ({good} OR {_IS_GONE}) {_NEWEST}", (url_id, horizon)).fetchone()
+        if row is None or row[-1] not in ("deleted", "redirect"):
             return _version(row) if row else None
-        missing = row[-2]
-        row = self.db.execute(f"{good}) {_NEWEST}", (url_id, horizon)).fetchone()
+        missing = max(1, row[-2])
+        row = self.db.execute(f"{_VERSION} AND {good} {_NEWEST}", (url_id, horizon)).fetchone()
         return _version(row)._replace(missing=missing) if row else None
 
     def body_spot(self, payload: bytes) -> tuple[str, int] | None:
         """Archive file and offset of the record that holds a payload."""
         row = self.db.execute(
             'SELECT a.name, v."offset" FROM visit v JOIN archive a USING (file_id)'
-            " WHERE v.payload = ? AND v.file_id IS NOT NULL AND v.revisit = 0 LIMIT 1",
+            " WHERE v.payload = ? AND v.file_id IS NOT NULL AND v.revisit = 0 ORDER BY v.log_id DESC LIMIT 1",
             (payload,),
         ).fetchone()
         return (row[0], row[1]) if row else None
@@ -86,7 +89,7 @@ class AcrossRuns:
     def shared_validators(self, run_id: int) -> list[tuple[int, str, int, str]]:
         """What most pages of a lane had in common in a run, as rows for the one that builds on it."""
         found = []
-        for column, other in ((validators.ETAG, ""), (validators.LAST_MODIFIED, " AND v.etag IS NULL")):
+        for column, other in ((validators.ETAG, ""), (validators.LAST_MODIFIED, _NO_ETAG)):
             rows = self.db.execute(
                 f"SELECT lane, SUM(pages), MAX(pages) FROM (SELECT f.lane, COUNT(*) AS pages FROM {_SETTLED}"
                 f" WHERE v.run_id = ? AND v.outcome IN ('page', 'duplicate') AND v.{column} IS NOT NULL{other}"
@@ -101,12 +104,16 @@ class AcrossRuns:
         return [lane for (lane,) in self.db.execute(query, (run_id,))]
 
     def believed(self, run_id: int, lane: int) -> list[Believed]:
+        """What a server was believed, and whatever counts as a duplicate of that."""
+        said = f"FROM {_SETTLED} WHERE v.run_id = ?1 AND f.lane = ?2 AND v.status = 304 AND f.state = 'done'"
         rows = self.db.execute(
-            f"SELECT v.url_id, v.seq, f.seed, v.size, {_JUDGEMENT} FROM {_SETTLED}"
-            " WHERE v.run_id = ? AND f.lane = ? AND v.status = 304 AND f.state = 'done' ORDER BY v.seq",
+            "SELECT v.url_id, v.seq, f.seed, CASE WHEN v.status = 304 THEN v.size ELSE 0 END,"
+            f" {_JUDGEMENT} FROM {_SETTLED} WHERE v.run_id = ?1 AND f.state = 'done' AND"
+            f" ((f.lane = ?2 AND v.status = 304) OR (v.outcome = 'duplicate' AND v.text_hash IN"
+            f" (SELECT v.text_hash {said}))) ORDER BY v.seq",
             (run_id, lane),
         )
-        return [Believed(url_id, seq, seed, size, Judgement(*rest)) for url_id, seq, seed, size, *rest in rows]
+        return [Believed(url_id, seq, seed, saved, Judgement(*rest)) for url_id, seq, seed, saved, *rest in rows]
 
     def useless(self, run_id: int) -> list[int]:
         rows = self.db.execute(
@@ -168,7 +175,7 @@ class AcrossRuns:
     def differing(self, run_id: int) -> list[Differing]:
         rows = self.db.execute(
             f"SELECT v.seq, f.lane, v.differences, {_JUDGEMENT} FROM {_SETTLED} WHERE v.run_id = ?"
-            " AND v.change = 'modified' AND v.differences IS NOT NULL ORDER BY v.seq",
+            " AND v.differences IS NOT NULL AND (v.change = 'modified' OR v.note LIKE '%stamp%') ORDER BY v.seq",
             (run_id,),
         )
         return [

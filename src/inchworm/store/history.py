@@ -138,7 +138,19 @@ class History:
             " WHERE v.run_id = ? AND v.seq > ? AND v.kind IN ('page', 'resource') GROUP BY f.seed",
             (run_id, seq),
         )
-        return rows.fetchall()
+        used = {seed: (kept, requests) for seed, kept, requests in rows}
+        # Pages that were taken back later count again.
+        doubted = self._db.execute(
+            "SELECT f.seed, COUNT(DISTINCT v.seq) FROM undo u JOIN visit v ON v.run_id = u.run_id AND v.seq = u.subject_id"
+            " JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id WHERE u.run_id = ?1 AND u.seq > ?2"
+            " AND u.subject = 'visit' AND v.seq <= ?2 AND v.outcome <> 'page' AND json_extract(u.before, '$.outcome') = 'page'"
+            " GROUP BY f.seed",
+            (run_id, seq),
+        )
+        for seed, count in doubted:
+            kept, requests = used.get(seed, (0, 0))
+            used[seed] = (kept - count, requests)
+        return [(seed, *counts) for seed, counts in used.items()]
 
     def _pending_by_lane(self, run_id: int) -> dict[int, int]:
         rows = self._db.execute(
