@@ -161,6 +161,7 @@ def test_a_run_setting_cannot_change_half_way():
         (EndedBy.TIME, (RunState.PAUSED, SessionState.COMPLETED)),
         (EndedBy.BYTES, (RunState.PAUSED, SessionState.COMPLETED)),
         (EndedBy.WAITING, (RunState.PAUSED, SessionState.COMPLETED)),
+        (EndedBy.QUALITY, (RunState.PAUSED, SessionState.COMPLETED)),
         (EndedBy.PAUSED, (RunState.PAUSED, SessionState.COMPLETED)),
         (EndedBy.CANCELLED, (RunState.CANCELLED, SessionState.FAILED)),
         (EndedBy.ERROR, (RunState.PAUSED, SessionState.FAILED)),

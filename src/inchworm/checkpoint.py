@@ -289,7 +289,7 @@ class Ledger:
         redirect = self._follow_redirect(visit, entry) if outcome is Outcome.REDIRECT else None
         if redirect is not None and leads_back:
             self._ask_again(redirect, entry)
-        self._discovery.relevance = visit.relevance
+        self._discovery.found_on(visit)
         links = self._follow_links(visit, entry)
         if visit.quiet_ms:
             until_ms = visit.at_ms + visit.millis + visit.quiet_ms

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from inchworm import rows
 from inchworm.draft import Draft
-from inchworm.model import Entry, Found, Kind, Place, Reason, RunInfo, Source, State, Version
+from inchworm.model import Entry, Found, Kind, Place, Reason, RunInfo, Source, State, Version, Visit
 from inchworm.ports import Known, NewEntry, Row, Standing, Store
 from inchworm.rules import control, freshness, order
 from inchworm.rules import url as urls
@@ -50,7 +50,7 @@ class Discovery:
         self._origins: set[str] = set()
         self.new_first = new_first
         self._query = _query(settings) if settings.order == order.BEST else None
-        self.relevance = 0.0
+        self._share = 0.0
 
     def _make_judge(self) -> Judge:
         values = self._settings
@@ -185,13 +185,20 @@ class Discovery:
             self._draft.numbers[state._value_] += 1
         return url_id
 
+    def found_on(self, visit: Visit) -> None:
+        """What comes now was found on this page; what the page promises is shared out among its links."""
+        if self._query is not None:
+            from inchworm.rules.focus import share  # loaded with the query
+
+            self._share = share(visit.relevance, len(visit.reading.links))
+
     def _rank(self, found: Found) -> int | None:
         """By what a URL is to be chosen, in a run that goes by that. Decided once, when it is found."""
         if self._settings.order == order.BREADTH:
             return None
         fixed = order.fixed_rank(found.kind, found.source)
         if fixed is None and self._query is not None and found.rank is None:
-            return self._query.link(found.anchor, found.url, self.relevance)
+            return self._query.link(found.anchor, found.url, self._share)
         return fixed if fixed is not None else found.rank or order.NEW
 
     def _open_origin(self, url: str, verdict: Verdict, parent: Entry, place: Place) -> None:

@@ -79,7 +79,7 @@ class Settings:
         0.0,
         SESSION,
         "share",
-        "stop this session when less than this share of the last pages is new, or matches the query (0: never)",
+        "stop when less than this share of the last pages is new, or matches the query",
         least=0,
         most=1,
     )

@@ -7,8 +7,8 @@ and the thousands of small ones do not. Scores depend on one page and on nothing
 the same whatever the order of the crawl.
 
 Words are looked for anywhere in a text, without regard to case, and without their endings: `indexes` is found in
-`reindexing`, and a query in a language without spaces needs none. Only words of one or two letters or
-digits have to stand alone.
+`reindexing`, and a query in a language without spaces needs none. Only words of one or two letters or digits have
+to stand alone.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _PAGE = 600
 _ADDRESS = 80
 _MAX_ADDRESS = 400
 _MAX_ANCHOR = 500
-LEAST = -round(_ADDRESS * sqrt(_MAX_ADDRESS))
-MOST = _TERMS + _PAGE
+_SHORTEST = round(_ADDRESS * sqrt(_MAX_ADDRESS))
+MOST = _TERMS + _PAGE + _SHORTEST
 
 # A title says as much as this many mentions, and the longer a page is, the more of them it takes.
 _TITLE = 5
@@ -73,7 +73,7 @@ class Query:
         return (total / len(self._stems)) ** 2
 
     def link(self, anchor: str, url: str, share: float = 0.0) -> int:
-        """How promising a link is, from LEAST to MOST. `share` is what its page has for each link, from 0 to 1."""
+        """How promising a link is, from 0 to MOST. `share` is what its page has for each link, from 0 to 1."""
         return self._own(anchor[:_MAX_ANCHOR], url) + round(_PAGE * share)
 
     def _own_score(self, anchor: str, url: str) -> int:
@@ -81,7 +81,7 @@ class Query:
         words = _fold(f"{anchor}\n{address}")
         named = sum(_is_in(stem, words) for stem in self._stems)
         length = min(len(address), _MAX_ADDRESS)
-        return _TERMS * named // len(self._stems) - round(_ADDRESS * sqrt(length))
+        return _TERMS * named // len(self._stems) + _SHORTEST - round(_ADDRESS * sqrt(length))
 
 
 def share(page: float, links: int) -> float:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from inchworm.model import Counters, EndedBy, SessionInfo
 
-OWN_ENDINGS = frozenset((EndedBy.BUDGET, EndedBy.TIME, EndedBy.BYTES, EndedBy.WAITING, EndedBy.ERROR))
+OWN_ENDINGS = frozenset((EndedBy.BUDGET, EndedBy.TIME, EndedBy.BYTES, EndedBy.WAITING, EndedBy.QUALITY, EndedBy.ERROR))
 """How a session ends by itself although its run is not complete. All other endings come from outside."""
 
 _BROKEN_OFF = (None, EndedBy.PAUSED, EndedBy.CRASHED)
