@@ -6,7 +6,7 @@ STAMP  := $(VENV)/installed
 PEERS  := .venv-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo crawl test check format docs soak bench bench-profile bench-scale bench-memory shape clean
+.PHONY: help demo crawl test check format docs soak bench bench-profile bench-scale bench-recrawl bench-memory shape clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -57,6 +57,10 @@ bench-profile: $(STAMP) ## Where a page's CPU goes
 
 bench-scale: $(STAMP) ## What a commit costs with up to five million known URLs
 	$(BIN)/python bench/scale.py
+
+bench-recrawl: $(STAMP) ## What an unchanged site costs when it is crawled again
+	[ -f /usr/share/doc/postgresql-doc-15/html/index.html ] || apt-get install -y -qq postgresql-doc-15
+	$(BIN)/python bench/recrawl.py
 
 bench-memory: $(STAMP) ## Is memory flat over 30,000 pages, and the event loop lively?
 	$(BIN)/python bench/memory.py

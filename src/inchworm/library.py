@@ -50,6 +50,21 @@ class Crawl:
         with self._app() as app:
             return app.status(app.find(self._word()))
 
+    def runs(self) -> list[dict[str, Any]]:
+        """Every run with what it found and what it saved."""
+        with self._app() as app:
+            return app.runs(self._word())
+
+    def compare(self, first: int | None = None, second: int | None = None) -> dict[str, Any]:
+        """What changed between two runs; without numbers between the last one and the one it builds on."""
+        with self._app() as app:
+            return app.compare(self._word(), first, second)
+
+    def search(self, text: str, limit: int = 10) -> dict[str, Any]:
+        """Pages that say this, in their newest version."""
+        with self._app() as app:
+            return app.search(self._word(), text, limit)
+
     def urls(self, run: int | None = None) -> Iterator[str]:
         """Every URL requested, as requested, once, in the order of record."""
         with self._app() as app:
