@@ -421,8 +421,8 @@ class Store(Protocol):
         """Rows of a lane of which their server said that they are unchanged."""
         ...
 
-    def useless(self, run_id: int) -> list[int]:
-        """Lanes whose entity tags changed without the pages, and never helped."""
+    def useless(self, run_id: int) -> set[int]:
+        """Lanes whose entity tags changed in a run without the pages, and never helped."""
         ...
 
     def liars(self, run_id: int) -> list[int]:

@@ -31,6 +31,8 @@ class Sweep:
         self._discovery = discovery
         self._run_id = run.run_id
         self._horizon = run.horizon
+        # Runs are numbered without gaps, by both of their numbers.
+        self._parent_id = 0 if run.parent is None else run.run_id - run.number + run.parent
         self._has_begun = False
 
     def start_from(self, pages: Sequence[Unreached]) -> None:
@@ -98,7 +100,8 @@ class Sweep:
             self._judge_redirect(page)
         self._excuse_stamps()
         self._draft.write()
-        for lane in self._store.useless(self._run_id):
+        # Once is no habit: a site that is put on its server anew has other tags, and keeps them.
+        for lane in sorted(self._store.useless(self._run_id) & self._store.useless(self._parent_id)):
             self._draft.distrust(lane, validators.ETAG, "useless")
         numbers = self._draft.numbers
         numbers["unknown"] = self._store.count_unknown(self._run_id, self._horizon)

@@ -159,6 +159,7 @@ def test_e2_a_tag_that_is_new_every_time_is_found_useless_and_not_sent_any_more(
         assert numbers(crawl(home, served)) == (0, 0, 6, 0, 0)
         assert notes(home) == {"validators_changed": 5, "sampled": 1}
         assert len(sent_validators(served, since)) == 5
+        assert numbers(crawl(home, served)) == (0, 0, 6, 0, 0), "once may be a site that was put there anew"
         since = len(served.log)
         summary = crawl(home, served)
         assert numbers(summary) == (0, 0, 6, 0, 0)
@@ -166,6 +167,19 @@ def test_e2_a_tag_that_is_new_every_time_is_found_useless_and_not_sent_any_more(
         assert summary.downloaded == {"distrusted": 6}
         server.rewrite("/p2")
         assert numbers(crawl(home, served)) == (0, 1, 5, 0, 0)
+
+
+def test_e2_a_site_that_was_put_on_its_server_anew_is_believed_again(home: Home) -> None:
+    build = ["1"]
+    server = Server(5, lambda path, _: f'"{path}-{build[0]}"')
+    with serving(Site(server.pages())) as served:
+        crawl(home, served)
+        build[0] = "2"
+        assert numbers(crawl(home, served)) == (0, 0, 6, 0, 0)
+        since = len(served.log)
+        assert numbers(crawl(home, served)) == (0, 0, 6, 0, 0)
+        assert len(sent_validators(served, since)) == 5
+        assert [hit.status for hit in served.log[since:]].count(304) == 5
 
 
 # E3

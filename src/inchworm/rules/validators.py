@@ -19,7 +19,9 @@ SAMPLE = 128
 """One page in so many is asked for in full, though its validators are believed."""
 
 USELESS = 3
-"""An entity tag that changed so often without its page having changed is of no use."""
+FORGIVEN = 5
+"""Entity tags that changed on so many pages without the pages, in two runs one after the other, are of no use; after so
+many runs they are tried again."""
 
 _ETAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]{0,1000}"')
 # One comma at most: two dates in one would be another date.

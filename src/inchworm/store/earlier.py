@@ -83,8 +83,11 @@ class AcrossRuns:
 
     def distrusted(self, run_id: int, horizon: int) -> set[tuple[int, str]]:
         """Lanes and validators that a run does not go by: found out before it began."""
-        query = "SELECT host_id, validator FROM distrust WHERE (run_id = ? AND seq = 0) OR run_id < ?"
-        return set(self.db.execute(query, (run_id, horizon)))
+        query = (
+            "SELECT host_id, validator FROM distrust WHERE (run_id = ? AND seq = 0)"
+            " OR (run_id < ? AND seq > 0 AND (why <> 'useless' OR run_id >= ?))"
+        )
+        return set(self.db.execute(query, (run_id, horizon, horizon - validators.FORGIVEN)))
 
     def shared_validators(self, run_id: int) -> list[tuple[int, str, int, str]]:
         """What most pages of a lane had in common in a run, as rows for the one that builds on it."""
@@ -115,13 +118,13 @@ class AcrossRuns:
         )
         return [Believed(url_id, seq, seed, saved, Judgement(*rest)) for url_id, seq, seed, saved, *rest in rows]
 
-    def useless(self, run_id: int) -> list[int]:
+    def useless(self, run_id: int) -> set[int]:
         rows = self.db.execute(
             f"SELECT f.lane FROM {_SETTLED} WHERE v.run_id = ? AND v.change IS NOT NULL GROUP BY f.lane"
             " HAVING SUM(v.status = 304) = 0 AND SUM(v.etag IS NOT NULL AND v.note LIKE '%validators_changed%') >= ?",
             (run_id, validators.USELESS),
         )
-        return [lane for (lane,) in rows]
+        return {lane for (lane,) in rows}
 
     # At the end of a run
 
