@@ -19,8 +19,8 @@ def test_help_lists_every_command() -> None:
         [sys.executable, "-m", "inchworm", "--help"], capture_output=True, text=True, timeout=60, check=True
     )
     listed = ended.stdout.partition("Commands:")[2]
-    assert [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "] == list(
-        main.commands
+    assert [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "] == (
+        main.list_commands()
     )
 
 

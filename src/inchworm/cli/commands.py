@@ -33,6 +33,13 @@ from inchworm.cli.options import (
 from inchworm.errors import InchwormError
 from inchworm.rules import failures
 
+_ORDER = (
+    *("crawl", "resume", "pause", "cancel", "status", "list"),
+    *("recrawl", "repeat", "runs", "compare", "diff"),
+    *("checkpoint", "checkpoints", "continue"),
+    *("show", "why", "failed", "retry", "queue", "search", "report", "export"),
+    *("show-settings", "delete", "doctor", "demo"),
+)
 _ELSEWHERE = {
     "recrawl": "changes",
     "runs": "changes",
@@ -54,7 +61,7 @@ class _Group(click.Group):
     def list_commands(self, _: click.Context | None = None) -> list[str]:
         for name in _ELSEWHERE:
             self._load(name)
-        return list(self.commands)
+        return sorted(self.commands, key=_ORDER.index)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         self._load(cmd_name)

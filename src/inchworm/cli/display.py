@@ -174,6 +174,11 @@ def _visit_rows(visit: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         ("visit", f"{visit['seq']}, session {visit['session']}: {visit['outcome']}"),
         ("status", str(visit["status"] or "")),
+        (
+            "change",
+            " ".join(filter(None, (visit["change"], visit["note"] and f"({visit['note'].replace(' ', ', ')})"))),
+        ),
+        ("missing", f"for {visit['missing']} runs" if visit["missing"] else ""),
         ("failure", f"{visit['failure']}: {visit['message']}" if visit["failure"] else ""),
         ("note", "" if visit["failure"] else shorten(visit["message"] or "", _LONGEST)),
         ("leads to", shorten(visit["redirect"] or "", _LONGEST)),
@@ -212,6 +217,10 @@ def explain(found: Mapping[str, Any]) -> str:
     if last["outcome"] == "control":
         said = last["message"] and f" {last['failure'] or 'note'}: {last['message']}."
         return f"done: it was read as a {found['kind']} file.{said or ''}"
+    if last["outcome"] == "deleted":
+        return f"done: it is gone, {last['message']}."
+    if last["status"] == 304:
+        return "done: the server says that it is what it was."
     return f"done: it was fetched as {last['outcome']} number {last['seq']} of the record."
 
 
