@@ -134,3 +134,11 @@ def test_a_sitemap_that_announces_a_change_is_believed_first(homes: HomeMaker) -
 
 def tomorrow() -> str:
     return (datetime.now(UTC) + timedelta(hours=12)).date().isoformat()
+
+
+def test_the_budget_of_one_run_is_not_that_of_the_next(homes: HomeMaker) -> None:
+    home = homes("home")
+    with Site(dict(linked_site(30)), validators=True).serve() as served:
+        home.crawl(served.url("/"))
+        assert home.recrawl(budget=5).ended_by == "budget"
+        assert home.recrawl().ended_by == "finished"

@@ -66,7 +66,7 @@ class Crawling(Desk):
 
     async def recrawl(self, word: str, mode: str, given: Mapping[str, Any], hooks: Hooks | None = None) -> Summary:
         """Start the next run of a crawl that is complete."""
-        crawl = self.find(word)
+        crawl = _for_a_new_start(self.find(word))
         start = Start((word,), crawl.name, given, mode=mode)
         return await self._sit(crawl, start, hooks or Hooks(), self._plan_to_recrawl)
 
@@ -100,9 +100,7 @@ class Crawling(Desk):
                 f"The crawl {crawl.name!r} has other seeds: {', '.join(crawl.seeds)}.",
                 "Use its seeds, or another --name.",
             )
-        # What was set for an earlier session is not meant for this one; what was set for a run stays.
-        run_part = {name: value for name, value in crawl.settings.items() if settings.belongs_to_run(name)}
-        return dataclasses.replace(crawl, settings=run_part)
+        return _for_a_new_start(crawl)
 
     def _make(self, start: Start, seeds: Sequence[Any], key: str) -> CrawlInfo:
         name, number = start.name or run.default_name(seeds), 2
@@ -282,6 +280,12 @@ class Crawling(Desk):
             with self.owning(crawl, self.stale()):
                 shutil.rmtree(folder, ignore_errors=True)
         self.home.remove(crawl.crawl_id)
+
+
+def _for_a_new_start(crawl: CrawlInfo) -> CrawlInfo:
+    """What was set for an earlier session is not meant for this one; what was set for a run stays."""
+    run_part = {name: value for name, value in crawl.settings.items() if settings.belongs_to_run(name)}
+    return dataclasses.replace(crawl, settings=run_part)
 
 
 def _of_run(given: Mapping[str, Any]) -> dict[str, Any]:

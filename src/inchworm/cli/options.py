@@ -68,6 +68,7 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
 
 
 _Verbs = TypeVar("_Verbs", bound=Desk)
+_Result = TypeVar("_Result")
 
 
 @contextmanager
@@ -90,7 +91,7 @@ def opened_app() -> AbstractContextManager[App]:
 def sit(work: Callable[[Hooks], Coroutine[Any, Any, Summary]], as_json: bool) -> None:
     with display.live() as shown:
         hooks = Hooks(shown.started, shown.progress, None, signals=True)
-        summary = _run_loop(work(hooks))
+        summary = run_loop(work(hooks))
     shown.finished(summary)
     if as_json:
         print_json(_summary_json(summary))
@@ -98,7 +99,7 @@ def sit(work: Callable[[Hooks], Coroutine[Any, Any, Summary]], as_json: bool) ->
         raise SystemExit(128 + summary.signal)
 
 
-def _run_loop(work: Coroutine[Any, Any, Summary]) -> Summary:
+def run_loop(work: Coroutine[Any, Any, _Result]) -> _Result:
     # A crawl makes many short-lived values and hardly any cycles: look for those less often.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
@@ -106,7 +107,7 @@ def _run_loop(work: Coroutine[Any, Any, Summary]) -> Summary:
         import uvloop
     except ImportError:
         return asyncio.run(work)
-    result: Summary = uvloop.run(work)
+    result: _Result = uvloop.run(work)
     return result
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 import click
 
 from inchworm import settings
-from inchworm.app.repeating import Ending, Listener, Repetition
+from inchworm.app.repeating import Listener, Repetition
 from inchworm.cli import display
 from inchworm.cli.commands import main
 from inchworm.cli.options import (
@@ -23,6 +21,7 @@ from inchworm.cli.options import (
     mode_option,
     opened_app,
     print_json,
+    run_loop,
     setting_options,
 )
 from inchworm.cli.words import clock, ending, size
@@ -107,7 +106,7 @@ def repeat(
         notify_secret_file,
     )
     with opened_app() as app:
-        ended = _run_loop(app.repeat(wanted, _listener(as_json, every is None)))
+        ended = run_loop(app.repeat(wanted, _listener(as_json, every is None)))
     if ended.why in _ENDINGS:
         _say(_ENDINGS[ended.why].format(ended.iterations))
     if ended.signal:
@@ -157,15 +156,3 @@ def _waits(until_ms: int, seconds: float) -> None:
 
 def _say(text: str) -> None:
     click.echo(text, err=True)
-
-
-def _run_loop(work: Coroutine[Any, Any, Ending]) -> Ending:
-    # As for a single session: many short-lived values, hardly any cycles.
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(work)
-    ended: Ending = uvloop.run(work)
-    return ended

@@ -6,16 +6,17 @@ numbers of those that were asked for are kept meanwhile.
 
 from __future__ import annotations
 
-import contextlib
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from inchworm.rules.change import PERMANENT
 from inchworm.store.commit import marks, unpack
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.earlier import chunks
+from inchworm.store.sqlite import snapshot
 
 NO_LIMIT = -1
 TROUBLE = ("redirect_loop", "too_many_redirects", "bad_redirect")
@@ -102,14 +103,9 @@ class Reports:
         self._db = store.db
         self._run_id = run_id
 
-    @contextlib.contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def snapshot(self) -> AbstractContextManager[None]:
         """Everything asked in here is as it was at one moment."""
-        self._db.execute("BEGIN")
-        try:
-            yield
-        finally:
-            self._db.execute("COMMIT")
+        return snapshot(self._db)
 
     # Broken links
 

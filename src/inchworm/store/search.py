@@ -19,6 +19,7 @@ import sqlite3
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ from inchworm.errors import Broken, WrongUse
 from inchworm.rules.content import READER
 from inchworm.store.commit import marks
 from inchworm.store.crawl import CrawlStore
-from inchworm.store.sqlite import BUSY_SECONDS, plain_errors
+from inchworm.store.sqlite import BUSY_SECONDS, plain_errors, snapshot
 
 VERSION = f"1 reader={READER} unicode={unicodedata.unidata_version}"
 """An index of another version is made anew: it has other words."""
@@ -457,14 +458,9 @@ class _Log:
         with plain_errors(self._path):
             return self._db.execute(query, arguments).fetchall()
 
-    @contextlib.contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def snapshot(self) -> AbstractContextManager[None]:
         """Everything asked in here is as it was at one moment."""
-        self._db.execute("BEGIN")
-        try:
-            yield
-        finally:
-            self._db.execute("COMMIT")
+        return snapshot(self._db)
 
     def end(self) -> int:
         newest = (

@@ -139,6 +139,16 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Everything that is read in here is as it was at one moment."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("COMMIT")
+
+
+@contextlib.contextmanager
 def plain_errors(path: Path) -> Iterator[None]:
     """SQLite's failures as ours: named, with the next step. What was committed stays committed."""
     try:
