@@ -18,6 +18,7 @@ import pytest
 from tests.crash import checker
 from tests.flow.crawling import PATIENCE, Home, page, path_of
 from tests.flow.test_checkpoints import folder_of
+from warcio.archiveiterator import ArchiveIterator
 
 from inchworm.app import Start, Summary
 from inchworm.app.checkpoints import Back
@@ -847,3 +848,24 @@ def test_pages_that_are_young_enough_are_read_anew_by_another_reader(home: Home)
         crawl(home, served)
         crawl(home, served, resources=True, max_age=3600)
         assert "/i.png" in asked_for(served)
+
+
+def test_the_archive_of_an_incremental_run_holds_every_page(home: Home, tmp_path: Path) -> None:
+    """A record of `not modified` has no head of its own, so that whoever replays it takes that of the page itself."""
+    with serving(Site(star(6), validators=True)) as served:
+        crawl(home, served)
+        crawl(home, served)
+        archive = tmp_path / "second.warc.gz"
+        archive.write_bytes(home.export("warc", 1))
+        other, asked = Home(tmp_path / "other"), len(served.log)
+        other.crawl(served.url("/"), replay=(str(archive),))
+        assert len(served.log) == asked
+    assert [(visit["url"], visit["status"], visit["content_hash"]) for visit in other.record(0)] == [
+        (visit["url"], visit["status"], visit["content_hash"]) for visit in home.record(0)
+    ]
+    with archive.open("rb") as file:
+        blocks = [
+            (record.rec_headers.get_header("WARC-Profile") or "", record.length) for record in ArchiveIterator(file)
+        ]
+    unmodified = [length for profile, length in blocks if profile.endswith("server-not-modified")]
+    assert len(unmodified) >= 5 and set(unmodified) == {0}

@@ -155,7 +155,9 @@ def _response(record: Record, at_ms: int, original: Original | None) -> bytes:
             f"WARC-Refers-To-Date: {_date(original.at_ms)}\r\n"
         )
     payload = b"" if original else record.payload
-    block = hashlib.sha256(record.head)
+    # With the head of a 304 a replay would answer 304; without one it takes that of the record it refers to.
+    http_head = b"" if original and original.is_current else record.head
+    block = hashlib.sha256(http_head)
     block.update(payload)
     head = (
         "WARC/1.1\r\n"
@@ -166,9 +168,9 @@ def _response(record: Record, at_ms: int, original: Original | None) -> bytes:
         "Content-Type: application/http; msgtype=response\r\n"
         f"WARC-Payload-Digest: {digest(record.digest)}\r\n"
         f"WARC-Block-Digest: {digest(block.digest())}\r\n"
-        f"{more}Content-Length: {len(record.head) + len(payload)}\r\n\r\n"
+        f"{more}Content-Length: {len(http_head) + len(payload)}\r\n\r\n"
     )
-    return b"".join((head.encode(), record.head, payload, b"\r\n\r\n"))
+    return b"".join((head.encode(), http_head, payload, b"\r\n\r\n"))
 
 
 def _warcinfo(name: str, info: dict[str, str], at_ms: int) -> bytes:
