@@ -389,7 +389,7 @@ def test_e5_not_modified_for_a_page_that_is_asked_for_in_full_is_no_answer(home:
 
 
 def test_e6_a_new_tag_that_comes_with_not_modified_is_the_one_to_ask_by(home: Home) -> None:
-    pages: Pages = {"/": page("home", "/a")}
+    pages: Pages = {"/": page("home", "/a"), "/a": page("a")}
     with serving(Site(pages)) as served:
         for run, (old, new) in enumerate(itertools.pairwise(["", '"one"', '"two"', '"three"'])):
             pages["/a"] = Page(page("a"), 304 if run else 200, {"ETag": new})
