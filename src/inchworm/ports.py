@@ -437,10 +437,6 @@ class Store(Protocol):
         """The last good answer that a run before the horizon has for a URL."""
         ...
 
-    def has_text(self, url_id: int, horizon: int, text_hash: bytes) -> bool:
-        """Whether a URL had this text in any run before the horizon."""
-        ...
-
     def robots(self, run_id: int, origin: str | None = None) -> list[tuple[str, str, bytes | None]]:
         """Origin, verdict and rules of every robots.txt committed in this run (of this origin), the newest of each."""
         ...

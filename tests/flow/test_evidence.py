@@ -95,7 +95,6 @@ def test_what_robots_txt_forbids_now_is_unknown(home: Home) -> None:
         assert not any(path.startswith("/h1/") for path in asked_for(served, since))
 
 
-WRONG_VISIT = "compare joins the visit of the page that a URL was found and refused on, and calls it modified"
 NARROWER: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
     "exclude": ({"exclude": ("*/h1/*",)}, {"excluded": 3}),
     "include": ({"include": ("re:/$", "re:/h.$", "*/h2/*")}, {"not_included": 3}),

@@ -873,3 +873,13 @@ def test_the_archive_of_an_incremental_run_holds_every_page(home: Home, tmp_path
         ]
     unmodified = [length for profile, length in blocks if profile.endswith("server-not-modified")]
     assert len(unmodified) >= 5 and set(unmodified) == {0}
+
+
+def test_all_runs_together_in_numbers(home: Home) -> None:
+    with serving(Site(star(6), validators=True)) as served:
+        crawl(home, served)
+        crawl(home, served)
+    told = home.ask("runs", home.word, "--stats")
+    assert (told["runs"], told["iterations"]) == (2, 1)
+    assert told["totals"]["bytes_saved"] == home.ask("runs", home.word)["runs"][1]["saved_bytes"] > 0
+    assert "bytes saved" in home.cli("runs", home.word, "--stats").stdout

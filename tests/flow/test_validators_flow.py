@@ -32,9 +32,6 @@ def xfail(reason: str) -> pytest.MarkDecorator:
     return pytest.mark.xfail(strict=True, reason=reason)
 
 
-NOT_AGAIN = "failures.is_transient goes by the status before the kind, so 412 and 416 are never asked for again"
-
-
 # E1: sent back as it came, or not at all
 
 

@@ -101,9 +101,6 @@ def test_e14_only_another_text_for_good_is_evidence(
         assert verdict == Verdict(Change.DELETED if is_gone else Change.UNKNOWN, (Note.MOVED,))
 
 
-SIGN_IN = "underscores are not taken for hyphens, though a whole family of sites writes it so"
-
-
 @pytest.mark.parametrize(
     ("path", "is_login"),
     [

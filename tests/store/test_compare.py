@@ -19,10 +19,6 @@ SEED = Seed(0, "http://a.test/", "a.test", "/")
 RUN = RunInfo(1, 0, "baseline", None, RunState.COMPLETED, 0, {}, Counters(), (SEED,), "", 10, 20)
 
 
-def xfail(reason: str) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(strict=True, reason=reason)
-
-
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What a run has of a page: a state of its row, and the visit that settled it."""
@@ -137,8 +133,6 @@ def compare(book: Book) -> Compare:
     return made
 
 
-WRONG_VISIT = "the visit at the seq of the refusal is joined: that of the page which it was found on"
-
 TWO: dict[str, tuple[Step, Step, tuple[str, str] | None]] = {
     "same": (read("A"), read("A"), ("unchanged", "")),
     "text": (read("A"), read("B"), ("modified", "")),
@@ -191,12 +185,6 @@ THREE: dict[str, tuple[Step, Step, Step, tuple[str, str]]] = {
     ),
     "gone-for-a-while-and-stamped": (read("A"), GONE, read("A'", "unchanged"), ("unchanged", "")),
     "changed-and-then-moved": (read("A"), read("B", "modified"), redirected("unchanged", "moved"), ("modified", "")),
-}
-NOT_A_VERSION = "what is no version of the page (gone, moved away) is counted among its versions"
-WRONG: dict[str, str] = {
-    "away-for-a-while": NOT_A_VERSION,
-    "gone-for-a-while-and-stamped": NOT_A_VERSION,
-    "changed-and-then-moved": "the last run's own verdict is taken, which speaks of the run before it",
 }
 
 

@@ -120,8 +120,7 @@ class _Cost(NamedTuple):
     def of(cls, one: RunInfo, store: CrawlStore) -> _Cost:
         timed = [session for session in store.sessions(one.run_id) if session.ended_by not in (None, EndedBy.CRASHED)]
         seconds = sum(max(0, (session.ended_ms or session.started_ms) - session.started_ms) for session in timed) / 1000
-        visits = View(store).record(one.run_id, one.seq) if one.mode != Mode.BASELINE else ()
-        reused = sum(not visit["requested"] and not visit["failure"] for visit in visits)
+        reused = View(store).reused(one.run_id) if one.mode != Mode.BASELINE else 0
         return cls(one, seconds, sum(session.requests for session in timed), reused)
 
     @property

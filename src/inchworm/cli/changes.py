@@ -35,10 +35,15 @@ def recrawl(word: str, mode: str | None, as_json: bool, **values: Any) -> None:
 
 @main.command()
 @click.argument("word", metavar="CRAWL")
+@click.option("--stats", is_flag=True, help="What all runs together cost, and what they saved against full crawls.")
 @json_flag
-def runs(word: str, as_json: bool) -> None:
+def runs(word: str, stats: bool, as_json: bool) -> None:
     """The runs of a crawl: what each found, and what it saved."""
     with opened_app() as app:
+        if stats:
+            told = app.iteration_stats(word)
+            print_json(told) if as_json else display.numbers(told["totals"])
+            return
         found = app.runs(word)
     print_json({"runs": found}) if as_json else display.runs(found)
 

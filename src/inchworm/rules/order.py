@@ -15,7 +15,6 @@ from inchworm.model import Choice, Kind, Source
 BREADTH = "breadth"
 BEST = "best"
 FRESHNESS = "freshness"
-ORDERS = (BREADTH, BEST, FRESHNESS)
 
 LAG = 32
 NEWS = 5

@@ -141,6 +141,15 @@ class View:
             counts.update(dict.fromkeys((word for word in (note or "").split() if word in _WHY), count))
         return dict(counts)
 
+    def reused(self, run_id: int) -> int:
+        """How many pages and resources were taken from earlier runs without a request."""
+        row = self._db.execute(
+            "SELECT COUNT(*) FROM visit WHERE run_id = ? AND requested = 0 AND failure IS NULL"
+            " AND kind IN ('page', 'resource')",
+            (run_id,),
+        ).fetchone()
+        return int(row[0])
+
     def has_refused(self, run_id: int, reason: str) -> bool:
         row = self._db.execute(
             "SELECT 1 FROM frontier WHERE run_id = ? AND state = 'refused' AND reason = ? LIMIT 1",
