@@ -43,10 +43,11 @@ from inchworm.model import (
     Turn,
     Visit,
 )
-from inchworm.ports import Archive, Changes, Original, Standing, Store, Unreached
+from inchworm.ports import Archive, Changes, Original, Row, Standing, Store, Unreached
 from inchworm.rows import Stored
 from inchworm.rules import content, control, cookies, order, validators
 from inchworm.rules import url as urls
+from inchworm.rules.limits import exhausted
 from inchworm.rules.scope import Verdict
 from inchworm.settings import Settings
 from inchworm.sweep import Sweep
@@ -174,6 +175,43 @@ class Ledger:
             self._draft.write()
         return self._draft.committed()
 
+    def add(self, found: Found, depth: int, inbox_id: int = 0) -> Committed:
+        """A URL that somebody wants to be visited. One that is refused by now is judged again."""
+        with self._committing():
+            self._draft.changes.inbox_id = inbox_id
+            self._draft.look_up({found.url})
+            known = self._draft.known.get(found.url)
+            # Judged like a link from a page right above it.
+            linked = found._replace(source=Source.SPIDER if depth else found.source)
+            above = Entry(0, found.url, found.request_url, Kind.PAGE, Source.MANUAL, 0, depth - 1, 0, 0, (0, 0))
+            verdict = self._discovery.judge(linked, above)
+            if known is None or not known.in_run:
+                self._draft.next_step()
+                self._discovery.enter(found, above, (self._draft.seq, 0), verdict)
+            elif known.state is State.REFUSED and known.reason is not Reason.ROBOTS and self._may_be_open(verdict):
+                self._open_again(known.url_id, linked, above)
+            self._draft.write()
+        return self._draft.committed()
+
+    def _may_be_open(self, verdict: Verdict) -> bool:
+        return not (verdict.reason or exhausted(self._draft.seeds[verdict.seed], self._settings.page_limit))
+
+    def _open_again(self, url_id: int, linked: Found, above: Entry) -> None:
+        self._draft.next_step()
+        for row in self._store.rows(self._run_id, [url_id]):
+            # Whatever it was refused for: now it is for something that a better link overrules.
+            self._draft.move(row, row.standing._replace(reason=Reason.NOFOLLOW))
+        self._discovery.follow(linked, above, 0)
+
+    def dismiss(self, row: Row) -> Committed:
+        """A refused row is refused for good."""
+        with self._committing():
+            if row.standing.state is State.REFUSED and row.standing.reason is not Reason.CLEARED:
+                self._draft.next_step()
+                self._draft.move(row, row.standing._replace(reason=Reason.CLEARED))
+            self._draft.write()
+        return self._draft.committed()
+
     def refresh_robots(self, origins: Iterable[str]) -> Committed:
         """These were read too long ago: they are asked for again, ahead of everything else."""
         with self._committing():
@@ -268,6 +306,7 @@ class Ledger:
         if self._discovery.path_matters:
             wanted |= {visit.entry.url for visit in visits}
         self._draft.look_up(wanted.difference(known), self._discovery.path_matters)
+        self._discovery.expect([visit.version for visit in visits if visit.version and visit.is_version])
         owners = self._store.owners_of(self._run_id, {v.text_hash for v in visits if v.text_hash})
         payloads = {v.record.digest for v in visits if v.record and (v.record.payload or v.is_version)}
         known_originals = self._store.originals(payloads)
@@ -313,7 +352,7 @@ class Ledger:
     def _follow_links(self, visit: Visit, entry: Entry) -> Sequence[int]:
         if visit.version is None or not visit.is_version:
             return self._discovery.follow_all(visit.reading.links, entry)
-        forbidden = self._settings.robots and bool(json.loads(visit.version.meta or "{}").get("nofollow"))
+        forbidden = self._settings.robots and rows.forbids_following(visit.version.meta)
         return self._discovery.follow_known(visit.version, entry, forbidden)
 
     def _count_change(self, visit: Visit, entry: Entry) -> None:

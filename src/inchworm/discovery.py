@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from inchworm import rows
@@ -51,6 +51,7 @@ class Discovery:
         self.new_first = new_first
         self._query = _query(settings) if settings.order == order.BEST else None
         self._share = 0.0
+        self._links: dict[int, dict[int, Found | None]] = {}
 
     def _make_judge(self) -> Judge:
         values = self._settings
@@ -93,7 +94,7 @@ class Discovery:
     def _forbids_following(self, url_id: int | None) -> bool:
         """Whether a page that is done says that its links are not to be followed."""
         visit = self._store.visit_of(self._run_id, url_id) if url_id and self._settings.robots else None
-        return visit is not None and bool(json.loads(visit.meta or "{}").get("nofollow"))
+        return visit is not None and rows.forbids_following(visit.meta)
 
     # One URL
 
@@ -126,20 +127,45 @@ class Discovery:
     def judge(self, found: Found, parent: Entry) -> Verdict:
         return self._judge.judge(found, parent)
 
+    def expect(self, versions: Iterable[Version]) -> None:
+        """The links of these pages are followed next, as an earlier run has them: they are looked up together."""
+        self._links = {}
+        fresh: dict[int, set[int]] = {}
+        for version in versions:
+            fresh.setdefault(version.run_id, set()).update(self._fresh(version.links))
+        for run_id, ids in fresh.items():
+            self._look_up_links(run_id, ids)
+
     def follow_known(self, version: Version, parent: Entry, nofollow: bool) -> Sequence[int]:
         """The links of a page as an earlier run has them. Those that this run knows already go the shortest way."""
-        ids, known = version.links, self._draft.known_ids
-        look_at_all = self.path_matters or self._draft.nofollow or nofollow
-        fresh = ids if look_at_all else [url_id for url_id in ids if url_id not in known]
+        fresh = version.links if nofollow else self._fresh(version.links)
         if not fresh:
+            return version.links
+        found = self._links.setdefault(version.run_id, {})
+        self._look_up_links(version.run_id, [url_id for url_id in fresh if url_id not in found])
+        wanted = set(fresh)
+        for index, url_id in enumerate(version.links):
+            if url_id in wanted and (one := found.get(url_id)) is not None:
+                self.follow(one._replace(nofollow=True) if nofollow else one, parent, index)
+        self._draft.known_ids.update(fresh)
+        return version.links
+
+    def _fresh(self, ids: Sequence[int]) -> Sequence[int]:
+        """Those that have to be looked at: where the way there matters that is all of them."""
+        if self.path_matters or self._draft.nofollow:
             return ids
-        found = self._store.found(version.run_id, fresh)
-        self._draft.look_up({one.url for one in found.values()}.difference(self._draft.known), self.path_matters)
-        for index, url_id in enumerate(ids):
-            if (one := found.get(url_id)) is not None:
-                self.follow(one._replace(nofollow=nofollow), parent, index)
-        known.update(fresh)
-        return ids
+        known = self._draft.known_ids
+        return () if known.issuperset(ids) else [url_id for url_id in ids if url_id not in known]
+
+    def _look_up_links(self, run_id: int, ids: Collection[int]) -> None:
+        if not ids:
+            return
+        found = self._links.setdefault(run_id, {})
+        found.update(dict.fromkeys(ids))
+        for link, known in self._store.links(self._run_id, run_id, ids):
+            found[known.url_id] = link
+            # What is known in here may be ahead of the store.
+            self._draft.known.setdefault(link.url, known)
 
     def enter(
         self,

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from typing import NamedTuple
 
 from inchworm.model import (
     CheckpointType,
@@ -36,8 +37,7 @@ Outcomes = tuple[tuple[Turn, Outcome | Reason], ...]
 """What each turn came to, in their order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(NamedTuple):
     """What a commit came to, for those who plan the next fetches."""
 
     seq: int
@@ -53,8 +53,7 @@ class Committed:
     ahead: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(NamedTuple):
     """Whose commits these are."""
 
     number: int

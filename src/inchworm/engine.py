@@ -34,6 +34,8 @@ from inchworm.model import (
     CrawlInfo,
     EndedBy,
     Entry,
+    Found,
+    Kind,
     Mode,
     Note,
     Reason,
@@ -107,6 +109,8 @@ class Summary:
     saved_bytes: int = 0
     downloaded: Mapping[str, int] = dataclasses.field(default_factory=dict)
     alarm: str = ""
+    indexed: int = 0
+    note: str = ""
 
 
 @dataclass(slots=True)
@@ -242,13 +246,19 @@ class Inbox:
             if asked.verb in _ENDING:
                 self._home.answer(asked.inbox_id, "stopping", self._clock.now_ms())
                 return _ENDING[asked.verb]
-            order = self._retry if asked.verb == "retry" else self._checkpoint
-            return functools.partial(order, asked.inbox_id, asked.argument)
+            orders = {"retry": self._retry, "add": self._add, "checkpoint": self._checkpoint}
+            return functools.partial(orders[asked.verb], asked.inbox_id, asked.argument)
         return None
 
     def _retry(self, inbox_id: int, argument: Mapping[str, Any]) -> Committed:
         committed = self._ledger.reopen(argument.get("kind"), argument.get("url"), inbox_id)
         self._home.answer(inbox_id, "reopened", self._clock.now_ms())
+        return committed
+
+    def _add(self, inbox_id: int, argument: Mapping[str, Any]) -> Committed:
+        found = Found(argument["url"], argument["request_url"], Kind.PAGE, Source.MANUAL)
+        committed = self._ledger.add(found, argument["depth"], inbox_id)
+        self._home.answer(inbox_id, "added", self._clock.now_ms())
         return committed
 
     def _checkpoint(self, inbox_id: int, _: Mapping[str, Any]) -> None:
@@ -268,7 +278,7 @@ async def fetching(crawl: CrawlInfo, values: Settings, credentials: Mapping[str,
         fetcher = ReplayFetcher([Path(name) for name in values.replay], warc_reader.records, warc_reader.record_at)
     else:
         _refuse_wrong(values.proxies)
-        typed = (urls.seed(text) or () for text in crawl.seeds)
+        typed = (urls.seed(text) or () for text in crawl.seeds if crawl.typed)
         allowed = frozenset(_address(form) for forms in typed for form in forms)
         options = HttpOptions(
             values.user_agent,
@@ -456,6 +466,10 @@ class Sitting:
         return told | {"saved_bytes": counters.saved, "downloaded": why, "alarm": current.alarm}
 
 
+EXPECTED = 1024
+"""How many versions are kept at hand until they are asked about."""
+
+
 class EarlierRuns:
     """A `ports.Earlier`: the crawl's own store and archive."""
 
@@ -467,8 +481,21 @@ class EarlierRuns:
         self._how = parse.How(values.resources, parse.Resolver(urls.canonicalizer(values.drop_params)))
         self._distrusted = store.distrusted(run.run_id, run.horizon)
         self._asks_in_full = run.mode != Mode.INCREMENTAL or values.skip_cache
+        self._expected: dict[int, Version | None] = {}
+
+    def expect(self, entry: Entry, upcoming: Iterator[Entry]) -> None:
+        if entry.url_id in self._expected:
+            return
+        if len(self._expected) > EXPECTED:
+            self._expected.clear()  # of other lanes, or never asked about
+        wanted = [entry.url_id, *(one.url_id for one in upcoming if one.url_id not in self._expected)]
+        found = self._store.versions(wanted, self._run.horizon)
+        self._expected |= {url_id: found.get(url_id) for url_id in wanted}
+        self._bodies.expect(tuple(found.values()))
 
     def version(self, entry: Entry) -> Version | None:
+        if entry.url_id in self._expected:
+            return self._expected.pop(entry.url_id)
         return self._store.version(entry.url_id, self._run.horizon)
 
     def objection(self, entry: Entry, version: Version) -> Note | None:
@@ -499,6 +526,13 @@ class Bodies:
         self._store = store
         self._archive = archive
         self._sizes: dict[str, int] = {}
+        self._expected: dict[bytes, tuple[str, int]] = {}
+
+    def expect(self, versions: Sequence[Version]) -> None:
+        """These are asked about next: where their bodies lie is looked up together."""
+        if len(self._expected) > EXPECTED:
+            self._expected.clear()
+        self._expected |= self._store.body_spots({one.payload for one in versions if one.revisit and one.payload})
 
     def has(self, version: Version) -> bool:
         """Whether the body of a version is still there. Looked up once per file."""
@@ -506,7 +540,8 @@ class Bodies:
             return False
         name, offset = version.file, version.offset
         if version.revisit:
-            name, offset = self._store.body_spot(version.payload) or ("", 0)
+            spot = self._expected.get(version.payload) or self._store.body_spot(version.payload)
+            name, offset = spot or ("", 0)
         if name not in self._sizes:
             path = self._archive / name
             self._sizes[name] = path.stat().st_size if name and path.exists() else 0

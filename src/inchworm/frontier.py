@@ -31,7 +31,7 @@ class Slot:
     turn: Turn | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Lane:
     """One host's entries, or everybody's in strict order."""
 

@@ -6,6 +6,7 @@ entry gives a `Reply`; reading it gives a `Reading`; both together are a `Visit`
 
 # Without `from __future__ import annotations`: a NamedTuple would compile each of them again at every start.
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -479,11 +480,18 @@ class SessionInfo:
 
 @dataclass(frozen=True, slots=True)
 class CrawlInfo:
+    """A crawl. `settings`: what its last session was given; `defaults`: what holds for each; `typed`: its seeds were
+    typed on this machine, so they may lie in a private network."""
+
     crawl_id: str
     name: str
     seeds: tuple[str, ...]
     settings: Mapping[str, Any]
     created_ms: int
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    incremental: bool = True
+    enabled: bool = True
+    typed: bool = True
 
 
 class WarcRecord(NamedTuple):

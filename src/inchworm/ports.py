@@ -2,7 +2,7 @@
 
 # Without `from __future__ import annotations`: a NamedTuple would compile each of them again at every start.
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -74,6 +74,10 @@ class Reader(Protocol):
 
 class Earlier(Protocol):
     """What the runs before this one know of URLs."""
+
+    def expect(self, entry: Entry, upcoming: Iterator[Entry]) -> None:
+        """This one is asked about next, and then those: looking many up together is several times cheaper."""
+        ...
 
     def version(self, entry: Entry) -> Version | None:
         """The last good answer that an earlier run has for a URL."""
@@ -184,7 +188,7 @@ class VisitRow(NamedTuple):
     seq: int
     url_id: int
     request_url: str | None
-    kind: Kind
+    kind: str
     at_ms: int
     outcome: str
     requested: int
@@ -397,8 +401,8 @@ class Store(Protocol):
         """For each payload that the archive has already: the record to refer to."""
         ...
 
-    def found(self, run_id: int, url_ids: Sequence[int]) -> dict[int, Found]:
-        """These rows of a run as they were found."""
+    def links(self, run_id: int, earlier: int, url_ids: Iterable[int]) -> list[tuple[Found, Known]]:
+        """These rows of an earlier run as they were found, and what the present run knows of them."""
         ...
 
     def unreached(self, run_id: int, horizon: int) -> list[Unreached]:

@@ -26,42 +26,20 @@ class Stored(NamedTuple):
 def of_visit(
     seq: int, visit: Visit, outcome: Outcome, stored: Stored, links: Sequence[int], redirect: int | None, reader: str
 ) -> VisitRow:
-    entry, reading = visit.entry, visit.reading
+    entry, reading, change = visit.entry, visit.reading, visit.change
+    # By position: by name it would take three times as long.
     return VisitRow(
-        seq=seq,
-        url_id=entry.url_id,
-        request_url=entry.request_url if entry.request_url != entry.url else None,
-        kind=entry.kind,
-        at_ms=visit.at_ms,
-        outcome=outcome.value,
-        requested=int(visit.requested),
-        failure=visit.failure or None,
-        message=visit.message or None,
-        status=visit.status,
-        millis=visit.millis,
-        size=visit.size,
-        content_type=visit.content_type or None,
-        etag=visit.etag or None,
-        last_modified=visit.last_modified or None,
-        payload=stored.payload,
-        text_hash=visit.text_hash or None,
-        title=reading.title or None,
-        language=reading.language or None,
-        canonical=reading.canonical or None,
-        meta=stored.meta,
-        links=tuple(links),
-        redirect=redirect,
-        reader=reader,
-        file_id=stored.file_id,
-        offset=stored.offset,
-        length=stored.length,
-        revisit=stored.revisit,
-        change=visit.change.value if visit.change else None,
-        note=" ".join(visit.notes) or None,
-        link_hash=visit.link_hash or None,
-        differences=json.dumps(visit.differences) if visit.differences else None,
-        missing=visit.missing,
-    )
+        seq, entry.url_id, entry.request_url if entry.request_url != entry.url else None, entry.kind._value_,
+        visit.at_ms, outcome._value_, int(visit.requested), visit.failure or None, visit.message or None,
+        visit.status, visit.millis, visit.size,
+        visit.content_type or None, visit.etag or None, visit.last_modified or None,
+        stored.payload, visit.text_hash or None,
+        reading.title or None, reading.language or None, reading.canonical or None, stored.meta,
+        tuple(links), redirect, reader,
+        stored.file_id, stored.offset, stored.length, stored.revisit,
+        change and change._value_, " ".join(visit.notes) or None, visit.link_hash or None,
+        json.dumps(visit.differences) if visit.differences else None, visit.missing,
+    )  # fmt: skip
 
 
 def of_entry(entry: Entry) -> Row:
@@ -79,6 +57,11 @@ def as_parent(row: Row, verdict: Verdict) -> Entry:
     """A row as what found others, standing where a verdict puts it."""
     address, (seed, depth, hops) = row.standing.request_url or row.url, (verdict.seed, verdict.depth, verdict.hops)
     return Entry(row.url_id, row.url, address, row.kind, row.source, seed, depth, hops, 0, (0, 0))
+
+
+def forbids_following(meta: str | None) -> bool:
+    """Whether a page says of itself that its links are not to be followed."""
+    return meta is not None and '"nofollow"' in meta and bool(json.loads(meta).get("nofollow"))
 
 
 COOKIES = "cookies"

@@ -16,26 +16,15 @@ import functools
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import islice
+from typing import Any, NamedTuple, Protocol
 
 from inchworm.checkpoint import Ledger
 from inchworm.draft import Committed
 from inchworm.errors import InchwormError
 from inchworm.frontier import HELD_BYTES, Lane, Slot, Window
 from inchworm.host import Hosts
-from inchworm.model import (
-    Counters,
-    EndedBy,
-    Entry,
-    Kind,
-    Outcome,
-    Reason,
-    Refusal,
-    RunInfo,
-    Turn,
-    Visit,
-)
+from inchworm.model import Counters, EndedBy, Entry, Kind, Outcome, Reason, Refusal, RunInfo, Turn, Visit
 from inchworm.ports import Store
 from inchworm.rules import control, order, politeness
 from inchworm.rules.limits import exhausted, is_worth_it, may_reserve
@@ -48,6 +37,10 @@ BATCH_SECONDS = 0.5
 HEAVY_LINKS = 20_000
 HEAVY_BYTES = 8_000_000
 """A batch over these would hold up the loop for too long: it goes to the thread as a whole."""
+
+LOOK_UPS = 32
+LOOK_UPS_IN_ALL = 512
+"""How many entries of a lane, and of all lanes, are looked up in earlier runs before they are sent."""
 
 POLL_SECONDS = 0.25
 BEAT_SECONDS = 1.0
@@ -63,8 +56,7 @@ class Orders(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """Where a session stands, for people who watch."""
 
     counters: Counters
@@ -77,8 +69,7 @@ class Progress:
     is_ending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """How a session ended."""
 
     by: EndedBy
@@ -86,8 +77,7 @@ class Ended:
     error: InchwormError | None = None
 
 
-@dataclass(slots=True)
-class Watch:
+class Watch(NamedTuple):
     """Callbacks: plain functions, called on the loop."""
 
     progress: Callable[[Progress], None] = lambda _: None
@@ -193,13 +183,12 @@ class Session:
             await self._sleep()
 
     async def _sleep(self) -> None:
-        now = self._clock.monotonic()
-        timeout = max(0.0, min(self._wake_at - now, POLL_SECONDS))
+        timeout = max(0.0, min(self._wake_at - self._clock.monotonic(), POLL_SECONDS))
+        timer = asyncio.get_running_loop().call_later(timeout, self._wake.set)
         try:
-            async with asyncio.timeout(timeout):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
+            await self._wake.wait()
+        finally:
+            timer.cancel()
 
     async def _poll(self, writer: ThreadPoolExecutor) -> None:
         """Heartbeat, orders and progress, off the hot path."""
@@ -412,12 +401,18 @@ class Session:
         return slot.ready_at
 
     def _send(self, lane: Lane, slot: Slot, now: float) -> None:
+        self._look_up_ahead(lane, slot.entry)
         self.hosts.started(slot.entry.request_url, now)
         self._due -= 1
-        task = asyncio.create_task(self._work(slot))
+        task = asyncio.get_running_loop().create_task(self._work(slot))
         self._in_flight[task] = slot
         lane.in_flight += 1
         task.add_done_callback(functools.partial(self._sent, lane))
+
+    def _look_up_ahead(self, lane: Lane, entry: Entry) -> None:
+        if self._tools.earlier is not None and self._tools.compares:
+            most = min(LOOK_UPS, LOOK_UPS_IN_ALL // self._window.open_lanes())
+            self._tools.earlier.expect(entry, (slot.entry for slot in islice(lane.todo, most)))
 
     async def _work(self, slot: Slot) -> None:
         slot.turn = await visit(slot.entry, self._tools)

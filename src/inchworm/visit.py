@@ -44,7 +44,10 @@ DEATHS = 3
 PUSHING_BACK = (429, 503)
 UNREACHABLE = ("connect", "tls", "timeout")
 
+Headers = tuple[tuple[str, str], ...]
+
 _COOKIE = "Cookie"
+_NO_BYTES = hashlib.sha256().digest()
 _READ_AS = {Kind.PAGE: Outcome.PAGE, Kind.RESOURCE: Outcome.RESOURCE, Kind.SITEMAP: Outcome.CONTROL}
 ROBOTS_REDIRECTS = 5
 _MOST = {Kind.ROBOTS: 500 * 1024, Kind.SITEMAP: sitemap.MAX_BYTES + 1}
@@ -92,15 +95,14 @@ async def visit(entry: Entry, tools: Tools) -> Visit:
     fault.point("before_fetch")
     at_ms = tools.clock.now_ms()
     known = _known(entry, tools)
-    request = _request(entry.request_url, _MOST.get(entry.kind), tools)
-    if known and known.objection is None:
-        request = request._replace(headers=request.headers + validators.headers(known.version))
+    condition = validators.headers(known.version) if known and known.objection is None else ()
+    request = _request(entry.request_url, _MOST.get(entry.kind), tools, condition)
     reply = await tools.fetcher.fetch(request)
     fault.point("after_fetch")
     if isinstance(reply, Failure):
         return _failed(entry, at_ms, reply, tools)
     made = _with_cookies(_answered(entry, at_ms, reply), request, reply, tools)
-    if known and known.objection is None and reply.status == 304:
+    if known and condition and reply.status == 304:
         return _still(made, known.version)
     if said := _misunderstood(reply, known):
         return _tried(made, "protocol_error", said, tools)
@@ -255,11 +257,11 @@ async def _probe(document: Document, tools: Tools) -> Read | None:
 # The steps
 
 
-def _request(address: str, enough: int | None, tools: Tools) -> Request:
+def _request(address: str, enough: int | None, tools: Tools, condition: Headers = ()) -> Request:
     """A request brings the cookies that were set for its address, and only those. `enough`: more is not read."""
     settings = tools.settings
     sent = tools.jar.header(address, tools.clock.now_ms()) if settings.cookies else ""
-    headers: tuple[tuple[str, str], ...] = ((_COOKIE, sent),) if sent else ()
+    headers = ((_COOKIE, sent), *condition) if sent else condition
     if settings.rotate_user_agent and enough is None:
         headers += (("User-Agent", politeness.browser_name(urls.hash64(address))),)
     limit, beginning = (settings.max_body, False) if enough is None else (enough, True)
@@ -267,7 +269,7 @@ def _request(address: str, enough: int | None, tools: Tools) -> Request:
 
 
 def _with_cookies(made: Visit, request: Request, reply: Response, tools: Tools) -> Visit:
-    sent = dict(request.headers).get(_COOKIE, "")
+    sent = next((value for name, value in request.headers if name == _COOKIE), "")
     set_now = "set-cookie" in reply.headers and tools.settings.cookies
     if not (sent or set_now):
         return made
@@ -277,7 +279,7 @@ def _with_cookies(made: Visit, request: Request, reply: Response, tools: Tools) 
 
 def _answered(entry: Entry, at_ms: int, reply: Response, address: str = "") -> Visit:
     """The part that every answer has: what the server said, and the record for the archive."""
-    digest = hashlib.sha256(reply.payload).digest()
+    digest = hashlib.sha256(reply.payload).digest() if reply.payload else _NO_BYTES
     headers = reply.headers
     return Visit(
         entry,

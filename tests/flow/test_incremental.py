@@ -826,6 +826,21 @@ def test_a_site_that_did_not_change_is_hardly_downloaded_again(home: Home) -> No
         assert profiles["server-not-modified"] == sum(hit.status == 304 for hit in served.log) > 290
 
 
+def test_more_pages_than_are_looked_up_at_once_in_a_run_after_two_others(home: Home) -> None:
+    """What the third run knows of a page is a record that refers to the first one's."""
+    site = Site(star(150), validators=True)
+    with serving(site, runs=2) as served:
+        crawl(home, served)
+        crawl(home, served)
+        site.pages["/p70"] = page("other", "/p3")
+        since = len(served.log)
+        assert numbers(crawl(home, served, workers=9)) == (0, 1, 150, 0, 0)
+        sent = [hit.path for hit in served.log[since:] if hit.status == 200 and hit.path != "/robots.txt"]
+        assert sorted(sent) == ["/", "/p70"], "a seed is always asked for in full"
+        assert sorted(asked_for(served, since)) == sorted(site.pages)
+        assert Counter(verdict.status for verdict in verdicts(home).values()) == {304: 149, 200: 2}
+
+
 def test_a_site_without_validators_is_downloaded_and_says_why(home: Home) -> None:
     site = Counting(linked_site(40))
     with serving(site) as served:

@@ -328,15 +328,50 @@ def test_the_last_good_answer_of_earlier_runs(book):
     version = book.store.version(page, 2)
     assert (version.run_id, version.seq, version.at_ms, version.title, version.etag) == (1, 2, 2000, "new", '"2"')
     assert (version.links, version.payload, version.meta, version.missing) == ((slash, style), b"p", "{}", 0)
-    assert [book.store.found(1, version.links)[one][:4] for one in version.links] == [
-        (f"{A}/slash", f"{A}/slash/", Kind.PAGE, Source.SPIDER),
-        (f"{A}/s.css", f"{A}/s.css", Kind.RESOURCE, Source.RESOURCE),
-    ]
     assert book.store.version(page, 1) is None, "only runs before the horizon count"
     assert book.store.version(slash, 2) is None
     book.visit(4, page, at_ms=4000, outcome="deleted", status=404, missing=2)
     assert book.store.version(page, 2)._replace(missing=0) == version
     assert book.store.version(page, 2).missing == 2
+
+
+def test_many_versions_at_once_are_those_that_one_by_one_would_be(book):
+    pages = [book.add(f"{A}/{number}") for number in range(450)]
+    for seq, page in enumerate(pages[:-1], 1):
+        book.visit(seq, page, title=f"title {seq}")
+    book.visit(450, pages[0], outcome="deleted", status=404, missing=3)
+    book.visit(451, pages[1], outcome="failed", failure="dns")
+    found = book.store.versions(pages, 2)
+    assert set(found) == set(pages[:-1])
+    assert found == {page: book.store.version(page, 2) for page in pages[:-1]}
+    assert (found[pages[0]].missing, found[pages[0]].title, found[pages[1]].seq) == (3, "title 1", 2)
+    assert book.store.versions(pages, 1) == book.store.versions((), 2) == {}
+
+
+def test_where_bodies_lie(book):
+    first, second = book.add(f"{A}/1"), book.add(f"{A}/2")
+    book.write(files={"one.warc.gz": (1, 30), "two.warc.gz": (2, 9)})
+    book.visit(1, first, payload=b"lost", file_id=1, offset=3, length=9)
+    book.visit(2, second, payload=b"there", file_id=1, offset=12, length=9)
+    book.visit(3, first, payload=b"again", file_id=1, offset=21, length=9, revisit=1)
+    book.visit(4, first, payload=b"lost", file_id=2, offset=0, length=9)
+    spots = {b"lost": ("two.warc.gz", 0), b"there": ("one.warc.gz", 12)}
+    assert book.store.body_spots({b"lost", b"there", b"again", b"never"}) == spots
+    assert book.store.body_spot(b"there") == ("one.warc.gz", 12)
+    assert book.store.body_spot(b"again") is None
+
+
+def test_links_of_an_earlier_run_and_what_is_known_of_them(book):
+    style = book.add(f"{A}/s.css", kind=Kind.RESOURCE, source=Source.RESOURCE)
+    slash = book.add(f"{A}/slash", request_url=f"{A}/slash/")
+    elsewhere = book.add(f"{A}/elsewhere", run_id=2)
+    book.add(slash, run_id=2, depth=7)
+    links = {known.url_id: (found[:4], known) for found, known in book.store.links(2, 1, (style, slash, elsewhere))}
+    assert links == {
+        style: ((f"{A}/s.css", f"{A}/s.css", Kind.RESOURCE, Source.RESOURCE), links[style][1]),
+        slash: ((f"{A}/slash", f"{A}/slash/", Kind.PAGE, Source.SPIDER), links[slash][1]),
+    }
+    assert (links[style][1].in_run, links[slash][1].in_run, links[slash][1].depth) == (False, True, 7)
 
 
 def test_robots_files_of_a_run(book):

@@ -23,6 +23,8 @@ from inchworm.ports import Original
 ROTATE_BYTES = 1_000_000_000
 _GZIP = 31
 _LEVEL = 2
+_LEVEL_OF_HEADS = 0
+"""A record without a payload is small, and packing it well would cost several times as much as writing it."""
 _BUFFER_BYTES = 4_000_000
 """More than this is not held back until `sync`: it may be cut away again as well from the disk as from memory."""
 
@@ -52,7 +54,8 @@ class WarcWriter:
         """Put a record at the end; its place. It lies in memory until `sync`."""
         if self._descriptor < 0 or self._length + self._buffered > self._rotate_bytes:
             self._open(at_ms)
-        member = isal_zlib.compress(_response(record, at_ms, original), _LEVEL, _GZIP)
+        level = _LEVEL if record.payload and original is None else _LEVEL_OF_HEADS
+        member = isal_zlib.compress(_response(record, at_ms, original), level, _GZIP)
         spot = Spot(self._name, self._length + self._buffered, len(member))
         self._buffer.append(member)
         self._buffered += len(member)
@@ -139,6 +142,7 @@ _PAIRS = tuple(one + other for one in _ALPHABET for other in _ALPHABET)
 _SHIFTS = range(250, -1, -10)
 
 
+@lru_cache(maxsize=64)
 def digest(sha256: bytes) -> str:
     """A SHA-256 the way WARC writes it: in base 32. Ten bits at a time, which is three times as fast as `base64`."""
     number = int.from_bytes(sha256) << 4

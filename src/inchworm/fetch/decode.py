@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import brotli
 from isal import isal_zlib
@@ -44,8 +44,7 @@ _REDIRECT_BODY_BYTES = 64 * 1024
 _CUT_SHORT = {"too_large": "length", "timeout": "time"}
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(NamedTuple):
     """A decoded body, or what could be had of it. `problem` is a kind of failure, or empty."""
 
     body: bytes
@@ -55,8 +54,7 @@ class Decoded:
 _NOTHING = Decoded(b"")
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """Status line and headers: as bytes with CRLF, and as a mapping with names in lower case."""
 
     status: int

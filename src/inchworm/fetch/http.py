@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import re
+import select
 import socket
 import ssl
 import sys
@@ -22,7 +24,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pycurl
@@ -42,6 +44,7 @@ _LOCALHOST = ("127.0.0.1", "::1")
 _REFUSED = "the address or port is not one that may be connected to"
 
 _BREAKOUT = re.compile("[\r\n\0]")
+_PLAIN = re.compile("/[A-Za-z0-9_~/.,:=&?+-]*")
 _PROTOCOLS = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
 _KINDS: dict[int, str] = {
     pycurl.E_COULDNT_RESOLVE_PROXY: "dns",
@@ -60,6 +63,11 @@ _KINDS: dict[int, str] = {
     pycurl.E_SSL_ISSUER_ERROR: "tls",
     pycurl.E_SSL_INVALIDCERTSTATUS: "tls",
     pycurl.E_PEER_FAILED_VERIFICATION: "tls",
+}
+_EVENTS = {
+    pycurl.POLL_IN: select.EPOLLIN,
+    pycurl.POLL_OUT: select.EPOLLOUT,
+    pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
 }
 # The ways a connection breaks off: closed, reset, and on HTTP/2 as a whole or one stream (which has no name).
 _BREAKS = frozenset(
@@ -89,8 +97,7 @@ class HttpFetcher:
 
     def __init__(self, options: HttpOptions) -> None:
         self._options = options
-        self._multi = pycurl.AsyncCurlMulti()
-        self._multi.setopt(pycurl.M_MAXCONNECTS, options.max_connections)
+        self._multi = _Multi(options.max_connections)
         self._turns = asyncio.Semaphore(options.max_connections)
         self._routes = _Routes(options)
         self._idle: list[_Transfer] = []
@@ -99,12 +106,11 @@ class HttpFetcher:
     async def fetch(self, request: Request) -> Reply:
         """One request, one answer. Cancelling it aborts the transfer; so does `close`, which ends it with
         `CancelledError`, since a fetch that was not let finish says nothing about its URL."""
-        href = parse(request.url)
-        if href is None:
+        url = self._normal(request.url)
+        if url is None:
             return Failure("unsupported", "not an http or https URL")
         async with self._turns:
             started = time.monotonic()
-            url = request_form(href)
             origin = origin_of(url)
             if secret := self._options.credentials.get(origin):
                 request = request._replace(headers=(*request.headers, ("Authorization", secret)))
@@ -120,6 +126,14 @@ class HttpFetcher:
                 return transfer.reply(time.monotonic() - started)
             finally:
                 self._put_back(transfer)
+
+    def _normal(self, url: str) -> str | None:
+        """A URL as it is sent. Where its origin is known to be so, a plain path needs no parser to be so too."""
+        origin = origin_of(url)
+        if origin in self._routes and _PLAIN.fullmatch(url, len(origin)) and "/." not in url:
+            return url
+        href = parse(url)
+        return None if href is None else request_form(href)
 
     async def _route(self, origin: str, total: float, started: float) -> tuple[_Route | Failure, float]:
         """The way to an origin, and what is left of the time; no time at all when the way is known."""
@@ -141,18 +155,131 @@ class HttpFetcher:
         """Abort what is under way and close every connection."""
         self._closed = True
         self._routes.abandon()
-        await self._multi.aclose()
+        self._multi.close()
         for transfer in self._idle:
             transfer.curl.close()
         self._idle.clear()
 
 
-@dataclass(frozen=True, slots=True)
-class _Route:
+class _Route(NamedTuple):
     """The addresses that a host and port may be dialled at, and how libcurl is told so."""
 
     addresses: frozenset[str]
     pins: list[str]
+
+
+class _Multi:
+    """The transfers of libcurl on an event loop.
+
+    Their sockets are watched by an epoll of our own, and the loop watches that. A watcher of the loop's would be made
+    and taken away for every request, which costs as much as the request itself; here a connection that is kept may
+    stay watched, and one that is closed is forgotten by the system.
+    """
+
+    def __init__(self, max_connections: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._curl: Any = pycurl.CurlMulti()
+        self._curl.setopt(pycurl.M_MAXCONNECTS, max_connections)
+        self._curl.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
+        self._curl.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
+        self._sockets = select.epoll()
+        self._loop.add_reader(self._sockets.fileno(), self._act)
+        self._wanted: set[int] = set()
+        self._running: dict[Any, asyncio.Future[None]] = {}
+        self._timer: asyncio.Handle | None = None
+        self._timer_ends = self._due = math.inf
+
+    def start(self, curl: Any) -> asyncio.Future[None]:
+        """Begin a transfer. The future ends with it, in `pycurl.error` where it fails."""
+        done = self._running[curl] = self._loop.create_future()
+        self._curl.add_handle(curl)
+        return done
+
+    def stop(self, curl: Any) -> None:
+        """Abort a transfer that has not ended by itself."""
+        if self._running.pop(curl, None) is not None:
+            self._curl.remove_handle(curl)
+
+    def close(self) -> None:
+        if self._curl.closed:
+            return
+        for curl, done in tuple(self._running.items()):
+            self.stop(curl)
+            done.cancel()
+        self._curl.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._loop.remove_reader(self._sockets.fileno())
+        self._sockets.close()
+
+    def _watch(self, what: int, number: int, *_: Any) -> None:
+        """libcurl wants to know when it can go on with a socket, or does not want to any more."""
+        events = _EVENTS.get(what)
+        if events is None:
+            self._wanted.discard(number)
+            return
+        self._wanted.add(number)
+        try:
+            self._sockets.modify(number, events)
+        except FileNotFoundError:
+            self._sockets.register(number, events)
+
+    def _act(self) -> None:
+        """Some sockets are ready. One that libcurl does not want is left alone from now on."""
+        for number, events in self._sockets.poll(0):
+            if number in self._wanted:
+                can_read = pycurl.CSELECT_IN if events & ~select.EPOLLOUT else 0
+                can_write = pycurl.CSELECT_OUT if events & ~select.EPOLLIN else 0
+                self._drive(number, can_read | can_write)
+            else:
+                with suppress(OSError):
+                    self._sockets.unregister(number)
+        self._settle()
+
+    def _set_timer(self, milliseconds: int) -> None:
+        """libcurl wants to be called by then. It says so all the time: a timer that ends earlier is left as it is."""
+        self._due = self._loop.time() + milliseconds / 1000 if milliseconds >= 0 else math.inf
+        if self._due < self._timer_ends:
+            self._wake_at_due()
+
+    def _wake_at_due(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ends = self._due
+        self._timer = self._loop.call_at(self._due, self._wake) if self._due < math.inf else None
+
+    def _wake(self) -> None:
+        self._timer, self._timer_ends = None, math.inf
+        if self._loop.time() < self._due:
+            self._wake_at_due()
+            return
+        self._due = math.inf
+        self._drive(pycurl.SOCKET_TIMEOUT, 0)
+        self._settle()
+
+    def _drive(self, number: int, mask: int) -> None:
+        try:
+            self._curl.socket_action(number, mask)
+        except pycurl.error as error:
+            for curl in tuple(self._running):
+                self._end(curl, error)
+
+    def _settle(self) -> None:
+        _, ended, failed = self._curl.info_read()
+        for curl in ended:
+            self._end(curl, None)
+        for curl, code, message in failed:
+            self._end(curl, pycurl.error(code, message))
+
+    def _end(self, curl: Any, error: Exception | None) -> None:
+        done = self._running.get(curl)
+        self.stop(curl)
+        if done is None or done.done():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
 
 
 class _Transfer:
@@ -169,7 +296,6 @@ class _Transfer:
         self._lines: list[bytes] = []
         # Not a list of chunks: a body may come byte by byte, and then that would take fifty times its size.
         self._body = bytearray()
-        self._sockets: list[socket.socket] = []
         self._began = 0.0
         self._trouble: tuple[str, str] | None = None
         self._head_bytes = 0
@@ -188,12 +314,13 @@ class _Transfer:
         setopt(pycurl.BUFFERSIZE, _RECEIVE_BYTES)
         # A pin must outlive the route that it was made for, or libcurl would look the name up by itself.
         setopt(pycurl.DNS_CACHE_TIMEOUT, 2 * math.ceil(_NAME_SECONDS))
-        setopt(pycurl.CONNECTTIMEOUT_MS, _milliseconds(options.connect_timeout_seconds))
+        setopt(pycurl.CONNECTTIMEOUT_MS, math.ceil(1000 * options.connect_timeout_seconds))
         setopt(pycurl.CAINFO, options.ca_file or _system_certificates())
         # Said out loud, for otherwise libcurl obeys the proxy variables of the environment.
         setopt(pycurl.PROXY, _proxy_url(options.proxy))
         setopt(pycurl.NOPROXY, "" if options.proxy else "*")
         setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
+        setopt(pycurl.SOCKOPTFUNCTION, _keep_from_children)
         setopt(pycurl.HEADERFUNCTION, self._take_header)
         setopt(pycurl.WRITEFUNCTION, self._take_body)
 
@@ -214,15 +341,12 @@ class _Transfer:
             setopt(pycurl.MAXFILESIZE_LARGE, refuse_above)
         if left_seconds != self._left_seconds:
             self._left_seconds = left_seconds
-            setopt(pycurl.TIMEOUT_MS, _milliseconds(left_seconds))
+            setopt(pycurl.TIMEOUT_MS, math.ceil(1000 * left_seconds))
         self._request = request
         self._most_bytes = request.max_body_bytes or sys.maxsize
 
     def release(self) -> None:
         """Let go of everything that belongs to the transfer that ended."""
-        for opened in self._sockets:
-            opened.close()  # libcurl works on a duplicate, which it keeps
-        self._sockets.clear()
         self._lines.clear()
         self._body.clear()
         self._trouble = None
@@ -238,7 +362,8 @@ class _Transfer:
             opened = socket.socket(address.family, address.socktype, address.protocol)
         except OSError:
             return pycurl.SOCKET_BAD  # no IPv6 here, or no file descriptors left; another address may do
-        self._sockets.append(opened)
+        # libcurl makes a duplicate of it, and works on that.
+        asyncio.get_running_loop().call_soon(opened.close)
         return opened
 
     def _take_header(self, line: bytes) -> int | None:
@@ -272,10 +397,10 @@ class _Transfer:
             return 0
         return None
 
-    async def perform(self, multi: Any) -> None:
+    async def perform(self, multi: _Multi) -> None:
         """Transfer. What goes wrong is kept for `reply`."""
         self._began = time.monotonic()
-        done = multi.add_handle(self.curl)
+        done = multi.start(self.curl)
         self._watch_first_byte(done, self._options.first_byte_timeout_seconds)
         try:
             await done
@@ -283,6 +408,7 @@ class _Transfer:
             self._trouble = self._trouble or self._explain(*error.args)
         finally:
             self._timer.cancel()
+            multi.stop(self.curl)
 
     def _watch_first_byte(self, done: asyncio.Future[Any], seconds: float) -> None:
         self._timer = done.get_loop().call_later(seconds, self._expect_first_byte, done)
@@ -340,6 +466,10 @@ class _Routes:
         self._proxy = _proxy_host(_proxy_url(options.proxy))
         self._known: dict[str, tuple[float, _Route | Failure]] = {}
         self._under_way: dict[str, asyncio.Future[tuple[str, ...] | str]] = {}
+
+    def __contains__(self, origin: str) -> bool:
+        """Whether this origin was met, which is in its normal form then."""
+        return origin in self._known
 
     def known(self, origin: str, now: float) -> _Route | Failure | None:
         expires, route = self._known.get(origin, (0.0, None))
@@ -456,8 +586,10 @@ def _header_lines(user_agent: str, headers: tuple[tuple[str, str], ...]) -> list
     return [line.encode() for line in lines if not _BREAKOUT.search(line)]
 
 
-def _milliseconds(seconds: float) -> int:
-    return math.ceil(seconds * 1000)
+def _keep_from_children(number: int, _purpose: int) -> int:
+    """A connection that is closed here must not live on in a process that we started, nor be watched any longer."""
+    os.set_inheritable(number, False)
+    return 0
 
 
 def _system_certificates() -> str:

@@ -7,12 +7,11 @@ decided upon; the message beside it is for reading only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class FailureKind:
+class FailureKind(NamedTuple):
     """One row of the table. A transient failure is worth another try later."""
 
     transient: bool

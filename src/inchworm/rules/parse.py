@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 import turbohtml
 from turbohtml import Document, Element, Namespace, Node
@@ -380,8 +381,7 @@ _WITHOUT_BREAKS = str.maketrans("", "", "\t\n\r")
 _ASK_WITH_PAGE = Found("", "")
 
 
-@dataclass(frozen=True, slots=True)
-class _Base:
+class _Base(NamedTuple):
     """What the links of a page are relative to. Without a URL only absolute links lead anywhere."""
 
     url: str

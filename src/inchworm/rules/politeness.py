@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
+from typing import NamedTuple
 
 BASE_SECONDS = 1.0
 CAP_SECONDS = 60.0
@@ -33,6 +32,8 @@ def retry_after(value: str, now_ms: int) -> float | None:
     first = value.partition(",")[0].strip()
     if re.fullmatch(r"[0-9]{1,30}", first):
         return min(float(first), MAX_RETRY_AFTER_SECONDS)
+    from email.utils import parsedate_to_datetime  # few servers ask for quiet
+
     try:
         moment = parsedate_to_datetime(value.strip()).timestamp()
     except (TypeError, ValueError, OverflowError):
@@ -40,8 +41,7 @@ def retry_after(value: str, now_ms: int) -> float | None:
     return min(max(0.0, moment - now_ms / 1000), MAX_RETRY_AFTER_SECONDS)
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(NamedTuple):
     """How a host bears us. `extra` seconds come on top of its delay after it pushed back; they go again by and by."""
 
     extra: float = 0.0
@@ -59,7 +59,7 @@ def pushed_back(pace: Pace, sent_at: float, now: float) -> Pace:
     """
     if sent_at < pace.changed_at:
         return pace
-    return replace(pace, extra=min(MAX_EXTRA_SECONDS, max(0.5, 1.5 * pace.extra)), changed_at=now)
+    return pace._replace(extra=min(MAX_EXTRA_SECONDS, max(0.5, 1.5 * pace.extra)), changed_at=now)
 
 
 def answered(pace: Pace, seconds: float) -> Pace:
@@ -70,7 +70,7 @@ def answered(pace: Pace, seconds: float) -> Pace:
     usual = seconds if not pace.usual else pace.usual + 0.05 * (min(seconds, 2 * pace.usual) - pace.usual)
     slow = pace.slow + 1 if seconds > 3 * usual + 0.3 else 0
     extra = 0.9 * pace.extra if pace.extra > 0.05 else 0.0
-    return replace(pace, extra=extra, usual=usual, slow=slow, latest=seconds)
+    return Pace(extra, usual, slow, seconds, pace.changed_at)
 
 
 def extra_delay(pace: Pace) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from inchworm.rules import url as urls
 
@@ -31,8 +32,7 @@ _SECONDS = re.compile(rb"\d{1,18}(?:\.\d{0,18})?|\.\d{1,18}")
 _BEFORE_PATH = re.compile("(?://)?(?:[^/?;]*://)?[^/?;]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """An allow or disallow line, its pattern cut at the stars: a beginning, pieces, perhaps an end."""
 
     allow: bool
@@ -67,17 +67,18 @@ class Robots:
 
     def allows(self, user_agent: str, url: str) -> bool:
         """Whether this agent (a User-Agent header, or its product token alone) may fetch the URL."""
-        path = _path_and_query(url)
+        rules = self._rules(user_agent)
+        path = _path_and_query(url) if rules else ""
         if path == "/robots.txt":
             return True
-        for rule in self._rules(user_agent):
+        for rule in rules:
             if rule.matches(path):
                 return rule.allow
         return True
 
     def delay(self, user_agent: str) -> float | None:
         """The Crawl-delay of this agent's groups in seconds, however long."""
-        return self.delays.get(self._agent(user_agent))
+        return self.delays.get(self._agent(user_agent)) if self.delays else None
 
     def _agent(self, user_agent: str) -> str:
         token = _token(user_agent)
@@ -85,11 +86,10 @@ class Robots:
 
     def _rules(self, user_agent: str) -> tuple[Rule, ...]:
         """The agent's rules, those that decide first: the longest, and allow before disallow."""
-        agent = self._agent(user_agent)
-        if agent not in self._merged:
-            rules = {rule for group in self.groups.get(agent, ()) for rule in group}
-            self._merged[agent] = tuple(sorted(rules, key=lambda rule: (-rule.length, not rule.allow)))
-        return self._merged[agent]
+        if user_agent not in self._merged:
+            rules = {rule for group in self.groups.get(self._agent(user_agent), ()) for rule in group}
+            self._merged[user_agent] = tuple(sorted(rules, key=lambda rule: (-rule.length, not rule.allow)))
+        return self._merged[user_agent]
 
 
 def parse(data: bytes) -> Robots:

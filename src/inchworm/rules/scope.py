@@ -220,8 +220,7 @@ class Verdict(NamedTuple):
     reason: Reason | None
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
+class Judge(NamedTuple):
     """The rules of a run that say whether a URL found on a page becomes pending or refused."""
 
     scope: Scope

@@ -10,7 +10,6 @@ import codecs
 import re
 import zlib
 from collections.abc import Iterator, Sized
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
 from itertools import chain
@@ -44,16 +43,14 @@ _W3C_DATE = re.compile(
 _FIRST_WEB_YEAR = 1990
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
+class Located(NamedTuple):
     """A page that a sitemap names, and when it changed, if the sitemap says so and can be believed."""
 
     url: str
     lastmod: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Sitemap:
+class Sitemap(NamedTuple):
     """What a sitemap gave: pages, further sitemaps, and what is to be said about it."""
 
     pages: tuple[Located, ...] = ()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import xxhash
 from ada_url import join_url, normalize_url
@@ -145,6 +146,8 @@ def scheme_of(url: str) -> str:
     return url[: url.find(":")]
 
 
+# A URL is asked for these a dozen times between its dispatch and its commit.
+@lru_cache(maxsize=2048)
 def host_of(url: str) -> str:
     """The host as scopes and politeness know it: `http://h/` and `https://h/` are one, `h:8080` another."""
     host = _authority(url)
@@ -157,6 +160,7 @@ def hostname_of(url: str) -> str:
     return host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
 
 
+@lru_cache(maxsize=2048)
 def origin_of(url: str) -> str:
     """Scheme, host and port, as browsers compare them."""
     end = url.find("/", 8)

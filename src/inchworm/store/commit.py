@@ -13,6 +13,11 @@ from typing import Any
 from inchworm.model import Counters
 from inchworm.ports import Changes, Judgement, NewCheckpoint, NewEntry, Standing, VisitRow
 
+# For a value that is neither a number nor a text, sqlite3 searches long for somebody who turns it into one, and half of
+# what we write is that: these say at once that it stays as it is.
+sqlite3.register_adapter(bytes, bytes)
+sqlite3.register_adapter(type(None), dict[None, None]().get)
+
 COUNTERS = tuple(Counters.__slots__)
 COOKIE = "domain, path, name, host_only, value, secure, expires_ms"
 STANDING = ", ".join(Standing._fields)
@@ -72,10 +77,11 @@ def _write_frontier(db: sqlite3.Connection, changes: Changes) -> None:
 
 
 def _write_visits(db: sqlite3.Connection, changes: Changes, log_id: int) -> int:
-    for visit in changes.visits:
-        log_id += 1
-        values = (*visit[:LINKS], _pack(visit.links), *visit[LINKS + 1 :])
-        db.execute(_ADD_VISIT, (log_id, changes.run_id, changes.session, *values))
+    added = [
+        (log_id + number, changes.run_id, changes.session, *visit[:LINKS], _pack(visit.links), *visit[LINKS + 1 :])
+        for number, visit in enumerate(changes.visits, 1)
+    ]
+    db.executemany(_ADD_VISIT, added)
     judged = [(*judgement, changes.run_id, seq) for seq, judgement in changes.judged]
     db.executemany(JUDGE_VISIT, judged)
     db.executemany(
@@ -83,7 +89,7 @@ def _write_visits(db: sqlite3.Connection, changes: Changes, log_id: int) -> int:
         " ON CONFLICT (file_id) DO UPDATE SET length = excluded.length",
         [(file_id, changes.run_id, name, length) for name, (file_id, length) in changes.files.items()],
     )
-    return log_id
+    return log_id + len(added)
 
 
 def _write_knowledge(db: sqlite3.Connection, changes: Changes) -> None:

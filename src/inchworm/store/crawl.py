@@ -21,6 +21,7 @@ from inchworm.model import (
     Counters,
     EndedBy,
     Entry,
+    Found,
     Kind,
     Reason,
     RunInfo,
@@ -55,6 +56,11 @@ _PENDING = (
 _KNOWN = (
     "SELECT u.url, u.url_id, f.state, f.reason, f.depth, f.hops FROM url u"
     " LEFT JOIN frontier f ON f.run_id = ? AND f.url_id = u.url_id WHERE u.hash IN ({marks})"
+)
+_LINKS = (
+    "SELECT e.url_id, u.url, e.request_url, e.kind, e.rank, f.state, f.reason, f.depth, f.hops"
+    " FROM frontier e JOIN url u USING (url_id) LEFT JOIN frontier f ON f.run_id = ? AND f.url_id = e.url_id"
+    " WHERE e.run_id = ? AND e.url_id IN ({marks})"
 )
 
 # Words of the store as members of their enums: a dict is several times faster than asking the enum. No row: pending.
@@ -302,9 +308,19 @@ class CrawlStore(AcrossRuns):
         found: dict[str, Known] = {}
         for chunk in chunks(hashes, 200):
             query = _KNOWN.format(marks=marks(len(chunk)))
-            for url, url_id, state, reason, depth, hops in self.db.execute(query, (run_id, *chunk)):
+            for url, *standing in self.db.execute(query, (run_id, *chunk)):
                 if url in asked:
-                    found[url] = Known(url_id, state is not None, _STATES[state], _REASONS[reason], depth, hops)
+                    found[url] = _known(*standing)
+        return found
+
+    def links(self, run_id: int, earlier: int, url_ids: Iterable[int]) -> list[tuple[Found, Known]]:
+        found: list[tuple[Found, Known]] = []
+        for chunk in chunks(url_ids, 200):
+            query = _LINKS.format(marks=marks(len(chunk)))
+            for url_id, url, request_url, kind, rank, *standing in self.db.execute(query, (run_id, earlier, *chunk)):
+                source = Source.RESOURCE if kind == Kind.RESOURCE else Source.SPIDER
+                link = Found(url, request_url or url, _KINDS[kind], source, rank=rank)
+                found.append((link, _known(url_id, *standing)))
         return found
 
     def rows(self, run_id: int, url_ids: Sequence[int]) -> list[Row]:
@@ -481,6 +497,10 @@ def _entry(row: tuple[Any, ...]) -> Entry:
         unlinked,
         rank,
     )
+
+
+def _known(url_id: int, state: str | None, reason: str | None, depth: int, hops: int) -> Known:
+    return Known(url_id, state is not None, _STATES[state], _REASONS[reason], depth, hops)
 
 
 def _standing(row: Sequence[Any]) -> Standing:

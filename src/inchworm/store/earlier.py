@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from inchworm.model import Found, Kind, Source, Version
+from inchworm.model import Source, Version
 from inchworm.ports import Believed, Differing, Judgement, Redirected, Unreached
 from inchworm.rules import change, validators
 from inchworm.rules.freshness import History
 from inchworm.store.commit import marks, unpack
 
 _VERSION = (
-    "SELECT v.run_id, v.seq, v.at_ms, v.status, v.size, v.content_type, v.etag, v.last_modified, v.payload, v.text_hash,"
+    "SELECT v.url_id, v.run_id, v.seq, v.at_ms, v.status, v.size, v.content_type, v.etag, v.last_modified, v.payload, v.text_hash,"
     " v.link_hash, v.title, v.language, v.canonical, v.meta, v.links, v.reader, v.file_id, a.name,"
     ' v."offset", v.length, v.revisit, v.missing, v.outcome'
-    " FROM visit v LEFT JOIN archive a USING (file_id) WHERE v.url_id = ? AND v.run_id < ?"
+    " FROM visit v LEFT JOIN archive a USING (file_id)"
 )
-_NEWEST = "ORDER BY v.run_id DESC, v.seq DESC LIMIT 1"
+_IS_GOOD = "v.outcome IN ('page', 'duplicate', 'resource')"
 _IS_GONE = "(v.outcome = 'deleted' OR (v.outcome = 'redirect' AND v.change = 'deleted'))"
+_OF_URL = "v.url_id = {} AND v.run_id < ? AND ({}) ORDER BY v.run_id DESC, v.seq DESC LIMIT 1"
+_NEWEST = _OF_URL.format("u.url_id", f"{_IS_GOOD} OR {_IS_GONE}")
+_NEWEST_GOOD = _OF_URL.format("?", _IS_GOOD)
+_NEWEST_OF_EACH = f"SELECT (SELECT v.log_id FROM visit v WHERE {_NEWEST}) FROM url u WHERE u.url_id IN ({{marks}})"
 _LAST_KNOWN = (
     f"SELECT v.url_id, v.run_id, CASE WHEN {_IS_GONE} THEN 'deleted' ELSE v.outcome END AS outcome, v.status, v.missing,"
     " MAX(v.log_id) FROM visit v WHERE v.kind = 'page' AND v.run_id < ?"
@@ -45,34 +49,38 @@ class AcrossRuns:
 
     def version(self, url_id: int, horizon: int) -> Version | None:
         """The last good answer that a run before the horizon has for a URL, and for how long it has been gone since."""
-        good = "v.outcome IN ('page', 'duplicate', 'resource')"
-        row = self.db.execute(f"{_VERSION} AND ({good} OR {_IS_GONE}) {_NEWEST}", (url_id, horizon)).fetchone()
-        if row is None or row[-1] not in ("deleted", "redirect"):
-            return _version(row) if row else None
-        missing = max(1, row[-2])
-        row = self.db.execute(f"{_VERSION} AND {good} {_NEWEST}", (url_id, horizon)).fetchone()
-        return _version(row)._replace(missing=missing) if row else None
+        return self.versions([url_id], horizon).get(url_id)
+
+    def versions(self, url_ids: Sequence[int], horizon: int) -> dict[int, Version]:
+        """The same for many URLs at once."""
+        found: dict[int, Version] = {}
+        for chunk in chunks(url_ids, 200):
+            newest = _NEWEST_OF_EACH.format(marks=marks(len(chunk)))
+            for row in self.db.execute(f"{_VERSION} WHERE v.log_id IN ({newest})", (horizon, *chunk)):
+                version = _version(row) if row[-1] not in ("deleted", "redirect") else self._gone(row, horizon)
+                if version is not None:
+                    found[row[0]] = version
+        return found
+
+    def _gone(self, last: Sequence[Any], horizon: int) -> Version | None:
+        """What there was of a page before it was gone."""
+        row = self.db.execute(f"{_VERSION} WHERE {_NEWEST_GOOD}", (last[0], horizon)).fetchone()
+        return _version(row)._replace(missing=max(1, last[-2])) if row else None
 
     def body_spot(self, payload: bytes) -> tuple[str, int] | None:
         """Archive file and offset of the record that holds a payload."""
-        row = self.db.execute(
-            'SELECT a.name, v."offset" FROM visit v JOIN archive a USING (file_id)'
-            " WHERE v.payload = ? AND v.file_id IS NOT NULL AND v.revisit = 0 ORDER BY v.log_id DESC LIMIT 1",
-            (payload,),
-        ).fetchone()
-        return (row[0], row[1]) if row else None
+        return self.body_spots([payload]).get(payload)
 
-    def found(self, run_id: int, url_ids: Sequence[int]) -> dict[int, Found]:
-        found: dict[int, Found] = {}
-        for chunk in chunks(url_ids, 200):
+    def body_spots(self, payloads: Iterable[bytes]) -> dict[bytes, tuple[str, int]]:
+        """The same for many payloads at once."""
+        found: dict[bytes, tuple[str, int]] = {}
+        for chunk in chunks(payloads, 200):
             rows = self.db.execute(
-                "SELECT f.url_id, u.url, f.request_url, f.kind, f.rank FROM frontier f JOIN url u USING (url_id)"
-                f" WHERE f.run_id = ? AND f.url_id IN ({marks(len(chunk))})",
-                (run_id, *chunk),
+                'SELECT v.payload, a.name, v."offset" FROM visit v JOIN archive a USING (file_id) WHERE v.revisit = 0'
+                f" AND v.file_id IS NOT NULL AND v.payload IN ({marks(len(chunk))}) ORDER BY v.log_id",
+                chunk,
             )
-            for url_id, url, request_url, kind, rank in rows:
-                source = Source.RESOURCE if kind == Kind.RESOURCE else Source.SPIDER
-                found[url_id] = Found(url, request_url or url, Kind(kind), source, rank=rank)
+            found |= {payload: (name, offset) for payload, name, offset in rows}
         return found
 
     def has_text(self, url_id: int, horizon: int, text_hash: bytes) -> bool:
@@ -211,7 +219,7 @@ def chunks(items: Any, size: int) -> Iterator[list[Any]]:
 
 
 def _version(row: Sequence[Any]) -> Version:
-    run_id, seq, at_ms, status, size, content_type, etag, last_modified, payload, *rest = row
+    _, run_id, seq, at_ms, status, size, content_type, etag, last_modified, payload, *rest = row
     text_hash, link_hash, title, language, canonical, meta, links, reader, file_id, *spot = rest
     name, offset, length, revisit, _, _ = spot
     return Version(
