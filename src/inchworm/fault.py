@@ -22,6 +22,11 @@ POINTS = (
     "going_back",
     "gone_back",
 )
+TELLING_POINTS = ("before_telling", "before_recording")
+"""Where others are told of a run: a crawl by itself does not pass there."""
+
+JOB_POINTS = ("before_finishing",)
+"""Between the end of a session and what its execution says of it."""
 
 
 def _armed() -> tuple[str, int]:

@@ -23,7 +23,7 @@ from inchworm.app.repeating import Ending, Listener, Repetition
 from inchworm.errors import InchwormError, Owned, Unknown, WrongUse
 from inchworm.rules.repetition import Stop
 from inchworm.sink.notify import signature
-from inchworm.testing import Site, linked_site
+from inchworm.testing import Page, Site, linked_site
 
 SOON = 0.3
 """An interval that tests can wait for."""
@@ -485,7 +485,7 @@ def test_a_crawl_that_is_deleted_meanwhile_ends_it(home: Home) -> None:
         tale = Tale(lambda word: home.app.delete(home.word) if word == "waits" else None)
         with pytest.raises(Unknown):
             repeat(home, tale, every=SOON)
-        assert tale.told == ["run 1 completed", "waits"]
+        assert (tale.told[0], tale.told[-1]) == ("run 1 completed", "waits")
 
 
 # The command line
@@ -603,11 +603,12 @@ def test_a_notification_that_fails_changes_nothing(home: Home, hook: Hook) -> No
         done = home.process(*command(home, *options, "--notify-on", "completion"), INCHWORM_NOTIFY_SECRET="hush")
     assert [one["state"] for one in lines(done.stdout)] == ["completed", "completed"]
     said = f"The notification to http://127.0.0.1:{hook.port}/… did not arrive: it answered 404."
-    assert done.stderr.count(said) == 2
+    # On a machine that takes seconds for a run, the first one is tried again meanwhile.
+    assert done.stderr.count(said) >= 2
     assert "XXXX" not in done.stderr
     assert "hush" not in done.stderr + done.stdout
     assert "not signed" not in done.stderr
-    assert len(hook.got) == 2
+    assert len({got.headers["X-Inchworm-Delivery"] for got in hook.got}) == 2
 
 
 def test_a_signal_does_not_wait_for_a_web_hook(home: Home, hook: Hook) -> None:
@@ -622,6 +623,139 @@ def test_a_signal_does_not_wait_for_a_web_hook(home: Home, hook: Hook) -> None:
         assert process.returncode == 143, err
         assert [one["state"] for one in lines(out)] == ["completed"]
         assert "before all notifications were delivered" in err
+
+
+# Telling that is not lost
+
+
+def test_killed_between_the_end_of_a_run_and_its_notification(home: Home, hook: Hook) -> None:
+    """The same command tells of it, once."""
+    pages = site()
+    options = ("--notify", hook.url("/XXXX"))
+    with Site(pages).serve() as served:
+        home.crawl(served.url("/"))
+        pages["/a"] = page("a", body="<p>second</p>")
+        home.process(*command(home, *options), code=-signal.SIGKILL, INCHWORM_FAULT="before_telling")
+        assert ([one["state"] for one in home.app.runs(home.word)], hook.got) == (["completed", "completed"], [])
+        for _ in range(2):
+            home.process(*command(home, *options, "--max-iterations", "1"))
+    (got,) = hook.got
+    body = json.loads(got.body)
+    assert (body["run"], body["word"], body["ended_by"], body["has_changes"]) == (1, "completed", "finished", True)
+    assert body["changes"]["modified"] == [served.url("/a")]
+    assert home.app.deliveries()[0]["event_id"] == got.headers["X-Inchworm-Delivery"]
+
+
+def test_killed_before_the_notification_and_others_went_on(home: Home, hook: Hook) -> None:
+    """What was promised is told, and nothing else."""
+    pages = site()
+    with Site(pages).serve() as served:
+        home.crawl(served.url("/"))
+        pages["/a"] = page("a", body="<p>second</p>")
+        done = command(home, "--notify", hook.url())
+        home.process(*done, code=-signal.SIGKILL, INCHWORM_FAULT="before_telling")
+        pages["/a"] = page("a", body="<p>third</p>")
+        home.recrawl()
+        repeat(home, max_iterations=2, notify=(hook.url(), hook.url("/other")))
+        assert [(json.loads(got.body)["run"], got.path) for got in hook.got] == [(1, "/hook")]
+        repeat(home, notify=(hook.url(), hook.url("/other")))
+    assert len(hook.got) == 1, "run 3 found no changes"
+    assert home.app.outbox().promises(home.word) == []
+
+
+def test_killed_in_the_middle_of_a_run_that_somebody_else_ends(home: Home, hook: Hook) -> None:
+    web = Site(linked_site(60))
+    with web.serve() as served:
+        home.crawl(served.url("/"))
+        before, web.latency = len(served.log), (0.05, 0.1)
+        options = ("--notify", hook.url(), "--notify-on", "completion", "--max-iterations", "1")
+        with home.running(*command(home, *options)) as process:
+            wait_until(lambda: len(served.log) >= before + 10)
+            process.kill()
+            process.wait()
+        web.latency = (0.0, 0.0)
+        home.process(*command(home, *options[:4], "--budget", "5"))
+        assert hook.got == [], "it is not complete yet"
+        home.resume(budget=0)
+        home.process(*command(home, *options))
+    assert [json.loads(got.body)["run"] for got in hook.got] == [1]
+
+
+def test_who_has_not_been_told_yet_is_told_by_the_next_one(home: Home, hook: Hook) -> None:
+    hook.statuses = (404, 200)
+    wanted: dict[str, Any] = {"notify": (hook.url("/XXXX"),), "notify_on": "completion", "max_iterations": 1}
+    with Site(site()).serve() as served:
+        home.crawl(served.url("/"))
+        tale = Tale()
+        repeat(home, tale, **wanted)
+        (waiting,) = home.app.deliveries(home.word)
+        assert (waiting["state"], waiting["tries"]) == ("waiting", 1)
+        home.app.replay_delivery(waiting["id"])
+        again = Tale()
+        assert repeat(home, again, **wanted) == Ending(Stop.ENOUGH, 1)
+    told = " ".join(tale.told + again.told)
+    assert "did not arrive: it answered 404. It will be tried again" in told
+    assert "has arrived now" in again.told[-1]
+    assert "XXXX" not in told
+    assert len({(got.body, got.headers["X-Inchworm-Delivery"]) for got in hook.got}) == 1
+    assert len(hook.got) == 2
+
+
+def test_others_sign_as_it_would_have(home: Home, hook: Hook, tmp_path: Path) -> None:
+    hook.statuses = (404, 200)
+    (tmp_path / "secret").write_text("hush hush")
+    with Site(site()).serve() as served:
+        home.crawl(served.url("/"))
+        wanted: dict[str, Any] = {"notify": (hook.url(),), "notify_on": "completion"}
+        repeat(home, secret_file=tmp_path / "secret", **wanted)
+    home.app.replay_delivery(home.app.deliveries()[0]["id"])
+    assert home.cli("notifications", "--deliver").stdout.endswith("1 of 1 arrived.\n")
+    for got in hook.got:
+        made = signature(b"hush hush", got.headers["X-Inchworm-Timestamp"], got.body)
+        assert got.headers["X-Inchworm-Signature"] == made
+
+
+def test_one_who_comes_back_soon_is_waited_for(home: Home, hook: Hook) -> None:
+    hook.statuses = (503, 200)
+    with Site(site()).serve() as served:
+        home.crawl(served.url("/"))
+        tale = Tale()
+        assert repeat(home, tale, notify=(hook.url(),), notify_on="completion") == Ending(Stop.ONCE, 1)
+    assert len(hook.got) == 2
+    assert home.app.deliveries()[0]["state"] == "delivered"
+    assert not [word for word in tale.told if "did not arrive" in word]
+
+
+def test_while_it_waits_it_tries_again(home: Home, hook: Hook) -> None:
+    hook.statuses = (404, 200)
+    clock = WrongClock()
+    home.app.clock = clock
+
+    def during(word: str) -> None:
+        if word == "waits":
+            clock.ahead_ms += 60_000
+        if "has arrived now" in word:
+            raise Enough
+
+    with Site(site()).serve() as served:
+        home.crawl(served.url("/"))
+        with pytest.raises(Enough):
+            repeat(home, Tale(during), every=3600, notify=(hook.url(),), notify_on="completion")
+    assert len(hook.got) == 2
+
+
+def test_a_run_that_is_completed_once_more_is_another_event(home: Home, hook: Hook) -> None:
+    pages = site()
+    wanted: dict[str, Any] = {"notify": (hook.url(),), "notify_on": "completion", "given": {**QUIET, "max_retries": 0}}
+    with Site(pages).serve() as served:
+        home.crawl(served.url("/"))
+        pages["/b"] = Page("no", 500)
+        repeat(home, **wanted)
+        assert home.app.retry(home.word) == 1
+        repeat(home, **wanted)
+    told = [(json.loads(got.body)["run"], got.headers["X-Inchworm-Delivery"]) for got in hook.got]
+    assert [number for number, _ in told] == [1, 1]
+    assert len(set(told)) == 2
 
 
 # What it cost

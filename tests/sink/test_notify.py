@@ -24,7 +24,18 @@ import pytest
 from tests.fetch.test_http import KEY_AND_CERTIFICATE
 
 from inchworm.errors import WrongUse
-from inchworm.sink.notify import USUAL, Delivery, Message, Notifier, Patience, masked, message, read_secret, signature
+from inchworm.sink.notify import (
+    USUAL,
+    Delivery,
+    Message,
+    Notifier,
+    Patience,
+    event_id,
+    masked,
+    message,
+    read_secret,
+    signature,
+)
 
 RUN: Mapping[str, Any] = {
     "event": "run_completed",
@@ -34,6 +45,7 @@ RUN: Mapping[str, Any] = {
     "summary": "Run 3 of example.org/docs: 1 new",
 }
 AT_MS = 1_800_000_000_999
+EVENT = event_id("abc", 3, AT_MS)
 AT_ONCE = Patience(waits=(0.0, 0.0))
 SECRET = b"a secret that nobody prints"
 
@@ -50,7 +62,7 @@ class Got(NamedTuple):
 class Hook:
     """A web hook on this machine. It answers by the list of statuses, the last one for ever; 0 hangs up."""
 
-    def __init__(self, *statuses: int, **headers: str) -> None:
+    def __init__(self, *statuses: int, port: int = 0, **headers: str) -> None:
         self.got: list[Got] = []
         self.statuses = statuses or (200,)
         self.headers = headers
@@ -67,7 +79,7 @@ class Hook:
 
             def log_message(self, *_: Any) -> None: ...
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
         self.thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
@@ -117,7 +129,12 @@ def hook(hooks: list[Hook], *statuses: int, **headers: str) -> Hook:
 
 
 def made(**changes: list[str]) -> Message:
-    return message(RUN, changes, AT_MS)
+    return message(RUN, changes, EVENT)
+
+
+def signing(*addresses: str) -> Notifier:
+    """A notifier whose clock stands still."""
+    return Notifier(addresses, SECRET, AT_ONCE, lambda: AT_MS)
 
 
 def send(notifier: Notifier, sent: Message) -> list[Delivery]:
@@ -129,17 +146,17 @@ def send(notifier: Notifier, sent: Message) -> list[Delivery]:
 
 def test_a_message_arrives_signed(hooks: list[Hook]) -> None:
     one, sent = hook(hooks), made(new=["https://example.org/docs/ä"], modified=[], deleted=["https://example.org/b"])
-    assert send(Notifier([one.url()], SECRET), sent) == [Delivery(f"http://127.0.0.1:{one.port}/…")]
+    assert send(signing(one.url()), sent) == [Delivery(f"http://127.0.0.1:{one.port}/…")]
     (got,) = one.got
     assert (got.method, got.path, got.headers["Content-Type"]) == ("POST", "/hook", "application/json")
-    assert got.headers["X-Inchworm-Delivery"] == sent.delivery_id
+    assert got.headers["X-Inchworm-Delivery"] == sent.event_id == EVENT
     assert got.headers["X-Inchworm-Timestamp"] == "1800000000"
     # What a receiver does, in its own words.
     signed = got.headers["X-Inchworm-Timestamp"].encode() + b"." + got.body
     assert got.headers["X-Inchworm-Signature"] == "sha256=" + hmac.new(SECRET, signed, hashlib.sha256).hexdigest()
     body = json.loads(got.body)
     assert {name: body[name] for name in RUN} == RUN
-    assert body["delivery_id"] == sent.delivery_id
+    assert body["delivery_id"] == EVENT
     assert body["changes"] == {
         "new": ["https://example.org/docs/ä"],
         "modified": [],
@@ -214,7 +231,7 @@ PASSING = {
 @pytest.mark.parametrize(("statuses", "tries", "trouble"), PASSING.values(), ids=PASSING)
 def test_what_may_pass_is_tried_again(hooks: list[Hook], statuses: tuple[int, ...], tries: int, trouble: str) -> None:
     one = hook(hooks, *statuses)
-    (found,) = send(Notifier([one.url()], SECRET, AT_ONCE), made())
+    (found,) = send(signing(one.url()), made())
     assert (len(one.got), found.trouble) == (tries, trouble)
     assert len({got.headers["X-Inchworm-Delivery"] for got in one.got}) == 1
     assert len({(got.headers["X-Inchworm-Signature"], got.body) for got in one.got}) == 1
@@ -306,7 +323,7 @@ import asyncio, signal, sys
 from inchworm.sink.notify import Notifier, message
 
 async def main():
-    sending = asyncio.ensure_future(Notifier([sys.argv[1]]).send(message({"summary": "", "name": ""}, {}, 0)))
+    sending = asyncio.ensure_future(Notifier([sys.argv[1]]).send(message({"summary": "", "name": ""}, {}, "id")))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, sending.cancel)
     try:
         await sending

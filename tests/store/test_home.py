@@ -55,14 +55,14 @@ def test_crawls_are_listed_by_age_and_come_back_as_they_were(home):
         ("", "https://b.test/", None),
     ],
 )
-def test_a_crawl_is_found_by_name_then_id_then_all_its_seeds(home, word, key, found):
+def test_a_crawl_is_found_by_id_then_name_then_all_its_seeds(home, word, key, found):
     assert home.find(word, key) == found
 
 
-def test_a_name_wins_over_an_id_and_the_oldest_over_the_others(home):
+def test_an_id_wins_over_a_name_and_the_oldest_over_the_others(home):
     home.add(CrawlInfo("c3", "c1", (), {}, 1), "other")
     home.add(CrawlInfo("c4", "docs again", (), {}, 1), "https://a.test/docs")
-    assert home.find("c1").crawl_id == "c3"
+    assert home.find("c1").crawl_id == "c1", "nobody takes the place of another crawl by its name"
     assert home.find("", "https://a.test/docs").crawl_id == "c4"
 
 
@@ -83,6 +83,13 @@ def test_a_removed_crawl_takes_what_was_asked_of_it_along(home):
     assert home.crawls() == [BLOG]
     assert (home.asked("c1"), [asked.inbox_id for asked in home.asked("c2")]) == ([], [other])
     assert home.answer_to(mine) == ""
+
+
+def test_only_its_owner_reads_a_home(tmp_path):
+    with closing(Home(tmp_path / "home")) as home:
+        home.add(DOCS, "key")
+        for name in ("home.db", "home.db-wal"):
+            assert (home.folder / name).stat().st_mode & 0o077 == 0
 
 
 def test_requests_wait_in_order_until_they_are_answered(home):

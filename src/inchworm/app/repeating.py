@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -13,15 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from inchworm import run, settings
-from inchworm.app.changes import Changes
+from inchworm import fault, run, settings
 from inchworm.app.crawling import Crawling, Plan, Start
+from inchworm.app.notifying import Notifying, Telling, Wish
 from inchworm.engine import Hooks, Owner, Summary
 from inchworm.errors import InchwormError, Lost, NotNow, Owned, TooNew, Unknown, WrongUse
 from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo, RunState, SessionInfo
 from inchworm.rules import repetition
 from inchworm.rules.repetition import Clocks, Due, Occasion, Standing, Stop
-from inchworm.sink import notify
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.view import View
 
@@ -71,7 +69,7 @@ class Ending(NamedTuple):
     signal: int = 0
 
 
-class Repeating(Crawling, Changes):
+class Repeating(Crawling, Notifying):
     """Verbs about repeating a crawl."""
 
     async def repeat(self, wanted: Repetition, listener: Listener | None = None) -> Ending:
@@ -177,22 +175,27 @@ class _Series:
         self._crawl_id = app.find(wanted.word).crawl_id
         # What is wrong is said now, not after the first wait.
         settings.make({**app.ground(), **wanted.given})
-        self._notifier = notify.Notifier(wanted.notify, notify.read_secret(wanted.secret_file, os.environ))
+        wish = Wish(self._crawl_id, wanted.notify, Occasion(wanted.notify_on), wanted.secret_file)
+        self._telling = Telling(app, wish, listener.said)
         self._interruption = _Interruption(listener.signals)
         self._seen: _Spot | None = None
         self._counted_from = 0.0
         self._has_tried = False
 
     async def work(self) -> Ending:
-        if self._notifier.is_unsigned:
+        if self._telling.is_unsigned:
             self._listener.said(
-                "Notifications are not signed: there is no --notify-secret-file, and no INCHWORM_NOTIFY_SECRET."
+                "Notifications are not signed: there is no --notify-secret-file, no notify-secret in the home, and no"
+                " INCHWORM_NOTIFY_SECRET."
             )
         with self._interruption.listening():
             why = await self._repeat()
         return Ending(why, self._look()[0].iterations, self._interruption.number)
 
     async def _repeat(self) -> Stop:
+        # Whoever was killed after a run and before its message left that to us.
+        if self._wanted.notify and not await self._interruption.during(self._telling.catch_up()):
+            return Stop.SIGNAL
         while not repetition.is_enough(self._look()[0].iterations, self._wanted.max_iterations):
             due = self._due()
             if not await self._rest(due.at):
@@ -227,14 +230,18 @@ class _Series:
             due = repetition.from_store(standing, clocks, every)
         else:
             due = repetition.after(self._counted_from, every, clocks.now)
-        if (seconds := due.at - clocks.now) > 0:
+        # To the microsecond: the difference of two large numbers is a little more than the interval now and then.
+        if (seconds := round(due.at - clocks.now, 6)) > 0:
             self._listener.waits(clocks.now_ms + round(seconds * 1000), seconds)
         return due
 
     async def _rest(self, until: float) -> bool:
-        """Sleep; False when a signal ended that."""
+        """Sleep, and meanwhile try again what has not arrived yet; False when a signal ended that."""
         while (left := until - self._app.clock.monotonic()) > 0:
-            if not await self._interruption.during(asyncio.sleep(min(left, _NAP_SECONDS))):
+            nap = min(left, _NAP_SECONDS, self._telling.seconds_until_due())
+            if not await self._interruption.during(asyncio.sleep(nap)):
+                return False
+            if self._wanted.notify and not await self._interruption.during(self._telling.try_again()):
                 return False
         return True
 
@@ -244,7 +251,7 @@ class _Series:
         try:
             crawl = self._app.find(self._crawl_id)
             with self._listener.session() as hooks:
-                return await self._app.run_next(crawl, self._wanted, hooks)
+                return await self._app.run_next(crawl, self._wanted, self._telling.promising(hooks))
         except (Lost, Unknown):
             raise
         except Exception as error:
@@ -258,10 +265,13 @@ class _Series:
     async def _conclude(self, summary: Summary | None) -> Stop | None:
         """Tell of a run, and say whether it was the last."""
         if summary is not None:
-            current = self._last_run()
-            found = self._told(current, summary)
-            self._listener.ran(found, summary)
-            if not await self._notify(found, current):
+            crawl, current = self._last_run()
+            self._listener.ran({**self._app.run_told(crawl, current), "seconds": summary.seconds}, summary)
+            fault.point("before_telling")
+            if summary.signal:
+                self._telling.write_down()  # Whoever is told to stop does not wait for others.
+            elif self._wanted.notify and not await self._interruption.during(self._telling.tell()):
+                self._listener.said("Stopped before all notifications were delivered; the others wait.")
                 return Stop.SIGNAL
             if why := self._why_end(current, summary):
                 return why
@@ -276,61 +286,10 @@ class _Series:
         is_quiet = _is_iteration(current) and repetition.is_unchanged(current.counters)
         return Stop.NO_CHANGES if is_quiet and self._wanted.stop_if_no_changes else None
 
-    def _last_run(self) -> RunInfo:
+    def _last_run(self) -> tuple[CrawlInfo, RunInfo]:
         crawl = self._app.find(self._crawl_id)
         with self._app.reading(crawl) as store:
-            return self._app.run_of(crawl, store)
-
-    def _told(self, current: RunInfo, summary: Summary) -> dict[str, Any]:
-        """What there is to say of a run and its last session."""
-        listed = self._app.runs(self._crawl_id)[-1]
-        return {
-            "crawl_id": summary.crawl_id,
-            "name": summary.name,
-            **listed,
-            "word": summary.word,
-            "ended_by": summary.ended_by,
-            "seconds": summary.seconds,
-            "has_changes": current.parent is not None and repetition.has_changes(current.counters),
-            "summary": _summary(summary.name, current),
-        }
-
-    async def _notify(self, found: Mapping[str, Any], current: RunInfo) -> bool:
-        """Tell whoever wants to know; False when a signal ended that. A failure is said, and changes nothing."""
-        is_complete = current.state is RunState.COMPLETED
-        if not self._wanted.notify or not repetition.is_told(
-            Occasion(self._wanted.notify_on), is_complete, found["has_changes"]
-        ):
-            return True
-        try:
-            sent = self._message(found, current)
-        except InchwormError as error:
-            self._listener.said(f"No notification was sent: {error.message}")
-            return True
-        if await self._interruption.during(self._deliver(sent)):
-            return True
-        self._listener.said("Stopped before all notifications were delivered.")
-        return False
-
-    def _message(self, found: Mapping[str, Any], current: RunInfo) -> notify.Message:
-        changes: dict[str, Sequence[str]] = {}
-        if current.parent is not None:
-            compared = self._app.compare(self._crawl_id, current.parent, current.number)
-            changes = {kind: compared[f"{kind}_documents"] for kind in _CHANGES}
-        counted = (*_CHANGES, "unchanged", "pages", "duplicates", "failed", "requests", "bytes", "saved_bytes")
-        rest = {name: value for name, value in found.items() if name not in (*counted, "pending", "ended_at")}
-        whole = {
-            "event": "run_completed",
-            **rest,
-            "counts": {name: found[name] for name in counted},
-            "finished_at": found["ended_at"],
-        }
-        return notify.message(whole, changes, self._app.clock.now_ms())
-
-    async def _deliver(self, sent: notify.Message) -> None:
-        for delivery in await self._notifier.send(sent):
-            if delivery.trouble:
-                self._listener.said(f"The notification to {delivery.address} did not arrive: {delivery.trouble}.")
+            return crawl, self._app.run_of(crawl, store)
 
 
 class _Spot(NamedTuple):
@@ -407,15 +366,6 @@ def _standing(runs: Sequence[RunInfo], sessions: Sequence[SessionInfo]) -> tuple
 def _is_iteration(one: RunInfo) -> bool:
     """Whether this is a complete run after a baseline."""
     return one.mode != Mode.BASELINE and one.state is RunState.COMPLETED
-
-
-def _summary(name: str, current: RunInfo) -> str:
-    """What a run found, in one sentence."""
-    counters = current.counters
-    if current.parent is None:
-        return f"Run {current.number} of {name}: {counters.pages} pages, and nothing to compare them with"
-    found = ", ".join(f"{getattr(counters, kind)} {kind}" for kind in ("new", "modified", "deleted", "unchanged"))
-    return f"Run {current.number} of {name}: {found}, {counters.unknown} unknown"
 
 
 def _as_ours(error: Exception) -> InchwormError:

@@ -72,7 +72,8 @@ _ENDINGS: Mapping[Stop, str] = {
     type=click.Path(path_type=Path),
     metavar="FILE",
     default=None,
-    help="Sign what is sent to web hooks with the secret in this file. [default: INCHWORM_NOTIFY_SECRET]",
+    help="Sign what is sent to web hooks with the secret in this file. [default: notify-secret in the home, or"
+    " INCHWORM_NOTIFY_SECRET]",
 )
 @setting_options(SESSION_OPTIONS)
 @json_flag
@@ -92,7 +93,8 @@ def repeat(
 
     The next run starts now, or the open one goes on; then one every interval, counted from start to start. Stop it any
     way you like: the same command goes on, and waits for what is left of the interval. A run that fails is told of, and
-    the next interval tries again.
+    the next interval tries again. A notification that does not arrive is tried again for three days, by this command
+    or by `inchworm notifications --deliver`.
     """
     wanted = Repetition(
         word,

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
-from collections.abc import Mapping
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from inchworm.errors import WrongUse
+from inchworm.errors import Broken, WrongUse
 from inchworm.model import CrawlInfo
-from inchworm.store.sqlite import open_file, plain_errors, transaction
+from inchworm.store.sqlite import BUSY_SECONDS, open_file, plain_errors, transaction
+
+_TURN_SECONDS = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,31 +40,66 @@ class Home:
             ) from None
         self.folder = folder
         self._path = folder / "home.db"
-        self._db = open_file(self._path, "home")
+        self.db = open_file(self._path, "home")
+        # It holds addresses with secrets.
+        for suffix in ("", "-wal", "-shm"):
+            with contextlib.suppress(OSError):
+                self._path.with_name(self._path.name + suffix).chmod(0o600)
 
     def close(self) -> None:
-        self._db.close()
+        self.db.close()
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One short transaction. Writers take turns at a lock of their own: SQLite's makes them sleep and ask again, and
+        until 3.51.3 two that wrote and copied the log at the same moment could damage it."""
+        with (self.folder / "home.lock").open("a") as turn:
+            self._take(turn)
+            with plain_errors(self._path), transaction(self.db):
+                yield self.db
+
+    def _take(self, turn: IO[str]) -> None:
+        """Wait for our turn, but not for ever: whoever has it may have been stopped."""
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise Broken(
+                        f"{self._path} has been locked for {BUSY_SECONDS:.0f} seconds.",
+                        "A process of this home stands still in the middle of a write; end it and try again.",
+                    ) from None
+                time.sleep(_TURN_SECONDS)
+            else:
+                return
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        with plain_errors(self._path):
+            yield self.db
 
     def crawls(self) -> list[CrawlInfo]:
         with plain_errors(self._path):
-            return [_crawl(row) for row in self._db.execute(f"{_SELECT} ORDER BY created_ms, name")]
+            return [_crawl(row) for row in self.db.execute(f"{_SELECT} ORDER BY created_ms, name")]
 
     def find(self, word: str, seeds_key: str | None = None) -> CrawlInfo | None:
-        """The crawl of this name, else of this id, else with exactly these seeds."""
-        for where, value in (("name = ?", word), ("crawl_id = ?", word), ("seeds_key = ?", seeds_key)):
+        """The crawl of this id, else of this name, else with exactly these seeds."""
+        for where, value in (("crawl_id = ?", word), ("name = ?", word), ("seeds_key = ?", seeds_key)):
             if value is None:
                 continue
             with plain_errors(self._path):
-                row = self._db.execute(f"{_SELECT} WHERE {where} ORDER BY created_ms LIMIT 1", (value,)).fetchone()
+                row = self.db.execute(f"{_SELECT} WHERE {where} ORDER BY created_ms LIMIT 1", (value,)).fetchone()
             if row:
                 return _crawl(row)
         return None
 
     def add(self, crawl: CrawlInfo, seeds_key: str) -> CrawlInfo:
         """Put a crawl in; the one that is there when another process was quicker."""
-        with plain_errors(self._path), transaction(self._db):
-            self._db.execute(
-                "INSERT INTO crawl (crawl_id, name, seeds, seeds_key, settings, created_ms) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING",
+        with self.writing() as db:
+            db.execute(
+                "INSERT INTO crawl (crawl_id, name, seeds, seeds_key, settings, created_ms, defaults, typed)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING",
                 (
                     crawl.crawl_id,
                     crawl.name,
@@ -66,23 +107,36 @@ class Home:
                     seeds_key,
                     json.dumps(dict(crawl.settings)),
                     crawl.created_ms,
+                    json.dumps(dict(crawl.defaults)),
+                    crawl.typed,
                 ),
             )
         return self.find(crawl.name) or crawl
 
     def remember(self, crawl_id: str, settings: Mapping[str, Any]) -> None:
-        with plain_errors(self._path), transaction(self._db):
-            self._db.execute("UPDATE crawl SET settings = ? WHERE crawl_id = ?", (json.dumps(dict(settings)), crawl_id))
+        with self.writing() as db:
+            db.execute("UPDATE crawl SET settings = ? WHERE crawl_id = ?", (json.dumps(dict(settings)), crawl_id))
+
+    def configure(self, crawl_id: str, **values: Any) -> None:
+        """Change what is known of a crawl: `name`, `settings`, `defaults`, `incremental`, `enabled`, `typed`."""
+        columns = ", ".join(f"{name} = ?" for name in _CONFIGURABLE if name in values)
+        given = [
+            json.dumps(values[n]) if n in ("settings", "defaults") else values[n] for n in _CONFIGURABLE if n in values
+        ]
+        if columns:
+            with self.writing() as db:
+                db.execute(f"UPDATE crawl SET {columns} WHERE crawl_id = ?", (*given, crawl_id))
 
     def remove(self, crawl_id: str) -> None:
-        with plain_errors(self._path), transaction(self._db):
-            self._db.execute("DELETE FROM inbox WHERE crawl_id = ?", (crawl_id,))
-            self._db.execute("DELETE FROM crawl WHERE crawl_id = ?", (crawl_id,))
+        with self.writing() as db:
+            db.execute("DELETE FROM inbox WHERE crawl_id = ?", (crawl_id,))
+            db.execute("DELETE FROM delivery WHERE crawl_id = ? AND state = 'promised'", (crawl_id,))
+            db.execute("DELETE FROM crawl WHERE crawl_id = ?", (crawl_id,))
 
     def ask(self, crawl_id: str, verb: str, argument: Mapping[str, Any], now_ms: int) -> int:
         """Leave a request for the owner of a crawl's run."""
-        with plain_errors(self._path), transaction(self._db):
-            cursor = self._db.execute(
+        with self.writing() as db:
+            cursor = db.execute(
                 "INSERT INTO inbox (crawl_id, verb, argument, asked_ms) VALUES (?, ?, ?, ?)",
                 (crawl_id, verb, json.dumps(dict(argument)), now_ms),
             )
@@ -92,25 +146,27 @@ class Home:
         """Open requests, oldest first."""
         query = "SELECT inbox_id, verb, argument FROM inbox WHERE crawl_id = ? AND done_ms IS NULL ORDER BY inbox_id"
         with plain_errors(self._path):
-            rows = self._db.execute(query, (crawl_id,)).fetchall()
+            rows = self.db.execute(query, (crawl_id,)).fetchall()
         return [Asked(inbox_id, verb, json.loads(argument)) for inbox_id, verb, argument in rows]
 
     def answer(self, inbox_id: int, answer: str, now_ms: int) -> None:
-        with plain_errors(self._path), transaction(self._db):
-            self._db.execute(
+        with self.writing() as db:
+            db.execute(
                 "UPDATE inbox SET done_ms = ?, answer = ? WHERE inbox_id = ? AND done_ms IS NULL",
                 (now_ms, answer, inbox_id),
             )
 
     def answer_to(self, inbox_id: int) -> str | None:
         with plain_errors(self._path):
-            row = self._db.execute("SELECT answer FROM inbox WHERE inbox_id = ?", (inbox_id,)).fetchone()
+            row = self.db.execute("SELECT answer FROM inbox WHERE inbox_id = ?", (inbox_id,)).fetchone()
         return row[0] if row else ""
 
 
-_SELECT = "SELECT crawl_id, name, seeds, settings, created_ms FROM crawl"
+_CONFIGURABLE = ("name", "settings", "defaults", "incremental", "enabled", "typed")
+_SELECT = "SELECT crawl_id, name, seeds, settings, created_ms, defaults, incremental, enabled, typed FROM crawl"
 
 
 def _crawl(row: tuple[Any, ...]) -> CrawlInfo:
-    crawl_id, name, seeds, settings, created_ms = row
-    return CrawlInfo(crawl_id, name, tuple(json.loads(seeds)), json.loads(settings), created_ms)
+    crawl_id, name, seeds, settings, created_ms, defaults, *flags = row
+    typed_seeds, given = tuple(json.loads(seeds)), json.loads(settings)
+    return CrawlInfo(crawl_id, name, typed_seeds, given, created_ms, json.loads(defaults), *map(bool, flags))

@@ -1,0 +1,140 @@
+"""The command about notifications: what was sent, what waits, what failed, and sending it again."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from inchworm.app.notifying import LIMIT, Notifying, Post, Sent
+from inchworm.cli.commands import main
+from inchworm.cli.options import json_flag, opened, print_json, run_loop
+from inchworm.cli.words import clip
+from inchworm.errors import WrongUse
+from inchworm.rules.url import shorten
+
+_WIDTH = 80
+
+Row = Mapping[str, Any]
+
+
+@main.command()
+@click.argument("word", metavar="[CRAWL]", required=False)
+@click.option("--failed", is_flag=True, help="Only those that nobody tries any more.")
+@click.option("--waiting", is_flag=True, help="Only those that have not arrived yet and are tried again.")
+@click.option("--after", type=int, default=None, metavar="ID", help="Only those that are older than this one.")
+@click.option("--limit", type=click.IntRange(min=1), default=LIMIT, metavar="N", help=f"How many. [default: {LIMIT}]")
+@click.option("--show", type=int, default=None, metavar="ID", help="Show the body of one, and every try.")
+@click.option("--replay", type=int, default=None, metavar="ID", help="Have one sent again, whatever became of it.")
+@click.option("--deliver", is_flag=True, help="Try everything that is due now, and say what came of it.")
+@click.option(
+    "--notify-secret-file",
+    "secret_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    default=None,
+    help="Sign with the secret in this file. [default: notify-secret in the home, or INCHWORM_NOTIFY_SECRET]",
+)
+@json_flag
+def notifications(
+    word: str | None,
+    failed: bool,
+    waiting: bool,
+    after: int | None,
+    limit: int,
+    show: int | None,
+    replay: int | None,
+    deliver: bool,
+    secret_file: Path | None,
+    as_json: bool,
+) -> None:
+    """What was told to others, and what did not arrive.
+
+    What does not arrive is tried again, first after seconds, then up to an hour apart, and given up after three days.
+    Everything arrives at least once, and twice only when the answer was lost; its X-Inchworm-Delivery stays the same.
+    """
+    if failed and waiting:
+        raise WrongUse("--failed and --waiting exclude each other.", "Leave one out.")
+    with opened(Notifying) as app:
+        if show is not None:
+            found = app.delivery(show)
+            print_json(found) if as_json else _show(found)
+            return
+        replayed = app.replay_delivery(replay) if replay is not None else None
+        if deliver:
+            _tell(_deliver(app, Post(word, secret_file)), as_json)
+        elif replayed is not None:
+            print_json(replayed) if as_json else click.echo(f"{replay} is due now. Send it: {_SEND}")
+        else:
+            state = "failed" if failed else "waiting" if waiting else None
+            listed = app.deliveries(word, state, after, limit)
+            print_json({"notifications": listed}) if as_json else _list(listed, limit)
+
+
+_SEND = "inchworm notifications --deliver"
+
+
+def _deliver(app: Notifying, post: Post) -> list[Row]:
+    """One round, and how what was tried stands after it."""
+
+    async def work() -> list[Sent]:
+        app.prune_deliveries()
+        return await app.send_due(f"command line {os.getpid()}", post)
+
+    return [_without_body(app.delivery(one.delivery_id)) for one in run_loop(work())]
+
+
+def _without_body(found: Row) -> Row:
+    return {name: value for name, value in found.items() if name not in ("body", "log")}
+
+
+def _tell(sent: Sequence[Row], as_json: bool) -> None:
+    if as_json:
+        print_json({"tried": sent})
+        return
+    for one in sent:
+        click.echo(clip(f"{one['id']:>6}  {one['state']:<9}  {one['address']}", _WIDTH))
+        _trouble(one)
+    arrived = sum(one["state"] == "delivered" for one in sent)
+    click.echo(f"{arrived} of {len(sent)} arrived." if sent else "Nothing is due.")
+
+
+def _list(listed: Sequence[Row], limit: int) -> None:
+    if not listed:
+        click.echo("No notifications. `inchworm repeat CRAWL --notify URL` sends some.")
+        return
+    click.echo(f"{'ID':>6}  {'TIME':<19}  {'STATE':<9} {'TRIES':>5}  CRAWL, ADDRESS")
+    for one in listed:
+        name, when = one["crawl"] or one["crawl_id"], _time(one["created_at"])
+        where = f"{shorten(name, 18)}, {one['address']}"
+        click.echo(clip(f"{one['id']:>6}  {when}  {one['state']:<9} {one['tries']:>5}  {where}", _WIDTH))
+        _trouble(one)
+    if len(listed) == limit:
+        click.echo(f"Older ones: --after {listed[-1]['id']}")
+
+
+def _trouble(one: Row) -> None:
+    """Why it has not arrived, and when it is tried again."""
+    if one["state"] == "delivered":
+        return
+    again = f"next try {_time(one['next_try_at'])}" if one["next_try_at"] else ""
+    if said := "; ".join(filter(None, (one["trouble"], again))):
+        click.echo(" " * 8 + clip(said, _WIDTH - 8))
+
+
+def _show(found: Row) -> None:
+    for name in ("id", "event_id", "crawl", "crawl_id", "job_id", "address", "state", "created_at", "next_try_at"):
+        if found[name] is not None:
+            click.echo(f"{name.replace('_', ' '):<12} {found[name]}")
+    for one in found["log"]:
+        said = one["trouble"] or "it arrived"
+        click.echo(clip(f"try {one['number']:<8} {_time(one['at'])}  {one['status'] or '-'}  {said}", _WIDTH))
+    click.echo(json.dumps(found["body"], indent=2, ensure_ascii=False))
+
+
+def _time(text: str) -> str:
+    return text[:19].replace("T", " ")
