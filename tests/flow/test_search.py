@@ -16,7 +16,7 @@ from tests.flow.crawling import Home, page, path_of, wait_until
 
 from inchworm.app.checkpoints import Back
 from inchworm.app.searching import SNIPPET_CHARS, decoded, snippet
-from inchworm.cli.search import _Progress
+from inchworm.cli.search import Progress
 from inchworm.errors import NotNow, WrongUse
 from inchworm.store.search import parsed, plain
 from inchworm.testing import Page, Site, linked_site, redirect
@@ -214,9 +214,9 @@ def test_there_must_be_something_to_search(home: Home) -> None:
 
 def test_progress_is_told_only_when_it_takes_long(capsys: pytest.CaptureFixture[str]) -> None:
     for done, total in ((0, 20), (20, 20), (0, 5000), (500, 5000), (5000, 5000)):
-        _Progress()(done, total) if total == 20 else None
+        Progress("Reading pages to search")(done, total) if total == 20 else None
     assert capsys.readouterr().err == ""
-    progress = _Progress()
+    progress = Progress("Reading pages to search")
     for done in (0, 500, 1000, 5000):
         progress(done, 5000)
     assert capsys.readouterr().err.splitlines() == [

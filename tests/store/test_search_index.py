@@ -25,7 +25,7 @@ from inchworm.model import CheckpointType, Counters, Kind, RunInfo, RunState, Se
 from inchworm.model import Source as FoundBy
 from inchworm.ports import Changes, Judgement, NewEntry, Standing, VisitRow
 from inchworm.rules.url import hash64
-from inchworm.store import search
+from inchworm.store import follow, search
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.history import History
 from inchworm.store.lock import Life
@@ -450,7 +450,7 @@ def test_what_the_archive_lost_is_found_by_its_title(diary: Diary) -> None:
 
 def test_much_text_is_taken_in_small_bites(diary: Diary, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "_CHUNK_CHARS", 1)
-    monkeypatch.setattr(search, "_STEP", 2)
+    monkeypatch.setattr(follow, "STEP", 2)
     for number in range(12):
         diary.visit(f"p{number}", text=list(TEXTS)[number % 5])
     told: list[tuple[int, int]] = []

@@ -21,6 +21,7 @@ from inchworm.rules import content, parse
 from inchworm.rules.times import iso
 from inchworm.store import search as index
 from inchworm.store.crawl import CrawlStore
+from inchworm.store.follow import Page, Progress
 
 LIMIT = 10
 _PLAIN_TYPES = ("text/plain", "text/markdown")
@@ -36,7 +37,7 @@ class Searching(Desk):
     """Verbs about the text of pages."""
 
     def search(
-        self, word: str, text: str, limit: int = LIMIT, progress: index.Progress = lambda _done, _total: None
+        self, word: str, text: str, limit: int = LIMIT, progress: Progress = lambda _done, _total: None
     ) -> dict[str, Any]:
         """The pages that say something, best first, as the newest visits of any run have them.
 
@@ -47,7 +48,7 @@ class Searching(Desk):
         query = index.parsed(text)
         crawl = self.find(word)
         folder = self.crawl_folder(crawl)
-        with self.reading(crawl) as store, _texts(store, folder / "archive") as texts:
+        with self.reading(crawl) as store, opened_texts(store, folder / "archive") as texts:
             source = index.Source(store, texts.of, progress)
             found = index.search(folder / "search.db", source, index.Question(query, limit, snippet))
         return {"query": text, "count": found.total, "results": [_as_json(one) for one in found.results]}
@@ -66,12 +67,12 @@ def _as_json(one: index.Result) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _texts(store: CrawlStore, archive: Path) -> Iterator[_Texts]:
+def opened_texts(store: CrawlStore, archive: Path) -> Iterator[Texts]:
     with contextlib.closing(_Apart()) as apart:
-        yield _Texts(Bodies(store, archive), apart)
+        yield Texts(Bodies(store, archive), apart)
 
 
-class _Texts:
+class Texts:
     """The text of pages, read again from the archive."""
 
     def __init__(self, bodies: Bodies, apart: _Apart) -> None:
@@ -79,7 +80,7 @@ class _Texts:
         self._apart = apart
         self._how = parse.How(text=True)
 
-    def of(self, page: index.Page) -> str | None:
+    def of(self, page: Page) -> str | None:
         """The main text of a page, laid out; None when the archive has lost it."""
         response = self._bodies.of(page.payload)
         if response is None:

@@ -45,7 +45,7 @@ def search(word: str, text: tuple[str, ...], limit: int, as_json: bool) -> None:
     only what is new.
     """
     with opened_app() as app:
-        found = app.search(word, " ".join(text), limit, _Progress())
+        found = app.search(word, " ".join(text), limit, Progress("Reading pages to search"))
     if as_json:
         print_json(found)
         return
@@ -54,10 +54,11 @@ def search(word: str, text: tuple[str, ...], limit: int, as_json: bool) -> None:
     _close(found, word)
 
 
-class _Progress:
+class Progress:
     """Says how reading goes on, when it is worth it: on one line of a terminal, in a log now and then."""
 
-    def __init__(self) -> None:
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
         self._said = -_PAUSE_SECONDS
         self._is_terminal = sys.stderr.isatty()
 
@@ -68,7 +69,7 @@ class _Progress:
         if not is_over and not self._is_terminal and now - self._said < _PAUSE_SECONDS:
             return
         self._said = now
-        said = f"Reading pages to search: {done:,} of {total:,}"
+        said = f"{self._doing}: {done:,} of {total:,}"
         click.echo(f"\r{said}" if self._is_terminal else said, err=True, nl=is_over or not self._is_terminal)
 
 

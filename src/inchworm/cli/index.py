@@ -1,0 +1,58 @@
+"""The command that brings a search server up to date with a crawl."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from inchworm.cli.commands import main
+from inchworm.cli.options import json_flag, opened_app, print_json
+from inchworm.cli.search import Progress
+from inchworm.cli.words import clip, quoted
+
+_WIDTH = 200
+
+
+@main.command()
+@click.argument("word", metavar="CRAWL")
+@click.option("--rebuild", is_flag=True, help="Delete the index and make it anew, from what was crawled.")
+@click.option("--set-aside", "aside", is_flag=True, help="Only list the pages that the server does not take, and why.")
+@json_flag
+def index(word: str, rebuild: bool, aside: bool, as_json: bool) -> None:
+    """Bring Elasticsearch or OpenSearch up to date with a crawl.
+
+    The server is the one that the crawl was given with --index, or that INCHWORM_INDEX names; the index is called after
+    the crawl, NAME_raw_content. It gets a document for every page that is new or changed, and loses those of pages that
+    are gone. Works while the crawl runs, too.
+    """
+    with opened_app() as app:
+        if aside:
+            listed = app.set_aside(word)
+            print_json({"set_aside": listed}) if as_json else _list(listed, word)
+            return
+        done = app.index(word, rebuild, Progress("Reading pages to index"))
+    print_json(done) if as_json else _tell(done, word)
+
+
+def _tell(done: Mapping[str, Any], word: str) -> None:
+    click.echo(
+        f"{done['indexed']:,} indexed, {done['deleted']:,} deleted: {done['index']} on {done['server']}"
+        f" has {done['documents']:,} documents."
+    )
+    if done["set_aside"]:
+        said = f"{done['set_aside']:,} set aside, for the server does not take them."
+        click.echo(f"{said} See why: inchworm index {quoted(word)} --set-aside")
+    if done["newer"]:
+        said = f"{done['newer']:,} left as they are, for the server has newer ones from elsewhere."
+        click.echo(f"{said} Make it anew: inchworm index {quoted(word)} --rebuild")
+    if done["behind"]:
+        click.echo(f"The crawl goes on: {done['behind']:,} entries of its log were added meanwhile.")
+
+
+def _list(listed: list[dict[str, Any]], word: str) -> None:
+    for one in listed:
+        click.echo(f"{clip(one['url'], _WIDTH)}\n   {clip(one['reason'], _WIDTH)}")
+    if not listed:
+        click.echo(f"Nothing of {quoted(word)} is set aside.")
