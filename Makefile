@@ -6,7 +6,7 @@ STAMP  := $(VENV)/installed
 PEERS  := .venv-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo crawl test check format docs soak bench bench-profile bench-scale bench-recrawl bench-memory shape clean
+.PHONY: help demo crawl test check format docs soak bench bench-profile bench-scale bench-recrawl bench-memory bench-scheduler chaos shape clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -64,6 +64,12 @@ bench-recrawl: $(STAMP) ## What an unchanged site costs when it is crawled again
 
 bench-memory: $(STAMP) ## Is memory flat over 30,000 pages, and the event loop lively?
 	$(BIN)/python bench/memory.py
+
+bench-scheduler: $(STAMP) ## What a hundred thousand jobs cost
+	$(BIN)/python bench/scheduler.py
+
+chaos: $(STAMP) ## Three services, 200 jobs, a minute of kills
+	PATH="$(CURDIR)/$(BIN):$$PATH" INCHWORM_CHAOS_JOBS=200 INCHWORM_CHAOS_SECONDS=60 $(BIN)/python -m pytest tests/service/test_chaos.py
 
 shape: $(STAMP) ## Sizes of files and functions
 	$(BIN)/python bench/shape.py

@@ -21,6 +21,7 @@ ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 LAYERS = """
 __main__
 cli | library
+service
 app
 engine
 run | session
@@ -32,7 +33,7 @@ host | rows
 fetch | store | archive | sink | reader | testing
 ports | rules
 settings
-model
+model | job
 errors | fault | __init__
 """
 """Top to bottom. A module imports only from lower layers; `|` marks siblings that do not import each other."""

@@ -26,3 +26,8 @@ def test_state_of_a_hundred_thousand_urls_opens_at_once_and_takes_little_memory(
     assert float(large[2]) < 0.5
     assert float(large[3]) - float(small[3]) < 60
     assert int(large[7]) < 1000, "a checkpoint takes a few hundred bytes"
+
+
+def test_jobs_are_polled_placed_and_spread() -> None:
+    said = run("scheduler.py", "--jobs", "2000")
+    assert all(word in said for word in ("poll", "plac", "distribution", "preview"))

@@ -12,7 +12,19 @@ from hypothesis import strategies as st
 
 from inchworm import settings
 from inchworm.errors import WrongUse
-from inchworm.settings import ALIASES, FIELDS, RUN, SESSION, Settings, belongs_to_run, check, duration, flag_of, make
+from inchworm.settings import (
+    ALIASES,
+    FIELDS,
+    RUN,
+    SERVICE,
+    SESSION,
+    Settings,
+    belongs_to_run,
+    check,
+    duration,
+    flag_of,
+    make,
+)
 
 NAMES = list(FIELDS)
 NUMBERS = [name for name, field in FIELDS.items() if type(field.default) in (int, float)]
@@ -24,7 +36,7 @@ NUMBERS = [name for name, field in FIELDS.items() if type(field.default) in (int
 @pytest.mark.parametrize("name", NAMES)
 def test_every_setting_tells_its_meaning_its_unit_and_to_whom_it_belongs(name):
     meta = FIELDS[name].metadata
-    assert meta["belongs"] in (RUN, SESSION)
+    assert meta["belongs"] in (RUN, SESSION, SERVICE)
     assert belongs_to_run(name) == (meta["belongs"] == RUN)
     assert meta["help"]
     assert len(meta["help"]) <= 90
@@ -280,8 +292,8 @@ def test_settings_as_plain_values_come_back_the_same():
     assert make(plain) == made
 
 
-def test_the_parts_of_run_and_session_are_the_whole():
-    run, session = (settings.to_json(Settings(), part) for part in (RUN, SESSION))
-    assert not run.keys() & session.keys()
-    assert run | session == settings.to_json(Settings())
-    assert run.keys() | session.keys() == {field.name for field in dataclasses.fields(Settings)}
+def test_the_parts_of_run_session_and_service_are_the_whole():
+    run, session, service = (settings.to_json(Settings(), part) for part in (RUN, SESSION, SERVICE))
+    assert not (run.keys() & session.keys() or session.keys() & service.keys() or service.keys() & run.keys())
+    assert run | session | service == settings.to_json(Settings())
+    assert run.keys() | session.keys() | service.keys() == {field.name for field in dataclasses.fields(Settings)}

@@ -1,4 +1,4 @@
-"""Writes the reference pages beside this file from the code: settings, commands, failures, reasons.
+"""Writes the reference pages beside this file from the code: settings, commands, failures, reasons, jobs, routes.
 
     python docs/reference/make.py
 
@@ -13,9 +13,10 @@ from pathlib import Path
 import click
 
 from inchworm import errors, settings
-from inchworm.cli import display
 from inchworm.cli.commands import main as commands
-from inchworm.rules import failures
+from inchworm.rules import explain, failures, states
+from inchworm.service import build, reference
+from inchworm.service.web import Verbs
 
 FOLDER = Path(__file__).parent
 _MADE = "<!-- Made by docs/reference/make.py. Change the code, then run it again. -->\n\n"
@@ -26,8 +27,9 @@ _TYPES = {int: "whole number", float: "number", bool: "yes or no", str: "text", 
 def settings_page() -> str:
     parts = [
         "# Settings",
-        "Every setting is a flag of `inchworm crawl`, a line in `config.toml` in the home folder, and a variable"
-        " `INCHWORM_NAME`. A flag wins over what the crawl remembers, that over the environment, that over the file.",
+        "Every setting is a flag of `inchworm crawl` or `inchworm serve`, a line in `config.toml` in the home folder,"
+        " and a variable `INCHWORM_NAME`. A flag wins over what the crawl remembers, that over the environment, that"
+        " over the file.",
         "Times are seconds, or durations such as `90`, `1.5h`, `1h30m`, `7d`. 0 means no limit where the text says so.",
         "## Of the run",
         "Frozen when a run starts, and remembered by the crawl where they were given. A different value on resume is"
@@ -36,6 +38,9 @@ def settings_page() -> str:
         "## Of the session",
         "Free on every start. `inchworm resume` goes on with those that were given last.",
         _settings_table(settings.SESSION),
+        "## Of the service",
+        "Flags of `inchworm serve`.",
+        _settings_table(settings.SERVICE),
         "## Names of other crawlers",
         "These environment variables are understood too:",
         _table(
@@ -91,6 +96,12 @@ def commands_page() -> str:
     ]
     for name in commands.list_commands(click.Context(commands)):
         parts += list(_command(name, commands.commands[name]))
+        if isinstance(group := commands.commands[name], click.Group):
+            for under in group.list_commands(click.Context(group)):
+                parts += [
+                    f"#{part}" if part.startswith("## ") else part
+                    for part in _command(f"{name} {under}", group.commands[under])
+                ]
     codes = [
         ("0", "complete, stopped at a limit, or paused by another process"),
         *(
@@ -119,8 +130,15 @@ def _command(name: str, command: click.Command) -> Iterable[str]:
         rows = [(f"`{', '.join(option.opts)}{_metavar(option)}`", str(option.help)) for option in own]
         yield _table(("option", "meaning"), rows)
     if shared:
-        which = "" if shared == set(settings.FIELDS) else " of the session"
+        which = _which(shared)
         yield f"Every [setting](settings.md){which} is a flag here."
+
+
+def _which(names: set[str]) -> str:
+    """Of whom the settings are that a command has as flags."""
+    if any(settings.belongs_to(name, settings.SERVICE) for name in names):
+        return " of the service"
+    return "" if any(settings.belongs_to_run(name) for name in names) else " of the session"
 
 
 def _metavar(option: click.Option) -> str:
@@ -148,7 +166,7 @@ def failures_page() -> str:
 
 
 def reasons_page() -> str:
-    rows = [(f"`{name}`", text) for name, text in display.REASONS.items()]
+    rows = [(f"`{name}`", text) for name, text in explain.REASONS.items()]
     return _page(
         [
             "# Reasons for a refusal",
@@ -157,6 +175,33 @@ def reasons_page() -> str:
             _table(("reason", "not crawled because"), rows),
         ]
     )
+
+
+def jobs_page() -> str:
+    return _page(
+        [
+            "# Jobs",
+            "A job is in one of seven states. What people do to it, by state (409: not possible, and nothing changes):",
+            states.table().strip(),
+            "Everything else happens by itself. *claim*: its time has come. *try again*: a try failed, and there are"
+            " retries left. *hand back*: the service stopped, or whoever ran it is gone; the next one goes on with the"
+            " same planned time. *recur*: it has an interval, or runs after another job.",
+            f"```mermaid\n{states.diagram().strip()}\n```",
+        ]
+    )
+
+
+def http_page() -> str:
+    schema = build.api(Verbs(FOLDER, settings.Settings(), lambda: None)).openapi()
+    parts = [
+        "# HTTP API",
+        "The service documents itself at `/docs`, and for machines at `/openapi.json`. Every path but `/health` and"
+        " `/login` needs a token: `inchworm token`.",
+    ]
+    for topic, operations in reference.groups(schema).items():
+        rows = [(f"`{one['method']} {one['path']}`", " ".join(one["text"].split())) for one in operations]
+        parts += [f"## {topic}", _table(("route", "what it does"), rows)]
+    return _page(parts)
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
@@ -173,6 +218,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands_page,
     "failures.md": failures_page,
     "reasons.md": reasons_page,
+    "jobs.md": jobs_page,
+    "http.md": http_page,
 }
 
 

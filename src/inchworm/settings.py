@@ -1,8 +1,8 @@
-"""Every setting as one row: default, unit, help, and whether it belongs to the run or to the session.
+"""Every setting as one row: default, unit, help, and whether it belongs to the run, to the session or to the service.
 
 A *run* setting is frozen when its run starts, because changing it half way would make the record
-meaningless. A *session* setting is free on every resume. Flags, environment, file and reference page are
-all made from these rows.
+meaningless. A *session* setting is free on every resume. A *service* setting is `inchworm serve`'s. Flags, environment,
+file and reference page are all made from these rows.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from inchworm.errors import WrongUse
 
 RUN = "run"
 SESSION = "session"
+SERVICE = "service"
 
 USER_AGENT = "inchworm/0.1 (+https://github.com/inchworm/inchworm)"
 
@@ -103,7 +104,15 @@ class Settings:
     allow_private: bool = _row(False, SESSION, "", "allow private, loopback and link-local addresses")
     max_wait: float = _row(300.0, SESSION, "seconds", "pause the run when all that is left must wait longer", least=0)
     grace: float = _row(10.0, SESSION, "seconds", "time for requests in flight to finish on a pause", least=0)
+    index: str = _row("", SESSION, "url", "keep an index of the pages on this Elasticsearch or OpenSearch server")
     stale: float = _row(60.0, SESSION, "seconds", "take a run over when its owner stood still for so long", least=0.5)
+
+    executions: int = _row(4, SERVICE, "processes", "how many executions of jobs to run at once", least=1, most=256)
+    poll: float = _row(10.0, SERVICE, "seconds", "how often to look for jobs that are due", least=0.05)
+    stale_check: float = _row(60.0, SERVICE, "seconds", "how often to look for jobs whose process is gone", least=0.05)
+    stale_lock: float = _row(300.0, SERVICE, "seconds", "give a job to another process after so long", least=0.5)
+    metrics_every: float = _row(30.0, SERVICE, "seconds", "how often to sum up what the service does", least=0.1)
+    host_names: tuple[str, ...] = _row((), SERVICE, "names", "names under which browsers may reach the service")
 
 
 FIELDS: Mapping[str, dataclasses.Field[Any]] = {f.name: f for f in dataclasses.fields(Settings)}
@@ -122,7 +131,11 @@ def flag_of(name: str) -> str:
 
 
 def belongs_to_run(name: str) -> bool:
-    return bool(FIELDS[name].metadata["belongs"] == RUN)
+    return belongs_to(name, RUN)
+
+
+def belongs_to(name: str, whom: str) -> bool:
+    return bool(FIELDS[name].metadata["belongs"] == whom)
 
 
 def make(given: Mapping[str, Any]) -> Settings:

@@ -33,14 +33,19 @@ def test_commands_explain_themselves(name: str) -> None:
             assert parameter.help, f"{name} {parameter.opts}"
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "demo"])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("demo", "serve")])
 def test_every_command_speaks_json(name: str) -> None:
-    assert any("--json" in parameter.opts for parameter in main.commands[name].params)
+    command = main.commands[name]
+    below = command.commands.values() if isinstance(command, click.Group) else [command]
+    for one in below:
+        assert one.name == "delete" or any("--json" in parameter.opts for parameter in one.params), one.name
 
 
-def test_every_setting_is_a_flag_of_crawl() -> None:
-    flags = {flag for parameter in main.commands["crawl"].params for flag in parameter.opts}
-    assert {settings.flag_of(name) for name in settings.FIELDS} <= flags
+def test_every_setting_is_a_flag_of_crawl_or_of_serve() -> None:
+    for command, whose in (("crawl", (settings.RUN, settings.SESSION)), ("serve", (settings.SERVICE,))):
+        flags = {flag for parameter in main.commands[command].params for flag in parameter.opts}
+        names = [name for name, field in settings.FIELDS.items() if field.metadata["belongs"] in whose]
+        assert {settings.flag_of(name) for name in names} <= flags
 
 
 @pytest.mark.parametrize("arguments", ["--help", "crawl -h", "export --help", "--version"])

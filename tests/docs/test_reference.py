@@ -9,10 +9,9 @@ import pytest
 from tests.docs.blocks import ROOT
 
 from inchworm import settings
-from inchworm.cli import display
 from inchworm.cli.commands import main
 from inchworm.model import Reason
-from inchworm.rules import failures
+from inchworm.rules import explain, failures
 
 FOLDER = ROOT / "docs" / "reference"
 
@@ -30,7 +29,7 @@ def test_there_is_a_page_for_each_and_no_other(maker: ModuleType) -> None:
     assert {path.name for path in FOLDER.glob("*.md")} == set(maker.PAGES)
 
 
-@pytest.mark.parametrize("name", ["settings.md", "commands.md", "failures.md", "reasons.md"])
+@pytest.mark.parametrize("name", ["settings.md", "commands.md", "failures.md", "reasons.md", "jobs.md", "http.md"])
 def test_up_to_date(maker: ModuleType, name: str) -> None:
     assert (FOLDER / name).read_text() == maker.PAGES[name](), "run: python docs/reference/make.py"
 
@@ -51,4 +50,4 @@ def test_every_kind_of_failure_is_there() -> None:
 
 
 def test_every_reason_has_a_sentence() -> None:
-    assert set(display.REASONS) == {reason.value for reason in Reason}
+    assert set(explain.REASONS) == {reason.value for reason in Reason}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gzip
 import json
 import shlex
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,10 +21,11 @@ from inchworm.checkpoint import Ledger
 from inchworm.draft import Session as LedgerSession
 from inchworm.engine import NoArchive, Owner
 from inchworm.errors import Broken, NotNow, Unknown, WrongUse
-from inchworm.model import Checkpoint, CheckpointType, CrawlInfo, RunInfo
+from inchworm.model import Checkpoint, CheckpointType, CrawlInfo, EndedBy, RunInfo
 from inchworm.rules.scope import Patterns
 from inchworm.rules.times import iso
 from inchworm.settings import RUN, Settings, to_json
+from inchworm.store.crawl import CrawlStore
 from inchworm.store.history import History
 from inchworm.store.view import View
 
@@ -48,13 +51,14 @@ class Checkpoints(Desk):
     def checkpoint(self, word: str) -> dict[str, Any]:
         """Make one now. While another process works on the crawl, it is asked to."""
         crawl = self.find(word)
-        number: int | None = None
-        if self.is_running(crawl) and (answer := self.ask(crawl, "checkpoint", {})):
-            number = int(answer)
-        else:
-            with self.owning(crawl, self.stale()) as owner:
-                self.run_of(crawl, owner.store)
-                number = owner.checkpoint(CheckpointType.MANUAL, self.clock.now_ms()).number
+        # Whoever owns a crawl makes its files, so those have to be there first.
+        with self.reading(crawl) as store:
+            self.run_of(crawl, store)
+        answer = self.ask(crawl, "checkpoint", {}) if self.is_running(crawl) else None
+        if answer and answer.isdecimal():
+            return self._shown(crawl, int(answer))
+        with self.owning(crawl, self.stale()) as owner:
+            number = owner.checkpoint(CheckpointType.MANUAL, self.clock.now_ms()).number
         return self._shown(crawl, number)
 
     def _shown(self, crawl: CrawlInfo, number: int) -> dict[str, Any]:
@@ -62,29 +66,34 @@ class Checkpoints(Desk):
             return as_json(crawl, _find(History(store), crawl, number))
 
     def checkpoints(self, word: str) -> list[dict[str, Any]]:
+        """All there are, oldest first."""
+        return self._listed(self.find(word))[0]
+
+    def _listed(self, crawl: CrawlInfo) -> tuple[list[dict[str, Any]], RunInfo | None]:
+        """The checkpoints of a crawl and its last run. One that has not started has neither."""
+        with contextlib.suppress(NotNow), self.reading(crawl) as store:
+            return [as_json(crawl, one) for one in History(store).checkpoints()], store.run()
+        return [], None
+
+    def way_on(self, word: str, back: Back) -> tuple[Checkpoint, RunInfo]:
+        """Where a crawl would continue, and in which run it is, seen to be possible. Nothing is changed."""
         crawl = self.find(word)
         with self.reading(crawl) as store:
-            return [as_json(crawl, one) for one in History(store).checkpoints()]
+            past = Past(store, self.crawl_folder(crawl) / "archive", crawl)
+            point = past.point(back)
+            return point, past.run(point)
 
     def checkpoint_stats(self, word: str) -> dict[str, Any]:
-        """All checkpoints of a crawl in numbers."""
-        crawl, listed = self.find(word), self.checkpoints(word)
-        latest = listed[-1] if listed else None
-        types = Counter(one["checkpoint_type"] for one in listed)
-        return {
-            "crawl_id": crawl.crawl_id,
-            "total_checkpoints": len(listed),
-            "latest_checkpoint_id": latest and latest["checkpoint_id"],
-            "latest_checkpoint_created": latest and latest["created_at"],
-            "latest_checkpoint_state": latest and latest["current_state"],
-            "can_resume": any(one["can_resume"] for one in listed),
-            "checkpoint_types": {kind.value: types[kind.value] for kind in CheckpointType},
-            "total_size_bytes": sum(one["file_size_bytes"] for one in listed),
-        }
+        """All checkpoints of a crawl in numbers, and whether it can go on from one of them or from where it stands."""
+        crawl = self.find(word)
+        listed, last = self._listed(crawl)
+        return _stats(crawl, listed, run.is_open(last))
 
     def delete_checkpoint(self, word: str, checkpoint: int | str) -> int:
         """Delete a checkpoint; its number."""
         crawl = self.find(word)
+        with self.reading(crawl) as store:
+            _find(History(store), crawl, checkpoint)
         with self.owning(crawl, self.stale()) as owner:
             history = History(owner.store)
             number = _find(history, crawl, checkpoint).number
@@ -96,6 +105,9 @@ class Checkpoints(Desk):
         if last < 0:
             raise WrongUse(f"{last} checkpoints cannot be kept.", "Give a number from 0 on.")
         crawl = self.find(word)
+        with self.reading(crawl) as store:
+            if len(History(store).checkpoints()) <= last:
+                return 0
         with self.owning(crawl, self.stale()) as owner:
             history = History(owner.store)
             numbers = [one.number for one in history.checkpoints()]
@@ -144,6 +156,21 @@ def as_json(crawl: CrawlInfo, point: Checkpoint) -> dict[str, Any]:
     }
 
 
+def _stats(crawl: CrawlInfo, listed: Sequence[Mapping[str, Any]], is_open: bool) -> dict[str, Any]:
+    latest = listed[-1] if listed else None
+    types = Counter(one["checkpoint_type"] for one in listed)
+    return {
+        "crawl_id": crawl.crawl_id,
+        "total_checkpoints": len(listed),
+        "latest_checkpoint_id": latest and latest["checkpoint_id"],
+        "latest_checkpoint_created": latest and latest["created_at"],
+        "latest_checkpoint_state": latest and latest["current_state"],
+        "can_resume": is_open or any(one["can_resume"] for one in listed),
+        "checkpoint_types": {kind.value: types[kind.value] for kind in CheckpointType},
+        "total_size_bytes": sum(one["file_size_bytes"] for one in listed),
+    }
+
+
 def _find(history: History, crawl: CrawlInfo, checkpoint: int | str) -> Checkpoint:
     """A checkpoint by its number or by its whole id."""
     number = str(checkpoint).removeprefix(f"{crawl.crawl_id}_ckpt_")
@@ -179,22 +206,26 @@ def _state(crawl: CrawlInfo, current: RunInfo, point: Checkpoint, history: Histo
     }
 
 
-class WayBack:
-    """The way back to a checkpoint, for the owner of a crawl."""
+class Past:
+    """What a crawl can go back to, for whoever may read its store."""
 
-    def __init__(self, owner: Owner, crawl: CrawlInfo, now_ms: int) -> None:
-        self._owner = owner
-        self._store = owner.store
-        self._history = History(owner.store)
+    def __init__(self, store: CrawlStore, archive: Path, crawl: CrawlInfo) -> None:
+        self._store = store
+        self._archive = archive
+        self._history = History(store)
         self._crawl = crawl
-        self._now_ms = now_ms
 
     def point(self, back: Back) -> Checkpoint:
-        """The checkpoint that is meant, or the run as it stands when a branch names none; seen to be usable."""
+        """The checkpoint that is meant, or the run as it stands when none is named; seen to be usable."""
         last = self._store.run()
         if last is None:
             raise NotNow(f"The crawl {self._crawl.name!r} has not started yet.", "There is nothing to continue.")
         point = self._history.now(last) if back.checkpoint is None else self._find(back.checkpoint)
+        if back.checkpoint is None and not point.can_resume:
+            raise NotNow(
+                f"Run {last.number} of {self._crawl.name!r} is {last.state}, so there is nothing to resume.",
+                "Name a checkpoint that was made while it was active, or start the next run.",
+            )
         if not point.can_resume:
             raise NotNow(
                 f"Checkpoint {point.number} cannot resume from terminal state: its run was {point.state}.",
@@ -203,7 +234,7 @@ class WayBack:
         if not back.as_new_run and last.number != point.run:
             raise NotNow(
                 f"Run {last.number} builds on run {point.run}, which therefore cannot go back any more.",
-                "Continue as a run of its own: add --as-new-run.",
+                "Continue as a run of its own: --as-new-run, or as_new_run over HTTP.",
             )
         if back.validate:
             self._validate(point)
@@ -216,6 +247,34 @@ class WayBack:
         found = self._store.run(point.run)
         assert found is not None
         return found
+
+    def _validate(self, point: Checkpoint) -> None:
+        """See that the state and the archive before a checkpoint are what they were when it was made."""
+        if self.run(point).seq < point.seq:
+            raise Broken(f"Run {point.run} ends before checkpoint {point.number}.", "`inchworm doctor` tells more.")
+        for _, _, name, length in self._store.files():
+            path = self._archive / name
+            if not path.exists() or path.stat().st_size < length:
+                raise Broken(f"The archive file {path} is missing or too short.", _GO_ON_ALL_THE_SAME)
+        for spot in View(self._store).last_records(point.run_id, point.seq, _LOOKED_AT):
+            self._check(self._archive / spot.file, spot.offset, spot.payload, spot.url)
+
+    def _check(self, path: Path, offset: int, payload: bytes, url: str) -> None:
+        try:
+            found = warc_reader.record_at(path, offset).headers.get("warc-payload-digest")
+        except WrongUse as error:
+            found = error.message
+        if found != warc.digest(payload):
+            raise Broken(f"The archive has lost {url}: {path.name} does not hold it at {offset}.", _GO_ON_ALL_THE_SAME)
+
+
+class WayBack(Past):
+    """The way back to a checkpoint, for the owner of a crawl."""
+
+    def __init__(self, owner: Owner, crawl: CrawlInfo, now_ms: int) -> None:
+        super().__init__(owner.store, owner.archive, crawl)
+        self._owner = owner
+        self._now_ms = now_ms
 
     def go_back(self, point: Checkpoint) -> RunInfo:
         """Undo what came after a checkpoint; its run is open again."""
@@ -231,6 +290,8 @@ class WayBack:
         Patterns(values.include, values.exclude)
         old = self.run(point)
         new = run.branch_of(old, self._store.runs(), to_json(values, RUN), self._now_ms)
+        if (made := self._made_before(point, new)) is not None:
+            return made
         with self._store.committing(self._owner.token):
             self._history.branch(point, new)
             if dict(new.settings) != dict(old.settings):
@@ -243,21 +304,15 @@ class WayBack:
         assert found is not None
         return found
 
-    def _validate(self, point: Checkpoint) -> None:
-        """See that the state and the archive before a checkpoint are what they were when it was made."""
-        if self.run(point).seq < point.seq:
-            raise Broken(f"Run {point.run} ends before checkpoint {point.number}.", "`inchworm doctor` tells more.")
-        for _, _, name, length in self._store.files():
-            path = self._owner.archive / name
-            if not path.exists() or path.stat().st_size < length:
-                raise Broken(f"The archive file {path} is missing or too short.", _GO_ON_ALL_THE_SAME)
-        for spot in View(self._store).last_records(point.run_id, point.seq, _LOOKED_AT):
-            self._check(self._owner.archive / spot.file, spot.offset, spot.payload, spot.url)
-
-    def _check(self, path: Path, offset: int, payload: bytes, url: str) -> None:
-        try:
-            found = warc_reader.record_at(path, offset).headers.get("warc-payload-digest")
-        except WrongUse as error:
-            found = error.message
-        if found != warc.digest(payload):
-            raise Broken(f"The archive has lost {url}: {path.name} does not hold it at {offset}.", _GO_ON_ALL_THE_SAME)
+    def _made_before(self, point: Checkpoint, new: RunInfo) -> RunInfo | None:
+        """The same branch, when whoever made it died before it got anywhere: this is the second try."""
+        last = self._store.run()
+        if last is None or last.origin is None or dict(last.settings) != dict(new.settings):
+            return None
+        is_same = (last.origin, last.origin_seq) == (point.run, point.seq)
+        is_same = is_same or (point.number < 0 and last.number == point.run)
+        # One step may have been taken: judging by settings of its own.
+        has_moved = last.seq > (last.origin_seq or 0) + 1
+        ended = [one.ended_by for one in self._store.sessions(last.run_id)]
+        has_moved = has_moved or any(by not in (None, EndedBy.CRASHED) for by in ended)
+        return last if is_same and not has_moved and run.is_open(last) else None

@@ -14,7 +14,7 @@ from typing import Any
 
 from inchworm import run, settings
 from inchworm.app.checkpoints import Back, WayBack
-from inchworm.app.desk import Desk, command, identity, presentable, settings_of_run
+from inchworm.app.desk import Desk, command, defaults_of, identity, presentable, settings_of_run
 from inchworm.checkpoint import Ledger
 from inchworm.draft import Session as LedgerSession
 from inchworm.engine import Hooks, NoArchive, Owner, Sitting, Summary, fetching
@@ -35,6 +35,11 @@ class Start:
     given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     fresh: bool = False
     mode: str = ""
+    typed: bool = True
+    """By the user of this machine, who may crawl it; others may not send us into a private network."""
+
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """What holds for every session, should the crawl be new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ class Crawling(Desk):
         Patterns(values.include, values.exclude)
         if values.order == order.BEST and not values.query:
             raise WrongUse("Best for what? The order `best` goes by a query.", "Add --query TEXT.")
-        return await self._sit(self._find_or_make(start), start, hooks or Hooks(), self._plan_to_crawl)
+        return await self._sit(self.find_or_make(start), start, hooks or Hooks(), self._plan_to_crawl)
 
     async def resume(self, word: str, given: Mapping[str, Any] | None = None, hooks: Hooks | None = None) -> Summary:
         """Go on with the run of a crawl that is paused."""
@@ -66,7 +71,7 @@ class Crawling(Desk):
 
     async def recrawl(self, word: str, mode: str, given: Mapping[str, Any], hooks: Hooks | None = None) -> Summary:
         """Start the next run of a crawl that is complete."""
-        crawl = _for_a_new_start(self.find(word))
+        crawl = for_a_new_start(self.find(word))
         start = Start((word,), crawl.name, given, mode=mode)
         return await self._sit(crawl, start, hooks or Hooks(), self._plan_to_recrawl)
 
@@ -88,7 +93,8 @@ class Crawling(Desk):
         run.refuse_changes(past.run(point).settings, given)
         return Plan(frozen, lambda _: past.go_back(point))
 
-    def _find_or_make(self, start: Start) -> CrawlInfo:
+    def find_or_make(self, start: Start) -> CrawlInfo:
+        """The crawl of these seeds and this name."""
         if not start.seeds:
             raise WrongUse("There is nothing to crawl.", "Give at least one URL: inchworm crawl https://example.org/")
         seeds = run.seeds_of(start.seeds)
@@ -100,18 +106,35 @@ class Crawling(Desk):
                 f"The crawl {crawl.name!r} has other seeds: {', '.join(crawl.seeds)}.",
                 "Use its seeds, or another --name.",
             )
-        return _for_a_new_start(crawl)
+        if start.typed and not crawl.typed:
+            self.home.configure(crawl.crawl_id, typed=True)
+            crawl = dataclasses.replace(crawl, typed=True)
+        return for_a_new_start(crawl)
 
     def _make(self, start: Start, seeds: Sequence[Any], key: str) -> CrawlInfo:
         name, number = start.name or run.default_name(seeds), 2
         while not start.name and self.home.find(name):
             name, number = f"{run.default_name(seeds)} ({number})", number + 1
         typed = tuple(run.without_secrets(text) for text in start.seeds)
-        crawl = CrawlInfo(uuid.uuid4().hex[:10], name, typed, {}, self.clock.now_ms())
+        crawl = CrawlInfo(
+            uuid.uuid4().hex[:10], name, typed, {}, self.clock.now_ms(), dict(start.defaults), typed=start.typed
+        )
         return self.home.add(crawl, key)
 
     async def _sit(self, crawl: CrawlInfo, start: Start, hooks: Hooks, planned: Planner) -> Summary:
-        """One session of the run that is planned. Nothing is changed before all that was typed is known to be right."""
+        """One session of the run that is planned, its pages indexed beside it if that is wanted."""
+        given = {**self.ground(), **defaults_of(crawl), **crawl.settings, **start.given}
+        if not given.get("index"):
+            return await self._session(crawl, start, hooks, planned)
+        from inchworm.app.indexing import indexed  # whoever does not index does not wait for it
+
+        async with indexed(self, crawl, str(given["index"])) as report:
+            summary = await self._session(crawl, start, hooks, planned)
+            report.hurry = bool(summary.signal)
+        return dataclasses.replace(summary, indexed=report.indexed, note=report.note)
+
+    async def _session(self, crawl: CrawlInfo, start: Start, hooks: Hooks, planned: Planner) -> Summary:
+        """One session. Nothing is changed before all that was typed is known to be right."""
         ground = self.ground()
         remembered = {**crawl.settings, **start.given}
         if any(map(proxies.is_masked, remembered.get("proxies", ()))):
@@ -119,7 +142,7 @@ class Crawling(Desk):
             remembered.pop("proxies")
             if "proxies" not in ground:
                 raise WrongUse("This crawl went through a proxy with a password.", "Give it again: --proxy URL.")
-        values = settings.make({**ground, **remembered})
+        values = settings.make({**ground, **defaults_of(crawl), **remembered})
         with self.owning(crawl, values.stale) as owner:
             plan = planned(owner, crawl, start)
             values = dataclasses.replace(values, **plan.settings)
@@ -146,7 +169,7 @@ class Crawling(Desk):
         last = owner.store.run()
         if last is None or not run.is_open(last):
             return Plan({}, lambda values: self._start_run(owner, crawl, values, start))
-        if start.fresh:
+        if start.fresh or not crawl.incremental:
             return Plan({}, lambda values: self._start_run(owner, crawl, values, start, self._cancel))
         return self._plan_to_go_on(last, start)
 
@@ -227,6 +250,8 @@ class Crawling(Desk):
         crawl = self.find(word)
         if self.is_running(crawl):
             return self._end(crawl, "cancel", "has nothing to cancel")
+        with self.reading(crawl):
+            pass  # one that never started has nothing to cancel
         with self.owning(crawl, self.stale()) as owner:
             last = owner.store.run()
             if last is None or not run.is_open(last):
@@ -265,6 +290,8 @@ class Crawling(Desk):
     def clear_queue(self, word: str) -> int:
         """Refuse every pending URL and complete the run; how many."""
         crawl = self.find(word)
+        with self.reading(crawl):
+            pass  # one that never started has no queue
         with self.owning(crawl, self.stale()) as owner:
             last = self.run_of(crawl, owner.store)
             pending = last.counters.pending
@@ -282,7 +309,7 @@ class Crawling(Desk):
         self.home.remove(crawl.crawl_id)
 
 
-def _for_a_new_start(crawl: CrawlInfo) -> CrawlInfo:
+def for_a_new_start(crawl: CrawlInfo) -> CrawlInfo:
     """What was set for an earlier session is not meant for this one; what was set for a run stays."""
     run_part = {name: value for name, value in crawl.settings.items() if settings.belongs_to_run(name)}
     return dataclasses.replace(crawl, settings=run_part)

@@ -138,10 +138,18 @@ def identity(current: RunInfo, url: str) -> str:
 
 
 def presentable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings to be stored and shown: no proxy with its password."""
-    if "proxies" not in values:
-        return dict(values)
-    return {**values, "proxies": [proxies.masked(one) for one in values["proxies"]]}
+    """Settings to be stored and shown: no proxy and no search server with its password."""
+    shown = dict(values)
+    if "proxies" in values:
+        shown["proxies"] = [proxies.masked(one) for one in values["proxies"]]
+    if "index" in values:
+        shown["index"] = proxies.masked(values["index"])
+    return shown
+
+
+def defaults_of(crawl: CrawlInfo) -> dict[str, Any]:
+    """What holds for every session of a crawl. A budget is for those that go on where the last one stopped."""
+    return {name: value for name, value in crawl.defaults.items() if name != "budget" or crawl.incremental}
 
 
 def command(crawl: CrawlInfo) -> str:

@@ -4,17 +4,34 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from inchworm import run, settings
-from inchworm.app.desk import Desk, identity, presentable, settings_of_run
+from inchworm.app.desk import Desk, defaults_of, identity, presentable, settings_of_run
 from inchworm.errors import InchwormError, NotNow, Unknown
 from inchworm.model import CrawlInfo, EndedBy, RunState, SessionInfo, SessionState
 from inchworm.rules import control, order
 from inchworm.rules import url as urls
+from inchworm.rules.explain import explanation
 from inchworm.rules.times import iso
 from inchworm.store.crawl import CrawlStore
-from inchworm.store.view import View
+from inchworm.store.view import SPAN, Sought, View
+
+
+class Part(NamedTuple):
+    """Which part of a list is wanted: from behind this number on, at most so much."""
+
+    after: int = 0
+    limit: int = 50
+
+
+class Listed(NamedTuple):
+    """A part of a list, and behind which number the next one begins, if there is one. A part may hold less than was
+    wanted though there is more, but never nothing."""
+
+    items: list[dict[str, Any]]
+    next_after: int | None
 
 
 class Looking(Desk):
@@ -49,7 +66,7 @@ class Looking(Desk):
             "run_state": str(state),
             "word": run.word_for(dataclasses.replace(current, state=state)),
             "owner": {"pid": owner.pid, "machine": owner.machine} if running else None,
-            "sessions": [_session_json(one, running) for one in sessions],
+            "sessions": [session_json(one, running) for one in sessions],
             "ended_by": str(last.ended_by) if last and last.ended_by else None,
             "order": order.word(current.disturbed, several),
             "created_at": iso(current.created_ms),
@@ -96,6 +113,34 @@ class Looking(Desk):
             )
         return entry
 
+    def page(self, word: str, url: str, number: int | None = None) -> dict[str, Any]:
+        """What is known of one URL, with times as they are written."""
+        found = self.show(word, url, number)
+        waits_until = found.pop("not_before_ms")
+        visits = [{**visit_json(one), "alternate_urls": one["alternate_urls"]} for one in found["visits"]]
+        return {**found, "not_before": iso(waits_until) if waits_until else None, "visits": visits}
+
+    def pages(self, word: str, wanted: Mapping[str, str], number: int | None, part: Part) -> Listed:
+        """What became of the pages and resources of a run, in the order of record. `wanted`: `outcome`, `failure`,
+        `change`, and `text`, a part of the URL."""
+        crawl = self.find(word)
+        with self.reading(crawl) as store:
+            current = self.run_of(crawl, store, number)
+            view, after = View(store), part.after
+            found = view.settled(current.run_id, Sought(**wanted), after, part.limit + 1)
+            while not found and after + SPAN < current.seq:
+                after += SPAN
+                found = view.settled(current.run_id, Sought(**wanted), after, part.limit + 1)
+        shown = [visit_json(one) for one in found[: part.limit]]
+        if len(found) > part.limit:
+            return Listed(shown, shown[-1]["seq"])
+        return Listed(shown, after + SPAN if after + SPAN < current.seq else None)
+
+    def why(self, word: str, url: str, number: int | None = None) -> dict[str, Any]:
+        """Why a URL was or was not crawled."""
+        found = self.show(word, url, number)
+        return {"url": found["url"], "state": found["state"], "reason": found["reason"], "why": explanation(found)}
+
     def failed(self, word: str, kind: str | None = None) -> list[dict[str, Any]]:
         crawl = self.find(word)
         with self.reading(crawl) as store:
@@ -104,7 +149,7 @@ class Looking(Desk):
     def effective_settings(self, word: str) -> dict[str, Any]:
         """The settings that the open run, or the next one, works with."""
         crawl = self.find(word)
-        values = settings.make({**self.ground(), **crawl.settings})
+        values = settings.make({**self.ground(), **defaults_of(crawl), **crawl.settings})
         with contextlib.suppress(NotNow), self.reading(crawl) as store:
             last = store.run()
             if last is not None and run.is_open(last):
@@ -132,7 +177,28 @@ class Looking(Desk):
         return problems
 
 
-def _session_json(one: SessionInfo, running: bool) -> dict[str, Any]:
+def visit_json(visit: Mapping[str, Any]) -> dict[str, Any]:
+    """A visit as it is shown."""
+    return {
+        **{name: visit[name] for name in _AS_THEY_ARE},
+        "fetched_at": iso(visit["at_ms"]),
+        "seconds": visit["millis"] / 1000,
+        "bytes": visit["size"],
+        "content_hash": visit["text_hash"],
+        "payload_hash": visit["payload"],
+        "archive": {name: visit[name] for name in ("file", "offset", "length")},
+    }
+
+
+_AS_THEY_ARE = (
+    *("url", "request_url", "seq", "session", "kind", "outcome", "failure", "message", "change", "note", "missing"),
+    *("status", "content_type", "etag", "last_modified", "title", "language", "canonical", "meta", "redirect"),
+    *("source", "depth", "hops", "found_on", "links"),
+)
+
+
+def session_json(one: SessionInfo, running: bool) -> dict[str, Any]:
+    """A session as it is shown. One that nobody ended, and nobody works on, has crashed."""
     crashed = one.state is SessionState.IN_PROGRESS and not running
     return {
         "session": one.number,

@@ -35,10 +35,11 @@ from inchworm.rules import failures
 
 _ORDER = (
     *("crawl", "resume", "pause", "cancel", "status", "list"),
-    *("recrawl", "repeat", "runs", "compare", "diff"),
+    *("recrawl", "repeat", "notifications", "runs", "compare", "diff"),
     *("checkpoint", "checkpoints", "continue"),
-    *("show", "why", "failed", "retry", "queue", "search", "report", "export"),
-    *("show-settings", "delete", "doctor", "demo"),
+    *("show", "why", "failed", "retry", "queue", "search", "index", "report", "export"),
+    *("serve", "token", "jobs"),
+    *("show-settings", "delete", "doctor", "demo", "execute"),
 )
 _ELSEWHERE = {
     "recrawl": "changes",
@@ -49,9 +50,15 @@ _ELSEWHERE = {
     "checkpoints": "past",
     "continue": "past",
     "repeat": "repeat",
+    "notifications": "notifications",
     "search": "search",
+    "index": "index",
     "report": "report",
     "export": "output",
+    "jobs": "jobs",
+    "execute": "jobs",
+    "serve": "serve",
+    "token": "serve",
 }
 
 
@@ -61,7 +68,7 @@ class _Group(click.Group):
     def list_commands(self, _: click.Context | None = None) -> list[str]:
         for name in _ELSEWHERE:
             self._load(name)
-        return sorted(self.commands, key=_ORDER.index)
+        return sorted((name for name, one in self.commands.items() if not one.hidden), key=_ORDER.index)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         self._load(cmd_name)
@@ -224,11 +231,8 @@ def show(word: str, url: str, number: int | None, as_json: bool) -> None:
 def why(word: str, url: str, as_json: bool) -> None:
     """Why a URL was or was not crawled."""
     with opened_app() as app:
-        found = app.show(word, url)
-    said = display.explain(found)
-    print_json({"url": found["url"], "state": found["state"], "reason": found["reason"], "why": said}) if as_json else (
-        click.echo(said)
-    )
+        found = app.why(word, url)
+    print_json(found) if as_json else click.echo(found["why"])
 
 
 @main.command()

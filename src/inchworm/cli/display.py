@@ -18,30 +18,13 @@ from inchworm.cli.words import clip, closing, line, opening, quoted, size
 from inchworm.errors import InchwormError
 from inchworm.model import CrawlInfo, RunInfo
 from inchworm.rules import failures
+from inchworm.rules.explain import LONGEST, explanation
 from inchworm.rules.url import shorten
 from inchworm.session import Progress
 
 LOG_SECONDS = 5.0
 LATER_LOG_SECONDS = 60.0
 SHOWN_URLS = 20
-_LONGEST = 2000
-"""An address longer than this is shown with its middle left out."""
-
-REASONS: Mapping[str, str] = {
-    "out_of_scope": "it lies outside the crawl's scope",
-    "not_included": "no --include pattern matches it",
-    "excluded": "an --exclude pattern matches it",
-    "max_depth": "it lies deeper than --max-depth",
-    "hops": "it lies further outside the scope than --external-hops",
-    "nofollow": "the pages that link to it say 'nofollow'",
-    "robots": "the site's robots.txt forbids it",
-    "page_limit": "its seed has all the pages that --page-limit allows",
-    "mostly_duplicates": "its seed used ten requests per page of its limit and found mostly duplicates",
-    "url_too_long": "the URL is too long",
-    "trap": "it looks like a trap: its path repeats itself, or it only counts on, --trap-depth links from a seed",
-    "unlinked": "no page has led to it for three runs",
-    "cleared": "the queue was cleared",
-}
 
 
 class Shown(Protocol):
@@ -153,7 +136,7 @@ def queue(found: Mapping[str, Any]) -> None:
 def entry(found: Mapping[str, Any]) -> None:
     rows = [
         ("url", found["url"]),
-        ("state", explain(found)),
+        ("state", explanation(found)),
         (
             "source",
             f"{found['source']}, depth {found['depth']}" + (f", {found['hops']} hops out" if found["hops"] else ""),
@@ -180,8 +163,8 @@ def _visit_rows(visit: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         ("missing", f"for {visit['missing']} runs" if visit["missing"] else ""),
         ("failure", f"{visit['failure']}: {visit['message']}" if visit["failure"] else ""),
-        ("note", "" if visit["failure"] else shorten(visit["message"] or "", _LONGEST)),
-        ("leads to", shorten(visit["redirect"] or "", _LONGEST)),
+        ("note", "" if visit["failure"] else shorten(visit["message"] or "", LONGEST)),
+        ("leads to", shorten(visit["redirect"] or "", LONGEST)),
         ("title", visit["title"] or ""),
         ("type", visit["content_type"] or ""),
         ("size", f"{visit['size']:,} bytes in {visit['millis']} ms"),
@@ -191,37 +174,6 @@ def _visit_rows(visit: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("alternates", "\n".join(visit["alternate_urls"]) if len(visit["alternate_urls"]) > 1 else ""),
         ("body", where + (" (a revisit of an earlier record)" if visit["revisit"] else "")),
     ]
-
-
-def explain(found: Mapping[str, Any]) -> str:
-    """Why a URL was or was not crawled, in a sentence."""
-    if found["state"] == "refused":
-        reason = found["reason"]
-        return f"refused ({reason}): {REASONS.get(reason, reason)}."
-    if found["state"] == "pending":
-        return (
-            "pending: it waits for its turn."
-            if not found["attempts"]
-            else (f"pending: {found['attempts']} failed tries, it waits to be tried again.")
-        )
-    last = found["visits"][-1] if found["visits"] else None
-    if last is None:
-        return "done."
-    if last["outcome"] == "failed":
-        kind = failures.KINDS.get(last["failure"])
-        return f"done, and failed ({last['failure']}): {last['message']}." + (f" {kind.advice}" if kind else "")
-    if last["outcome"] == "redirect":
-        return f"done: it redirects to {shorten(last['redirect'], _LONGEST)}."
-    if last["outcome"] == "duplicate":
-        return f"done: it was fetched, and its text is that of {last['alternate_urls'][0]}."
-    if last["outcome"] == "control":
-        said = last["message"] and f" {last['failure'] or 'note'}: {last['message']}."
-        return f"done: it was read as a {found['kind']} file.{said or ''}"
-    if last["outcome"] == "deleted":
-        return f"done: it is gone, {last['message']}."
-    if last["status"] == 304:
-        return "done: the server says that it is what it was."
-    return f"done: it was fetched as {last['outcome']} number {last['seq']} of the record."
 
 
 def failed(found: Sequence[Mapping[str, Any]], word: str = "CRAWL") -> None:
@@ -267,7 +219,7 @@ def comparison(found: Mapping[str, Any], show_all: bool) -> None:
         why = ", ".join(f"{count:,} {word}" for word, count in found["unknown_reasons"].items())
         click.echo(f"\n{kind} ({len(urls):,})" + (f": {why}" if kind == "unknown" else ""))
         for url in urls if show_all else urls[:SHOWN_URLS]:
-            click.echo(f"  {shorten(url, _LONGEST)}")
+            click.echo(f"  {shorten(url, LONGEST)}")
         if not show_all and len(urls) > SHOWN_URLS:
             click.echo(f"  … and {len(urls) - SHOWN_URLS:,} more; --all lists them")
 
@@ -304,6 +256,19 @@ def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else str(value or "none")
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Rows in columns as wide as what stands in them; numbers to the right."""
+    texts = [[name.replace("_", " ").upper() for name in heads], *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[at]) for row in texts) for at in range(len(heads))]
+    right = [all(isinstance(row[at], int) for row in rows) for at in range(len(heads))]
+    for row in texts:
+        cells = (
+            cell.rjust(wide) if is_right else cell.ljust(wide)
+            for cell, wide, is_right in zip(row, widths, right, strict=True)
+        )
+        click.echo("  ".join(cells).rstrip())
 
 
 def settings_table(found: Mapping[str, Any]) -> None:

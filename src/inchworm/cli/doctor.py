@@ -14,7 +14,7 @@ from pathlib import Path
 from inchworm import __version__, settings
 from inchworm.app import App
 from inchworm.cli.words import size
-from inchworm.errors import InchwormError
+from inchworm.errors import InchwormError, NotNow
 from inchworm.model import CrawlInfo
 
 _LIBRARIES = ("pycurl", "turbohtml", "ada-url", "isal", "click", "rich")
@@ -36,6 +36,8 @@ def examine(app: App) -> list[Finding]:
     for crawl in app.home.crawls():
         try:
             findings += _crawl(app, crawl)
+        except NotNow as error:
+            findings.append(Finding(True, crawl.name, error.message))
         except InchwormError as error:
             findings.append(Finding(False, crawl.name, error.message, error.hint))
     return findings
@@ -46,7 +48,7 @@ def _versions() -> Iterator[Finding]:
     yield Finding(True, "inchworm", f"{__version__} on Python {platform.python_version()}, {platform.system()}")
     yield Finding(True, "libraries", libraries)
     old = sqlite3.sqlite_version_info < _WAL_FIX
-    note = "; older than 3.51.3, which is fine here: one process writes and checkpoints" if old else ""
+    note = "; older than 3.51.3, which is fine here: whoever writes has the file for itself" if old else ""
     yield Finding(True, "SQLite", sqlite3.sqlite_version + note)
 
 

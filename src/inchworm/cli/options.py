@@ -53,7 +53,8 @@ def _option(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 
 RUN_OPTIONS = tuple(name for name in settings.FIELDS if settings.belongs_to_run(name))
-SESSION_OPTIONS = tuple(name for name in settings.FIELDS if not settings.belongs_to_run(name))
+SESSION_OPTIONS = tuple(name for name in settings.FIELDS if settings.belongs_to(name, settings.SESSION))
+SERVICE_OPTIONS = tuple(name for name in settings.FIELDS if settings.belongs_to(name, settings.SERVICE))
 mode_option = click.option(
     "--mode",
     type=click.Choice([Mode.INCREMENTAL.value, Mode.FULL.value]),

@@ -74,6 +74,10 @@ def closing(summary: Any) -> list[str]:
     texts += changes(summary)
     if len(summary.seeds) > 1:
         texts += [f"  {pages:>6,} pages  {shorten(url, 60)}" for url, pages in summary.seeds]
+    if summary.indexed:
+        texts.append(f"  indexed       {summary.indexed:,} documents")
+    if summary.note:
+        texts.append(f"  {summary.note}")
     if summary.failed:
         texts.append(f"  What failed:  inchworm failed {quoted(summary.name)}")
     if summary.refused and not summary.pages:

@@ -7,7 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from inchworm.store.commit import marks
 from inchworm.store.crawl import CrawlStore
+
+SPAN = 100_000
+"""So many steps of a run are searched at a time for pages that fit."""
 
 _PAGE = 500
 _WHY = ("no_validators", "validators_changed", "distrusted", "sampled", "reader_changed", "asked_in_full")
@@ -21,6 +25,15 @@ class Kept(NamedTuple):
     offset: int
     payload: bytes
     url: str
+
+
+class Sought(NamedTuple):
+    """What pages are wanted: those with this outcome, kind of failure or change, and this in their URL. None: any."""
+
+    outcome: str | None = None
+    failure: str | None = None
+    change: str | None = None
+    text: str | None = None
 
 
 class View:
@@ -119,6 +132,39 @@ class View:
             " AND v.failure = COALESCE(?, v.failure) ORDER BY v.seq"
         )
         return self._visits(where, run_id, kind)
+
+    def failed_since(self, run_id: int, after: int, until: int) -> list[tuple[str, str, str]]:
+        """URL, kind and message of what failed in these steps of a run, tries that will be repeated included."""
+        return self._db.execute(
+            "SELECT COALESCE(v.request_url, u.url), v.failure, COALESCE(v.message, '') FROM visit v JOIN url u USING (url_id)"
+            " WHERE v.run_id = ? AND v.seq > ? AND v.seq <= ? AND v.failure IS NOT NULL ORDER BY v.seq LIMIT 1000",
+            (run_id, after, until),
+        ).fetchall()
+
+    def settled(self, run_id: int, sought: Sought, after: int, limit: int) -> list[dict[str, Any]]:
+        """What became of pages and resources, one visit each, in the order of record, from behind a seq on. At most
+        `SPAN` steps of the run are looked at."""
+        conditions, values = _conditions(sought)
+        urls = " CROSS JOIN url u ON u.url_id = v.url_id" if sought.text is not None else ""
+        # CROSS JOIN and the plus signs keep SQLite on the order of record, so that no page costs more than the first.
+        rows = self._db.execute(
+            f"SELECT v.seq FROM visit v{urls} CROSS JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
+            " AND f.done = v.seq WHERE v.run_id = ? AND v.seq > ? AND v.seq <= ? AND v.kind IN ('page', 'resource')"
+            f"{conditions} ORDER BY v.seq LIMIT ?",
+            (run_id, after, after + SPAN, *values, limit),
+        )
+        found = [seq for (seq,) in rows]
+        if not found:
+            return []
+        return list(self._visits(f"v.run_id = ? AND v.seq IN ({marks(len(found))}) ORDER BY v.seq", run_id, *found))
+
+    def pages_by_session(self, run_id: int) -> dict[int, int]:
+        """How many pages each session of a run brought, duplicates included."""
+        rows = self._db.execute(
+            "SELECT session, COUNT(*) FROM visit WHERE run_id = ? AND outcome IN ('page', 'duplicate') GROUP BY session",
+            (run_id,),
+        )
+        return dict(rows.fetchall())
 
     def queue_counts(self, run_id: int) -> list[dict[str, Any]]:
         """How many rows per source, state and reason. This one counts; it is for people, not for the engine."""
@@ -276,6 +322,18 @@ class View:
     def integrity(self) -> str:
         """'ok', or what SQLite finds wrong with the file."""
         return str(self._db.execute("PRAGMA integrity_check(1)").fetchone()[0])
+
+
+def _conditions(sought: Sought) -> tuple[str, list[str]]:
+    """What is to be true of a visit, and the values in it."""
+    given = {f"+v.{name}": value for name, value in sought._asdict().items() if name != "text"}
+    conditions = "".join(f" AND {column} = ?" for column, value in given.items() if value is not None)
+    values = [value for value in given.values() if value is not None]
+    if sought.text is not None:
+        # Not LIKE: whatever is asked for means itself.
+        conditions += " AND (instr(lower(u.url), lower(?)) OR instr(lower(v.request_url), lower(?)))"
+        values += [sought.text, sought.text]
+    return conditions, values
 
 
 def _dict(cursor: Any, row: tuple[Any, ...]) -> dict[str, Any]:

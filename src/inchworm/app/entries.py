@@ -1,0 +1,227 @@
+"""Entries: rows of the frontier one by one. Looking at them, adding one by hand, taking one out."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from inchworm import run
+from inchworm.app.desk import Desk, identity
+from inchworm.engine import Owner
+from inchworm.errors import InchwormError, NotNow, Unknown, WrongUse
+from inchworm.model import CrawlInfo, Entry, Found, Kind, Reason, Refusal, RunInfo, RunState, Source, State
+from inchworm.ports import Row
+from inchworm.rules import control
+from inchworm.rules import url as urls
+from inchworm.rules.explain import REASONS
+from inchworm.rules.times import iso
+from inchworm.store.crawl import CrawlStore
+from inchworm.store.frontier import Frontier
+
+ADD = "add"
+"""What the owner of a run is asked for when somebody adds a URL."""
+
+_ID = re.compile(r"([0-9A-Za-z]{1,64})_([0-9]{1,18})_([0-9]{1,18})")
+_WITHOUT_CLEARED = {"reason_other_than": Reason.CLEARED.value}
+
+After = tuple[int, str, int]
+"""Where a list over all crawls goes on: when the crawl was made, its id, the last row seen."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Spot:
+    """A row: its crawl, its run, its number."""
+
+    crawl: CrawlInfo
+    run: int
+    url_id: int
+
+
+class Entries(Desk):
+    """Verbs about single rows of the frontier."""
+
+    # Looking
+
+    def entries(
+        self, crawl: CrawlInfo, wanted: Mapping[str, str], number: int | None = None, after: int = 0, limit: int = 50
+    ) -> list[dict[str, Any]]:
+        """Rows of a run, from behind a row on. `wanted`: `state`, `reason`, `source`."""
+        with self.reading(crawl) as store:
+            current = self.run_of(crawl, store, number)
+            rows = Frontier(store, current.run_id).rows(wanted, after, limit)
+        return [_row_json(Spot(crawl, current.number, row["url_id"]), row) for row in rows]
+
+    def entry(self, entry_id: str) -> dict[str, Any]:
+        """One row, by its id."""
+        return self._entry_told(self.spot(entry_id))
+
+    def links_not_followed(
+        self, crawl: CrawlInfo, reason: str | None, after: int = 0, limit: int = 50
+    ) -> list[dict[str, Any]]:
+        """Links that the last run of a crawl saw and refused. Those that somebody took out only on request."""
+        wanted = {"reason": reason} if reason else _WITHOUT_CLEARED
+        return self.entries(crawl, {"state": State.REFUSED.value, **wanted}, None, after, limit)
+
+    def all_links_not_followed(
+        self, reason: str | None, after: After | None, limit: int
+    ) -> list[tuple[CrawlInfo, dict[str, Any]]]:
+        """The same over all crawls, the oldest first. A crawl that cannot be read has none."""
+        found: list[tuple[CrawlInfo, dict[str, Any]]] = []
+        begin, number = (after[:2], after[2]) if after else ((0, ""), 0)
+        for crawl in sorted(self.home.crawls(), key=_age):
+            if _age(crawl) < begin or len(found) >= limit:
+                continue
+            last = number if _age(crawl) == begin else 0
+            try:
+                rows = self.links_not_followed(crawl, reason, last, limit - len(found))
+            except InchwormError:
+                continue
+            found += [(crawl, row) for row in rows]
+        return found
+
+    def link_not_followed(self, entry_id: str) -> dict[str, Any]:
+        spot = self.spot(entry_id)
+        found = self._entry_told(spot)
+        if found["state"] != State.REFUSED:
+            raise Unknown(
+                f"{found['url']} is no link that was not followed: it is {found['state']}.",
+                f"GET /api/v1/frontier/{entry_id} shows it.",
+            )
+        return found
+
+    def spot(self, entry_id: str) -> Spot:
+        """Which row an id means."""
+        parts = _ID.fullmatch(entry_id)
+        crawl = self.home.find(parts[1]) if parts else None
+        if parts is None or crawl is None or crawl.crawl_id != parts[1]:
+            raise Unknown(
+                f"There is no entry {entry_id!r}.", "An id is CRAWL_RUN_NUMBER, as GET /api/v1/frontier lists them."
+            )
+        return Spot(crawl, int(parts[2]), int(parts[3]))
+
+    def _entry_told(self, spot: Spot) -> dict[str, Any]:
+        with self.reading(spot.crawl) as store:
+            current = self.run_of(spot.crawl, store, spot.run)
+            row = Frontier(store, current.run_id).row(spot.url_id)
+        if row is None:
+            raise Unknown(f"Run {spot.run} of {spot.crawl.name!r} has no row {spot.url_id}.", "Ids never move.")
+        return _row_json(spot, row)
+
+    # Adding
+
+    def add_url(self, crawl: CrawlInfo, url: str, depth: int = 0) -> dict[str, Any]:
+        """Put a URL into the last run by hand: judged like any other, so it may be refused. A run that was complete is
+        open again when it got something to do."""
+        with self.reading(crawl) as store:
+            current = self.run_of(crawl, store)
+            found = _found(current, url)
+            before = _standing(store, current, found.url)
+        _refuse_useless(crawl, current, found.url, before)
+        if before is None or before[1] is State.REFUSED:
+            argument = {"url": found.url, "request_url": found.request_url, "depth": depth}
+            answer = self.ask(crawl, ADD, argument) if self.is_running(crawl) else None
+            if answer is None:
+                with self.owning(crawl, self.stale()) as owner:
+                    self._add(owner, crawl, found, depth)
+        with self.reading(crawl) as store:
+            after = _standing(store, current, found.url)
+        if after is None:
+            raise NotNow(f"{found.url} was not taken.", "Try again.")
+        shown = self._entry_told(Spot(crawl, current.number, after[0]))
+        return {**shown, "added": before is None or before[1] is not after[1]}
+
+    def _add(self, owner: Owner, crawl: CrawlInfo, found: Found, depth: int) -> None:
+        current = self.run_of(crawl, owner.store)
+        committed = self.ledger(owner, current).add(found, depth)
+        if current.state is RunState.COMPLETED and committed.counters.pending > current.counters.pending:
+            owner.store.set_run_state(owner.token, current.run_id, RunState.PAUSED, self.clock.now_ms())
+
+    # Taking out
+
+    def take_out(self, entry_id: str) -> None:
+        """Refuse a pending row as `cleared`, so that it is not visited."""
+        spot = self.spot(entry_id)
+        found = self._entry_told(spot)
+        if found["state"] == State.REFUSED and found["reason"] == Reason.CLEARED:
+            return
+        with self.owning(spot.crawl, self.stale()) as owner:
+            current, row = self._row_of_last_run(owner, spot)
+            _refuse_unless_pending(row)
+            self.ledger(owner, current).commit([Refusal(_as_entry(row), Reason.CLEARED)])
+
+    def dismiss(self, entry_id: str) -> None:
+        """A link that was not followed is `cleared` from now on: it is no longer listed, and no other link to it can
+        make the run follow it. The row stays."""
+        spot = self.spot(entry_id)
+        self.link_not_followed(entry_id)
+        with self.owning(spot.crawl, self.stale()) as owner:
+            current, row = self._row_of_last_run(owner, spot)
+            self.ledger(owner, current).dismiss(row)
+
+    def _row_of_last_run(self, owner: Owner, spot: Spot) -> tuple[RunInfo, Row]:
+        current = self.run_of(spot.crawl, owner.store)
+        if current.number != spot.run:
+            raise NotNow(
+                f"Run {spot.run} of {spot.crawl.name!r} is history: only run {current.number} can be changed.",
+                "Change the row of that run, or go back to a checkpoint of the old one.",
+            )
+        return current, owner.store.rows(current.run_id, [spot.url_id])[0]
+
+
+def _found(current: RunInfo, url: str) -> Found:
+    href = urls.parse(url)
+    if href is not None and urls.userinfo_of(href) is not None:
+        raise WrongUse("A URL with user and password cannot be added.", "Leave them out.")
+    address = identity(current, url)
+    return Found(address, urls.request_form(href or address), Kind.PAGE, Source.MANUAL)
+
+
+def _standing(store: CrawlStore, current: RunInfo, url: str) -> tuple[int, State] | None:
+    """The number of a URL and how it stands in a run."""
+    known = store.known(current.run_id, [url]).get(url)
+    return (known.url_id, known.state) if known and known.in_run else None
+
+
+def _refuse_useless(crawl: CrawlInfo, current: RunInfo, url: str, before: tuple[int, State] | None) -> None:
+    if before is not None and before[1] is State.DONE:
+        raise NotNow(
+            f"Run {current.number} of {crawl.name!r} has visited {url}.",
+            "The next run visits it again; `retry` opens what failed.",
+        )
+    if not run.is_open(current) and current.state is not RunState.COMPLETED:
+        raise NotNow(
+            f"Run {current.number} of {crawl.name!r} was {current.state}, so nothing can be added to it.",
+            "Continue it from a checkpoint, or start the next run.",
+        )
+
+
+def _refuse_unless_pending(row: Row) -> None:
+    if row.kind in control.KINDS:
+        raise NotNow(f"{row.url} says what may be crawled, so it is read in any case.", "Take the pages out instead.")
+    if row.standing.state is not State.PENDING:
+        reason = f" ({row.standing.reason})" if row.standing.reason else ""
+        raise NotNow(f"{row.url} is {row.standing.state}{reason}, not pending.", "Only what is pending is taken out.")
+
+
+def _as_entry(row: Row) -> Entry:
+    old = row.standing
+    address, place = old.request_url or row.url, (old.place_seq, old.place_idx)
+    return Entry(row.url_id, row.url, address, row.kind, row.source, old.seed, old.depth, old.hops, old.lane, place)
+
+
+def _row_json(spot: Spot, row: Mapping[str, Any]) -> dict[str, Any]:
+    waits_until = row["not_before_ms"]
+    return {
+        "id": f"{spot.crawl.crawl_id}_{spot.run}_{row['url_id']}",
+        "crawl_id": spot.crawl.crawl_id,
+        "run": spot.run,
+        **{name: value for name, value in row.items() if name != "not_before_ms"},
+        "not_before": iso(waits_until) if waits_until else None,
+        "why": REASONS.get(row["reason"]) if row["reason"] else None,
+    }
+
+
+def _age(crawl: CrawlInfo) -> tuple[int, str]:
+    return crawl.created_ms, crawl.crawl_id

@@ -1,0 +1,368 @@
+"""Executing: one try of a job, in a process of its own.
+
+The process needs nobody. It shows by itself that it lives, writes its own log, and says in one transaction what came of
+it and what its job does next. So a service may be killed and started again while it works; and when its job was taken
+away because it stood still, it finds that it cannot write any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import os
+import resource
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from inchworm import fault
+from inchworm.app.checkpoints import Back
+from inchworm.app.crawling import Start, for_a_new_start
+from inchworm.app.jobs import Task, Working
+from inchworm.app.notifying import Telling, Wish
+from inchworm.app.repeating import Repeating, Repetition
+from inchworm.app.scheduling import this_machine
+from inchworm.engine import Hooks, Summary
+from inchworm.errors import InchwormError, Owned
+from inchworm.job import Execution, ExecutionState, Job, JobState
+from inchworm.model import Change, Counters, CrawlInfo, EndedBy, RunInfo, RunState, SessionInfo
+from inchworm.rules import occurrence, repetition
+from inchworm.rules.occurrence import Ended
+from inchworm.rules.repetition import Occasion
+from inchworm.session import Progress
+from inchworm.store.crawl import CrawlStore
+from inchworm.store.events import MOST_LINES, Events, Line
+from inchworm.store.home import Home
+from inchworm.store.jobs import Jobs
+from inchworm.store.view import View
+
+STOPPED = "the service stopped"
+_BEATS_PER_STALE = 5
+_LOOK_SECONDS = 0.2
+_REPORT_SECONDS = 1.0
+_LOG_SECONDS = 10.0
+_HOPS = 20
+_OVER = (
+    *(EndedBy.FINISHED, EndedBy.BUDGET, EndedBy.TIME, EndedBy.BYTES, EndedBy.PAGE_LIMIT),
+    *(EndedBy.WAITING, EndedBy.QUALITY, EndedBy.CANCELLED),
+)
+"""Endings after which an occurrence is done; after any other its next try goes on."""
+
+_CONTROL = dict.fromkeys((*range(32), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�")
+
+
+Instead = Callable[[Job, int], Job]
+
+
+class Executing(Working, Repeating):
+    """The verb that a child process of the service calls."""
+
+    async def execute(self, execution_id: int, token: str, stale_lock: float) -> bool:
+        """Carry an execution out, to the end of its session; whether it went well."""
+        execution, job = self.jobs.begin(execution_id, token, this_machine(), os.getpid())
+        crawl = self.home.find(job.crawl_id)
+        if job.state is JobState.CANCELLED:
+            self.jobs.finish(execution_id, token, Ended("cancelled"), lambda job: job, self.clock.now_ms())
+            return True
+        keeper = _Keeper(self, execution, crawl, stale_lock)
+        with keeper.watching():
+            keeper.say("info", f"Execution {execution.number}, attempt {execution.attempt}, of job {job.job_id}")
+            ended, instead = await self._carry_out(execution, job, crawl, keeper)
+            keeper.catch_up()
+            level = "error" if ended.error else "info"
+            keeper.say(level, ended.error or f"Ended by {ended.ended_by}: {ended.pages:,} pages")
+        now_ms = self.clock.now_ms()
+
+        def decide(job: Job) -> Job:
+            if instead is not None:
+                return instead(job, now_ms)
+            if ended.error:
+                return occurrence.after_failure(job, ended.error, now_ms)
+            return occurrence.after_success(job, ended, now_ms)
+
+        self.jobs.finish(execution_id, token, ended, decide, now_ms)
+        return not ended.error
+
+    async def _carry_out(
+        self, execution: Execution, job: Job, crawl: CrawlInfo | None, keeper: _Keeper
+    ) -> tuple[Ended, Instead | None]:
+        """How it went, and what becomes of the job if that says nothing about it."""
+        try:
+            if crawl is None:
+                raise InchwormError("The crawl of this job is gone.", "Delete the job.")
+            telling = Telling(self, _wish(job), lambda text: keeper.say("warning", text))
+            before = self._earlier_try(execution)
+            session = self._session_of(crawl, before) if before else None
+            if before and session and session.ended_by in _OVER and _was_broken_off(before):
+                # Whoever made it died before it could say so.
+                keeper.say("info", f"The session of attempt {before.attempt} had come to its end")
+                telling.write_down()
+                return _measured(self._judged(job, crawl, before, str(session.ended_by), "")), None
+            hooks = telling.promising(keeper.hooks())
+            summary = await self._start(crawl, Task(**job.task), is_begun=session is not None, hooks=hooks)
+            # Whoever is asked to stop now has done so; it only has to say how it went.
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: None)
+            fault.point("before_finishing")
+            telling.write_down()
+        except Owned as error:
+            return _measured(Ended(error=error.message, ended_by="error")), occurrence.put_off
+        except Exception as error:
+            said = error.message if isinstance(error, InchwormError) else f"an unexpected error: {error!r}"
+            return _measured(Ended(error=said, ended_by="error", trace=traceback.format_exc())), None
+        if summary.signal:
+            return _measured(Ended(summary.ended_by, summary.pages, error=STOPPED)), occurrence.handed_back
+        if summary.note:
+            keeper.say("warning", summary.note)
+        this = dataclasses.replace(execution, run=summary.run, session=summary.session, indexed=summary.indexed)
+        ended = self._judged(job, crawl, this, summary.ended_by, summary.message)
+        return _measured(dataclasses.replace(ended, pages=ended.pages - keeper.pages_before)), None
+
+    def _earlier_try(self, execution: Execution) -> Execution | None:
+        """The last try of the same occurrence that began a session."""
+        for one in self.jobs.executions(execution.job_id, execution.number, 100):
+            if one.occurrence_ms != execution.occurrence_ms or one.state is ExecutionState.COMPLETED:
+                return None
+            if one.session is not None:
+                return one
+        return None
+
+    def _session_of(self, crawl: CrawlInfo, execution: Execution) -> SessionInfo | None:
+        with self.reading(crawl) as store:
+            current = self.run_of(crawl, store, execution.run)
+            found = [one for one in store.sessions(current.run_id) if one.number == execution.session]
+        return found[0] if found else None
+
+    async def _start(self, crawl: CrawlInfo, task: Task, is_begun: bool, hooks: Hooks) -> Summary:
+        """The session of this try. What an earlier try has begun is gone on with, and not begun again."""
+        word, given = crawl.crawl_id, dict(task.settings)
+        if task.verb == "resume" or (is_begun and task.verb != "crawl"):
+            return await self.resume(word, given, hooks)
+        if task.verb == "fresh":
+            start = Start(crawl.seeds, crawl.name, given, fresh=True, typed=crawl.typed)
+            return await self.crawl(start, hooks)
+        if task.verb == "recrawl":
+            return await self.recrawl(word, task.mode, given, hooks)
+        if task.verb == "continue":
+            return await self.go_on(word, Back(task.checkpoint, task.as_new_run, task.validate), given, hooks)
+        return await self.run_next(for_a_new_start(crawl), Repetition(word, mode=task.mode, given=given), hooks)
+
+    def _judged(self, job: Job, crawl: CrawlInfo, made: Execution, ended_by: str, message: str) -> Ended:
+        """What a session that is over means for its job."""
+        with self.reading(crawl) as store:
+            current = self.run_of(crawl, store, made.run)
+            seen = [_seed_changed(store, current, seed.url, made.started_ms) for seed in current.seeds]
+        changed = True if any(seen) else False if seen and all(one is False for one in seen) else None
+        pages = current.counters.pages + current.counters.duplicates
+        error = _failure(current.counters, message)
+        return Ended(ended_by, pages, made.indexed, changed, _is_last(job, self._iterations(crawl), current), error)
+
+    def _iterations(self, crawl: CrawlInfo) -> int:
+        return sum(1 for one in self.runs(crawl.crawl_id) if one["mode"] != "baseline" and one["state"] == "completed")
+
+
+def _wish(job: Job) -> Wish:
+    """Who is to be told of the runs of a job. The service sends it."""
+    wanted = job.repetition or {}
+    addresses, occasion = tuple(wanted.get("notify", ())), Occasion(wanted.get("notify_on", Occasion.CHANGES))
+    return Wish(job.crawl_id, addresses, occasion, guarded=bool(wanted.get("guarded")))
+
+
+def _seed_changed(store: CrawlStore, current: RunInfo, url: str, began_ms: int) -> bool | None:
+    """Whether a seed is new or modified; None when it was not looked at, or nobody could tell."""
+    known = store.known(current.run_id, [url]).get(url)
+    url_id = known.url_id if known and known.in_run else None
+    for _ in range(_HOPS):
+        visit = store.visit_of(current.run_id, url_id) if url_id else None
+        if visit is None or visit.at_ms < began_ms:
+            return None
+        if visit.redirect is None or visit.redirect == url_id:
+            break
+        url_id = visit.redirect
+    if visit is None or visit.outcome not in ("page", "duplicate"):
+        return None
+    return visit.change != Change.UNCHANGED
+
+
+def _was_broken_off(execution: Execution) -> bool:
+    """Whether nobody has judged yet what this try came to."""
+    return execution.ended_by == "crashed" or execution.error == STOPPED
+
+
+def _failure(counters: Counters, message: str) -> str:
+    """A run that got nothing at all, because the site was not there, is a try that failed."""
+    if counters.pages or counters.duplicates or counters.unchanged or not counters.failed:
+        return ""
+    return message or f"none of the {counters.failed} pages that were asked for could be had"
+
+
+def _is_last(job: Job, iterations: int, current: RunInfo) -> bool:
+    if not job.repetition or current.state is not RunState.COMPLETED:
+        return False
+    is_quiet = current.mode != "baseline" and repetition.is_unchanged(current.counters)
+    is_enough = repetition.is_enough(iterations, job.repetition["max_iterations"])
+    return is_enough or bool(is_quiet and job.repetition["stop_if_no_changes"])
+
+
+def _measured(ended: Ended) -> Ended:
+    """With what this process and its children have used: all of it was for this execution."""
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+    return dataclasses.replace(ended, cpu_ms=round(1000 * seconds), memory_kb=max(own.ru_maxrss, children.ru_maxrss))
+
+
+class _Keeper:
+    """Beside the session, in a thread with a connection of its own: shows that the execution lives, writes its log, and
+    passes on what others want of it."""
+
+    def __init__(self, app: Working, execution: Execution, crawl: CrawlInfo | None, stale_lock: float) -> None:
+        self._app = app
+        self._execution = execution
+        self._crawl = crawl
+        self._beat_seconds = max(0.1, stale_lock / _BEATS_PER_STALE)
+        self._lines: list[Line] = []
+        self._count = 0
+        self.pages_before = 0
+        self._run: RunInfo | None = None
+        self._progress: Progress | None = None
+        self._seen = 0
+        self._over = threading.Event()
+        self._trouble: Exception | None = None
+        self._mutex = threading.Lock()
+        self._looking = threading.Lock()
+
+    # Called by the session
+
+    def hooks(self) -> Hooks:
+        return Hooks(self._started, self._moved, None, signals=True)
+
+    def say(self, level: str, text: str) -> None:
+        """Add a line to the log: one event, one line, whatever a server put into it."""
+        with self._mutex:
+            if self._count > MOST_LINES:
+                return
+            self._count += 1
+            if self._count > MOST_LINES:
+                level, text = "warning", "There is more, which is left out here."
+            line = Line(self._count, self._app.clock.now_ms(), level, text[:2000].translate(_CONTROL))
+            self._lines.append(line)
+
+    def catch_up(self) -> None:
+        """The session is over: say what has not been said of it yet."""
+        with self._looking:
+            self._say_failures()
+
+    def _started(self, _: CrawlInfo, current: RunInfo, session: int) -> None:
+        self._run, self._seen = current, current.seq
+        self.pages_before = current.counters.pages + current.counters.duplicates
+        jobs, execution = self._app.jobs, self._execution
+        jobs.report(execution.execution_id, execution.token, run=current.number, session=session)
+        data = {"crawl_id": execution.crawl_id, "job_id": execution.job_id, "execution_id": execution.execution_id}
+        said = {**data, "run": current.number, "session": session, "mode": current.mode}
+        self._app.events.tell("session_started", said, self._app.clock.now_ms())
+        self.say("info", f"Run {current.number} ({current.mode}), session {session}")
+
+    def _moved(self, progress: Progress) -> None:
+        self._progress = progress
+
+    # The thread
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        thread = threading.Thread(target=self._watch, name="keeper", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            thread.join()
+        if self._trouble is not None:
+            raise self._trouble
+
+    def _watch(self) -> None:
+        home = Home(self._app.folder)
+        jobs, events = Jobs(home), Events(home)
+        beat = report = said = time.monotonic()
+        try:
+            while not self._over.wait(_LOOK_SECONDS):
+                now = time.monotonic()
+                if now - beat >= self._beat_seconds:
+                    beat = now
+                    jobs.beat(self._execution.execution_id, self._execution.token)
+                if jobs.state_of(self._execution.job_id) is JobState.CANCELLED:
+                    self._cancel(home)
+                if now - report >= _REPORT_SECONDS:
+                    report = now
+                    self._report(jobs, events)
+                if now - said >= _LOG_SECONDS:
+                    said = now
+                    self._say_progress()
+                self._flush(events)
+            self._flush(events)
+        except Exception as error:
+            # Either another process goes on with the job, or nobody would know that we live: the session has to end.
+            self._trouble = error
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            home.close()
+
+    def _cancel(self, home: Home) -> None:
+        """What was asked before the session began is not meant for it, so it is asked here, until it is done."""
+        if self._run is not None and not home.asked(self._execution.crawl_id):
+            home.ask(self._execution.crawl_id, "cancel", {}, self._app.clock.now_ms())
+
+    def _report(self, jobs: Jobs, events: Events) -> None:
+        progress, self._progress = self._progress, None
+        if progress is None or self._run is None:
+            return
+        told = _as_json(progress)
+        pages = progress.counters.pages + progress.counters.duplicates - self.pages_before
+        execution = self._execution
+        jobs.report(execution.execution_id, execution.token, progress=told, pages=pages)
+        data = {"crawl_id": execution.crawl_id, "job_id": execution.job_id, "execution_id": execution.execution_id}
+        events.tell("progress", {**data, "run": self._run.number, **told}, self._app.clock.now_ms())
+        with self._looking:
+            self._say_failures()
+
+    def _say_progress(self) -> None:
+        if self._run is None or self._crawl is None:
+            return
+        with self._app.reading(self._crawl) as store:
+            current = store.run(self._run.number)
+        if current is not None:
+            counters = current.counters
+            self.say("info", f"{counters.pages:,} pages, {counters.failed:,} failed, {counters.pending:,} pending")
+
+    def _say_failures(self) -> None:
+        if self._run is None or self._crawl is None:
+            return
+        with self._app.reading(self._crawl) as store:
+            current = self._app.run_of(self._crawl, store, self._run.number)
+            for url, failure, message in View(store).failed_since(current.run_id, self._seen, current.seq):
+                self.say("warning", f"{failure}: {url} {message}".rstrip())
+        self._seen = current.seq
+
+    def _flush(self, events: Events) -> None:
+        with self._mutex:
+            lines, self._lines = self._lines, []
+        if lines:
+            events.write_lines(self._execution.execution_id, self._execution.token, lines)
+
+
+def _as_json(progress: Progress) -> dict[str, Any]:
+    counters = progress.counters
+    return {
+        "known": counters.known,
+        "pages": counters.pages,
+        "duplicates": counters.duplicates,
+        "failed": counters.failed,
+        "refused": counters.refused,
+        "pending": counters.pending,
+        "requests": progress.requests,
+        "bytes": progress.size,
+        "seconds": round(progress.seconds, 1),
+        "in_flight": len(progress.in_flight),
+    }

@@ -1,0 +1,87 @@
+"""Jobs and their executions as values. Apart from `model`, because whoever only crawls has no use for them."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class JobState(StrEnum):
+    PENDING = "pending"
+    SCHEDULED = "scheduled"
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class ExecutionState(StrEnum):
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """When a crawl's next session starts. The occurrence is the planned time that is in hand; `due_ms` is when it is to
+    be tried, None when nothing but another job or a person starts it."""
+
+    job_id: str
+    crawl_id: str
+    state: JobState
+    task: Mapping[str, Any]
+    interval_count: int | None = None
+    interval_unit: str = "minutes"
+    schedule_enabled: bool = True
+    adaptive: bool = True
+    unchanged: int = 0
+    max_retries: int = 3
+    backoff_s: int = 60
+    retries: int = 0
+    crashes: int = 0
+    occurrence_ms: int | None = None
+    due_ms: int | None = None
+    slot: int | None = None
+    moved_ms: int | None = None
+    lock_token: str | None = None
+    beats: int = 0
+    executions: int = 0
+    after_job_id: str | None = None
+    repetition: Mapping[str, Any] | None = None
+    reason: str = ""
+    metadata: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    created_ms: int = 0
+    updated_ms: int = 0
+    last_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One try of a job's occurrence. It owns one session."""
+
+    execution_id: int
+    job_id: str
+    crawl_id: str
+    number: int
+    occurrence_ms: int
+    attempt: int
+    state: ExecutionState
+    token: str
+    service_id: str
+    machine: str
+    pid: int
+    started_ms: int
+    ended_ms: int | None
+    run: int | None
+    session: int | None
+    ended_by: str
+    pages: int
+    indexed: int
+    progress: Mapping[str, Any]
+    error: str
+    trace: str
+    cpu_ms: int
+    memory_kb: int

@@ -1,0 +1,282 @@
+"""What happens, as it happens: server-sent events of logs, crawls, health and metrics.
+
+A channel is read from the database by one task, however many watch it. Whoever watches holds only the number of the
+last event it has got, so a slow reader costs nothing, and one that stopped reading is let go; it comes back with
+Last-Event-ID and misses nothing that is still kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+from fastapi import APIRouter, Header, Query, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from inchworm.job import ExecutionState
+from inchworm.rules.times import iso
+from inchworm.service.jobs import JobId
+from inchworm.service.web import Service, Verbs, refusals
+
+LOOK_SECONDS = 0.5
+MOST_WATCHERS = 2_000
+_QUIET_SECONDS = 15.0
+_PATIENCE_SECONDS = 30.0
+_RECENT = 2_000
+_BATCH = 500
+
+routes = APIRouter(tags=["live"])
+
+
+class Event(NamedTuple):
+    """One event, as it goes over the wire."""
+
+    number: int
+    data: bytes
+
+
+Fetch = Callable[[int, int], list[Event]]
+"""Events after a number, at most so many. Called in a thread."""
+
+
+def event(number: int, kind: str, data: Mapping[str, Any]) -> Event:
+    # JSON has no line breaks of its own, so an event is what we say it is, whatever stands in it.
+    return Event(number, f"id: {number}\nevent: {kind}\ndata: {json.dumps(dict(data))}\n\n".encode())
+
+
+class Channel:
+    """A sequence of events with numbers that grow, and those who watch it."""
+
+    def __init__(self, fetch: Fetch, is_over: Callable[[], bool] = lambda: False) -> None:
+        self.fetch = fetch
+        self.is_over = is_over
+        self.watchers = 0
+        self.over = False
+        self._recent: deque[Event] = deque(maxlen=_RECENT)
+        self._last: int | None = None
+        self.moved = asyncio.Event()
+
+    async def look(self) -> None:
+        """Take in what is new, and wake whoever waits for it."""
+        # Asked before: what was written before the end is there after it.
+        over = await asyncio.to_thread(self.is_over)
+        while found := await asyncio.to_thread(self.fetch, self._last or 0, _BATCH):
+            self._recent.extend(found)
+            self._last = found[-1].number
+            self._wake()
+        if over and not self.over:
+            self.over = True
+            self._wake()
+
+    def start_at(self, number: int) -> None:
+        """What came before this is looked up only for those who ask for it."""
+        if self._last is None:
+            self._last = number
+
+    def _wake(self) -> None:
+        self.moved.set()
+        self.moved = asyncio.Event()
+
+    async def after(self, number: int) -> list[Event]:
+        """What came after a number: at once, from memory if it is recent."""
+        if self._recent and self._recent[0].number <= number + 1:
+            return [one for one in self._recent if one.number > number][:_BATCH]
+        found = await asyncio.to_thread(self.fetch, number, _BATCH)
+        return [one for one in found if self._last is None or one.number <= self._last]
+
+
+class Hub:
+    """The channels that somebody watches."""
+
+    def __init__(self) -> None:
+        self._channels: dict[str, Channel] = {}
+        self._closing = asyncio.Event()
+
+    def channel(self, name: str, make: Callable[[], Channel]) -> Channel:
+        if sum(one.watchers for one in self._channels.values()) >= MOST_WATCHERS:
+            raise HTTPException(503, "Too many are watching already.", {"Retry-After": "10"})
+        if name not in self._channels:
+            self._channels[name] = make()
+        return self._channels[name]
+
+    def close(self) -> None:
+        """End all streams: the service stops."""
+        self._closing.set()
+
+    async def work(self) -> None:
+        """Look at every channel twice a second, and forget those that nobody watches."""
+        while not self._closing.is_set():
+            self._channels = {name: one for name, one in self._channels.items() if one.watchers}
+            for channel in list(self._channels.values()):
+                await channel.look()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), LOOK_SECONDS)
+
+    async def watch(self, channel: Channel, after: int) -> AsyncIterator[bytes]:
+        """Everything after a number, until the channel is over, the reader leaves, or the service stops."""
+        channel.watchers += 1
+        number = after
+        try:
+            yield b"retry: 2000\n\n"
+            while not self._closing.is_set():
+                # Taken before we look: whatever comes while we do, wakes us.
+                moved, over = channel.moved, channel.over
+                if found := await channel.after(number):
+                    number = found[-1].number
+                    yield b"".join(one.data for one in found)
+                elif over:
+                    yield b"event: end\ndata: {}\n\n"
+                    return
+                elif not await self._happens(moved):
+                    yield b": still here\n\n"
+        finally:
+            channel.watchers -= 1
+
+    async def _happens(self, moved: asyncio.Event) -> bool:
+        """Wait until something happens; False when nothing does for a while."""
+        waits = [asyncio.ensure_future(moved.wait()), asyncio.ensure_future(self._closing.wait())]
+        done, left = await asyncio.wait(waits, timeout=_QUIET_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        for one in left:
+            one.cancel()
+        return bool(done)
+
+
+class EventStream(Response):
+    """A stream of events. A reader that takes nothing for too long is let go."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, source: AsyncIterator[bytes]) -> None:
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._source = source
+
+    async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
+        sending = asyncio.ensure_future(self._send(send))
+        leaving = asyncio.ensure_future(_left(receive))
+        try:
+            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (sending, leaving):
+                task.cancel()
+            await asyncio.gather(sending, leaving, return_exceptions=True)
+
+    async def _send(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async with contextlib.aclosing(self._source) as source:  # type: ignore[type-var]
+            async for chunk in source:
+                async with asyncio.timeout(_PATIENCE_SECONDS):
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+# What there is to watch
+
+
+def _hub(request: Request) -> Hub:
+    hub: Hub = request.app.state.hub
+    return hub
+
+
+LastId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=40)]
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Server-sent events"}
+}
+
+
+@routes.get(
+    "/api/v1/jobs/{job_id}/logs/stream/v2", responses={**_STREAM, **refusals(404, 409)}, response_class=Response
+)
+async def stream_log(
+    request: Request,
+    service: Service,
+    job_id: JobId,
+    last_event_id: LastId = None,
+    execution_id: Annotated[int | None, Query(ge=1, lt=1 << 62, description="the last one, if left out")] = None,
+) -> Any:
+    """The log of an execution, line by line, while it runs. Ends with an `end` event."""
+    found = await asyncio.to_thread(lambda: service.app.execution_of(job_id, execution_id))
+    number = found.execution_id
+    channel = _hub(request).channel(f"log {number}", lambda: log_channel(service, number))
+    return EventStream(_hub(request).watch(channel, _number(last_event_id)))
+
+
+def log_channel(service: Verbs, execution_id: int) -> Channel:
+    def fetch(after: int, limit: int) -> list[Event]:
+        lines = service.app.events.lines(execution_id, after, limit)
+        return [
+            event(one.number, "log", {"number": one.number, "at": iso(one.at_ms), "level": one.level, "text": one.text})
+            for one in lines
+        ]
+
+    def is_over() -> bool:
+        return service.app.jobs.execution(execution_id).state is not ExecutionState.RUNNING
+
+    return Channel(fetch, is_over)
+
+
+@routes.get("/sse/{topic}/events", responses={**_STREAM, **refusals()}, response_class=Response)
+async def stream_events(
+    request: Request,
+    service: Service,
+    topic: Literal["crawler", "health", "metrics"],
+    last_event_id: LastId = None,
+) -> Any:
+    """What happens to crawls and jobs; or how the service is, and its figures, now and whenever they change."""
+    hub = _hub(request)
+    if topic == "crawler":
+        last = await asyncio.to_thread(_last_event, service)
+        channel = hub.channel(topic, lambda: _crawler_channel(service))
+        channel.start_at(last)
+        return EventStream(hub.watch(channel, _number(last_event_id) if last_event_id else last))
+    feed: Feed = request.app.state.feeds[topic]
+    channel = hub.channel(topic, lambda: Channel(feed.after))
+    return EventStream(hub.watch(channel, _number(last_event_id)))
+
+
+def _last_event(service: Verbs) -> int:
+    return service.app.events.last()
+
+
+def _crawler_channel(service: Verbs) -> Channel:
+    def fetch(after: int, limit: int) -> list[Event]:
+        found = service.app.events.after(after, limit)
+        return [event(one.event_id, one.kind, {"at": iso(one.at_ms), **one.data}) for one in found]
+
+    return Channel(fetch)
+
+
+class Feed:
+    """Snapshots that the service makes of itself: the last one, and a new one whenever it differs."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._number = 0
+        self._shown: Mapping[str, Any] = {}
+        self._last: Event | None = None
+
+    def show(self, snapshot: Mapping[str, Any], ignored: Iterable[str] = ()) -> None:
+        shown = {name: value for name, value in snapshot.items() if name not in ignored}
+        if shown != self._shown:
+            self._number += 1
+            self._shown, self._last = shown, event(self._number, self._kind, snapshot)
+
+    def after(self, number: int, _: int) -> list[Event]:
+        """The newest, for whoever has not got it. Numbers begin anew with the service."""
+        last = self._last
+        return [last] if last is not None and (number < last.number) else []
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else 0

@@ -1,0 +1,239 @@
+"""Routes about pages: what became of each URL, why, what changed, what failed, full text, reports, exports."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from typing import Annotated, Any, BinaryIO, Literal, cast
+
+from fastapi import APIRouter, Path, Query
+from fastapi.responses import StreamingResponse
+from pydantic import ConfigDict, Field
+from starlette.background import BackgroundTask
+
+from inchworm.app.looking import Part
+from inchworm.app.reporting import REPORTS
+from inchworm.app.whole import App
+from inchworm.errors import WrongUse
+from inchworm.model import Change
+from inchworm.rules.failures import KINDS
+from inchworm.service.web import Answer, Body, Home, Page, Paged, crawl_of, cursor_of, listed, refusals
+
+routes = APIRouter(prefix="/api/v1/crawl/{crawl_id}", tags=["pages"])
+CrawlId = Annotated[str, Path(max_length=64, examples=["7fb21d4d1e"])]
+Url = Annotated[str, Query(min_length=1, max_length=4000, examples=["https://example.com/docs"])]
+RunNumber = Annotated[int | None, Query(ge=0, lt=1 << 62, description="which run; the last, if left out")]
+Kind = Annotated[str | None, Query(max_length=50, description="only failures of this kind")]
+Settled = Literal["page", "duplicate", "resource", "redirect", "failed", "deleted"]
+
+
+class PageAnswer(Answer):
+    url: str
+    request_url: str
+    seq: int
+    outcome: str
+    status: int
+    failure: str | None
+    message: str | None
+    change: Change | None
+    title: str | None
+    content_type: str | None
+    bytes: int
+    fetched_at: str
+
+
+class PageList(Answer):
+    items: list[PageAnswer]
+    next_cursor: str | None
+
+
+class KnownAnswer(Answer):
+    url: str
+    state: str
+    reason: str | None
+    source: str
+    depth: int
+    found_on: str | None
+    visits: list[PageAnswer]
+
+
+class WhyAnswer(Answer):
+    url: str
+    state: str
+    reason: str | None
+    why: str
+
+
+class DiffAnswer(Answer):
+    url: str
+    baseline: int
+    current: int
+    diff: list[str]
+
+
+class Failed(Body):
+    """Which failed URLs are to be opened again: those of a kind, one, or, without either, all."""
+
+    kind: str | None = Field(None, max_length=50)
+    url: str | None = Field(None, min_length=1, max_length=4000)
+
+    model_config = ConfigDict(json_schema_extra={"example": {"kind": "http_5xx"}})
+
+
+class Reopened(Answer):
+    reopened: int
+    message: str
+
+
+class Found(Answer):
+    query: str
+    count: int
+    results: list[dict[str, Any]]
+
+
+class ReportAnswer(Answer):
+    report: str
+    crawl_id: str
+    run: int
+    count: int
+    rows: list[dict[str, Any]]
+
+
+@routes.get("/pages", response_model=PageList, responses=refusals(400, 404, 409))
+def list_pages(
+    app: Home,
+    page: Paged,
+    crawl_id: CrawlId,
+    run: RunNumber = None,
+    outcome: Annotated[Settled | None, Query(description="only what came to this")] = None,
+    change: Annotated[Change | None, Query(description="only what changed in this way")] = None,
+    q: Annotated[str | None, Query(max_length=2000, description="only URLs with this in them")] = None,
+) -> Any:
+    """What became of the pages and resources of a run, in the order of record. In a long run a part of this list may
+    hold less than was asked for: the list has ended when there is no `next_cursor`."""
+    filters = {"outcome": outcome, "change": change and change.value, "text": q}
+    wanted = {name: value for name, value in filters.items() if value}
+    return _listed(app, crawl_id, wanted, run, page)
+
+
+def _listed(app: App, crawl_id: str, wanted: dict[str, str], run: int | None, page: Page) -> dict[str, Any]:
+    crawl, after = crawl_of(app, crawl_id), cursor_of(page, int)
+    found = app.pages(crawl.crawl_id, wanted, run, Part(max(0, after[0]) if after else 0, page.limit))
+    more = [] if found.next_after is None else [None]
+    return listed([*found.items, *more], page._replace(limit=len(found.items)), lambda _: found.next_after)
+
+
+@routes.get("/page", response_model=KnownAnswer, responses=refusals(404, 409))
+def show_page(app: Home, crawl_id: CrawlId, url: Url, run: RunNumber = None) -> Any:
+    """All that a run knows of one URL, every visit to it included."""
+    return app.page(crawl_of(app, crawl_id).crawl_id, url, run)
+
+
+@routes.get("/why", response_model=WhyAnswer, responses=refusals(404, 409))
+def why(app: Home, crawl_id: CrawlId, url: Url, run: RunNumber = None) -> Any:
+    """Why a URL was or was not crawled."""
+    return app.why(crawl_of(app, crawl_id).crawl_id, url, run)
+
+
+@routes.get("/diff", response_model=DiffAnswer, responses=refusals(404, 409))
+def diff(app: Home, crawl_id: CrawlId, url: Url, baseline: RunNumber = None, current: RunNumber = None) -> Any:
+    """The text of one page in two runs, line by line. Without numbers: the last run and the one it builds on."""
+    return app.diff(crawl_of(app, crawl_id).crawl_id, url, baseline, current)
+
+
+@routes.get("/failed", response_model=PageList, responses=refusals(400, 404, 409))
+def list_failed(app: Home, page: Paged, crawl_id: CrawlId, kind: Kind = None) -> Any:
+    """URLs of the last run that failed, in the order of record."""
+    _refuse_unknown(kind)
+    wanted = {"outcome": "failed", **({"failure": kind} if kind else {})}
+    return _listed(app, crawl_id, wanted, None, page)
+
+
+@routes.post("/retry", response_model=Reopened, responses=refusals(400, 404, 409))
+def retry(app: Home, crawl_id: CrawlId, body: Failed | None = None) -> Any:
+    """Open failed URLs again. A session that runs fetches them; otherwise the next one does."""
+    crawl = crawl_of(app, crawl_id)
+    kind, url = (body.kind, body.url) if body else (None, None)
+    _refuse_unknown(kind)
+    count = app.retry(crawl.crawl_id, kind, url)
+    message = "The next session fetches them." if count else "Nothing that failed fits."
+    return {"reopened": count, "message": message}
+
+
+def _refuse_unknown(kind: str | None) -> None:
+    if kind is not None and kind not in KINDS:
+        raise WrongUse(f"There is no kind of failure called {kind!r}.", f"Known ones: {', '.join(KINDS)}.")
+
+
+@routes.get("/search", response_model=Found, responses=refusals(404, 409))
+def search(
+    app: Home,
+    crawl_id: CrawlId,
+    q: Annotated[str, Query(min_length=1, max_length=1000, description="words, or phrases in quotation marks")],
+    limit: Annotated[int, Query(ge=1, le=100)] = 10,
+) -> Any:
+    """Pages that say something, best first. The index is brought up to date first."""
+    return app.search(crawl_of(app, crawl_id).crawl_id, q, limit)
+
+
+@routes.get("/reports/{kind}", response_model=ReportAnswer, responses=refusals(404, 409))
+def report(
+    app: Home,
+    crawl_id: CrawlId,
+    kind: Annotated[str, Path(max_length=50, description=f"one of {', '.join(REPORTS)}", examples=["broken-links"])],
+    run: RunNumber = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="rows at most; of `errors`: examples of each")] = 100,
+) -> Any:
+    """What a run found wrong with a site, or slow."""
+    return app.report(crawl_of(app, crawl_id).crawl_id, kind, run, limit)
+
+
+# Exports
+
+_IN_MEMORY = 4_000_000
+_CHUNK = 1 << 18
+_FILES = {
+    "urls": ("txt", "text/plain; charset=utf-8"),
+    "jsonl": ("jsonl", "application/x-ndjson"),
+    "csv": ("csv", "text/csv; charset=utf-8"),
+    "parquet": ("parquet", "application/vnd.apache.parquet"),
+    "fingerprints": ("json", "application/json"),
+    "sitemap": ("xml", "application/xml"),
+    "warc": ("warc.gz", "application/warc"),
+}
+"""The formats that are one file: how its name ends, and its type."""
+
+
+@routes.get(
+    "/export",
+    response_class=StreamingResponse,
+    responses={200: {"content": {kind.partition(";")[0]: {} for _, kind in _FILES.values()}}, **refusals(404, 409)},
+)
+def export(
+    app: Home,
+    crawl_id: CrawlId,
+    format: Annotated[str, Query(max_length=50, description=f"one of {', '.join(_FILES)}", examples=["jsonl"])],  # noqa: A002
+    run: RunNumber = None,
+) -> Any:
+    """A run's record as one file, as it stands now."""
+    crawl = crawl_of(app, crawl_id)
+    if format not in _FILES:
+        raise WrongUse(f"There is no export {format!r} over HTTP.", f"There is {', '.join(_FILES)}.")
+    ending, kind = _FILES[format]
+    spool = cast(BinaryIO, tempfile.SpooledTemporaryFile(_IN_MEMORY))  # noqa: SIM115 - closed when it was sent
+    try:
+        app.export(crawl.crawl_id, format, spool, run)
+        size = spool.tell()
+        spool.seek(0)
+    except BaseException:
+        spool.close()
+        raise
+    name = f"{crawl.crawl_id}{'' if run is None else f'-run{run}'}.{ending}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(size)}
+    return StreamingResponse(_chunks(spool), media_type=kind, headers=headers, background=BackgroundTask(spool.close))
+
+
+def _chunks(spool: BinaryIO) -> Iterator[bytes]:
+    with spool:
+        while chunk := spool.read(_CHUNK):
+            yield chunk

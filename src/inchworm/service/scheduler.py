@@ -1,0 +1,253 @@
+"""The loop that runs jobs: claims what is due, starts a process for each execution, and notices when one is gone.
+
+It keeps nothing that matters in memory. Killed at any moment, its children go on by themselves, and the next service of
+this home takes them over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from inchworm.app.scheduling import Pulse, Scheduling, is_gone, this_machine
+from inchworm.errors import InchwormError, Unknown
+from inchworm.job import Execution, ExecutionState, JobState
+from inchworm.ports import Clock
+from inchworm.settings import Settings
+
+TOKEN_VARIABLE = "INCHWORM_EXECUTION_TOKEN"  # noqa: S105 - the name of a variable
+_LOOK_SECONDS = 0.2
+_PRUNE_SECONDS = 600.0
+_SPARE_SECONDS = 10.0
+"""Beyond the grace time, before a process that was asked to end is killed."""
+
+log = logging.getLogger("inchworm.scheduler")
+
+
+@dataclass(slots=True)
+class _Child:
+    execution: Execution
+    process: subprocess.Popen[bytes]
+    errors: IO[bytes]
+    asked_to_end: float | None = None
+
+
+class Scheduler:
+    """One of the schedulers of a home, in a thread of its own."""
+
+    def __init__(self, folder: Path, values: Settings, clock: Clock | None = None) -> None:
+        self.service_id = uuid.uuid4().hex[:12]
+        self._folder = folder
+        self._values = values
+        self._app = Scheduling(folder, clock)
+        self._children: dict[int, _Child] = {}
+        gap = max(3 * values.stale_check, values.stale_lock / 2)
+        self._locks: Pulse[str] = Pulse(gap)
+        self._services: Pulse[str] = Pulse(gap)
+        self._wanted = threading.Event()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._due: dict[str, float] = {}
+
+    # From other threads
+
+    def start(self) -> None:
+        self.enrol()
+        self._thread = threading.Thread(target=self._work, name="scheduler", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """There is something to do: look now instead of at the next poll."""
+        self._wanted.set()
+
+    def stop(self) -> None:
+        """Claim nothing more, let the executions pause their runs and hand their jobs back, and leave."""
+        self._stopping.set()
+        self._wanted.set()
+        if self._thread is not None:
+            self._thread.join()
+        self.leave()
+
+    # The loop
+
+    def _work(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self.tick()
+            except InchwormError as error:
+                log.error("%s %s", error.message, error.hint)
+            except Exception:
+                log.exception("The scheduler had an unexpected error and goes on")
+            self._wanted.wait(_LOOK_SECONDS)
+
+    def enrol(self) -> None:
+        """Tell others that this service is there."""
+        self._app.enrol(self.service_id, self._values)
+
+    def tick(self) -> None:
+        """Whatever is to be done now."""
+        self.reap()
+        woken = self._wanted.is_set()
+        self._wanted.clear()
+        if self._is_time("poll", self._values.poll) or woken:
+            if not self._app.events.beat(self.service_id, self._app.clock.now_ms()):
+                self.enrol()  # others took us for dead
+            self.poll()
+        if self._is_time("stale", self._values.stale_check):
+            self.adopt()
+            self.take_back()
+        if self._is_time("prune", _PRUNE_SECONDS):
+            self._app.prune()
+
+    def _is_time(self, what: str, every: float) -> bool:
+        now = self._app.clock.monotonic()
+        if now < self._due.get(what, 0.0):
+            return False
+        self._due[what] = now + every
+        return True
+
+    def poll(self) -> int:
+        """Start what is due; how many."""
+        claimed = self._app.claim(self.service_id, self._values.executions)
+        for execution in claimed:
+            self._spawn(execution)
+        return len(claimed)
+
+    def _spawn(self, execution: Execution) -> None:
+        environment = {
+            **os.environ,
+            "INCHWORM_HOME": str(self._folder),
+            TOKEN_VARIABLE: execution.token,
+            "INCHWORM_STALE_LOCK": str(self._values.stale_lock),
+        }
+        if self._values.allow_private:
+            environment["INCHWORM_ALLOW_PRIVATE"] = "1"
+        errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process has ended
+        try:
+            process = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-m", "inchworm", "execute", str(execution.execution_id)],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
+            )
+        except OSError as error:
+            errors.close()
+            log.error("No process for execution %s: %s", execution.execution_id, error.strerror)
+            self._app.give_up(execution, f"no process could be started: {error.strerror}")
+            return
+        log.info("Execution %s of job %s started", execution.execution_id, execution.job_id)
+        self._children[execution.execution_id] = _Child(execution, process, errors)
+
+    def reap(self) -> None:
+        """Look after our children: those that have ended, and those that should have."""
+        for number, child in list(self._children.items()):
+            code = child.process.poll()
+            if code is not None:
+                del self._children[number]
+                self._bury(child, code)
+            elif child.asked_to_end is None:
+                with contextlib.suppress(Unknown):
+                    if self._app.jobs.state_of(child.execution.job_id) is JobState.CANCELLED:
+                        child.asked_to_end = self._app.clock.monotonic()
+            elif self._app.clock.monotonic() - child.asked_to_end > self._values.grace + _SPARE_SECONDS:
+                child.process.kill()
+
+    def _bury(self, child: _Child, code: int) -> None:
+        with contextlib.closing(child.errors) as errors:
+            errors.seek(0, os.SEEK_END)
+            errors.seek(max(0, errors.tell() - 4000))
+            said = errors.read().decode("utf-8", "replace").strip()
+        why = f"by {signal.Signals(-code).name}" if code < 0 else f"with code {code}"
+        if self._app.give_up(child.execution, f"its process ended {why}", is_crash=not self._stopping.is_set()):
+            log.warning("Execution %s ended %s. %s", child.execution.execution_id, why, said[-500:])
+        else:
+            log.info("Execution %s ended", child.execution.execution_id)
+
+    # Others
+
+    def adopt(self) -> None:
+        """Take over what services left behind that are gone."""
+        limit = max(self._values.stale_lock, 3 * self._values.poll)
+        for dead in self._app.dead_services(self._services, limit):
+            if dead != self.service_id:
+                count = self._app.inherit(dead, self.service_id)
+                log.warning("Service %s is gone; %d of its executions are ours now", dead, count)
+        for execution in self._app.jobs.running():
+            is_ours = execution.service_id == self.service_id and execution.execution_id not in self._children
+            if is_ours and is_gone(execution.machine, execution.pid):
+                self._app.give_up(execution, "its process is gone")
+
+    def take_back(self) -> None:
+        """Take jobs from holders that stood still, and end those that we can reach."""
+        beats = ((lock.token, lock.beats) for lock in self._app.jobs.locks())
+        for token, seconds in self._locks.look(beats, self._app.clock.monotonic()).items():
+            if seconds <= self._values.stale_lock:
+                continue
+            if (execution := self._app.take_back(token)) is not None:
+                log.warning("Execution %s stood still for %.0f s", execution.execution_id, seconds)
+                self._end(execution)
+
+    def _end(self, execution: Execution) -> None:
+        """End a process that was given up: ours by its handle, because it may not have told its number yet."""
+        if (child := self._children.get(execution.execution_id)) is not None:
+            child.process.kill()
+        else:
+            _signal(execution, signal.SIGKILL)
+
+    # The end
+
+    def leave(self) -> None:
+        """End our executions within the grace time: their runs are paused, their jobs handed back."""
+        mine = [one for one in self._app.jobs.running() if one.service_id == self.service_id]
+        for child in self._children.values():
+            child.process.terminate()
+        for execution in mine:
+            if execution.execution_id not in self._children:
+                _signal(execution, signal.SIGTERM)
+        self._wait(lambda: any(self._still_runs(one) for one in mine), self._values.grace + _SPARE_SECONDS)
+        for execution in mine:
+            if self._still_runs(execution):
+                self._end(execution)
+            self._app.give_up(execution, "the service stopped", is_crash=False)
+        for child in self._children.values():
+            child.process.kill()
+            self._bury(child, child.process.wait())
+        self._children.clear()
+        self._app.events.leave(self.service_id)
+        self._app.close()
+
+    def _still_runs(self, execution: Execution) -> bool:
+        child = self._children.get(execution.execution_id)
+        if child is not None and child.process.poll() is not None:
+            return False
+        now = self._app.jobs.execution(execution.execution_id)
+        return now.state is ExecutionState.RUNNING and not is_gone(now.machine, now.pid)
+
+    def _wait(self, is_needed: Callable[[], bool], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and is_needed():
+            time.sleep(0.05)
+
+
+def _signal(execution: Execution, number: int) -> None:
+    """Signal the process of an execution, if it is here and still that process."""
+    if execution.machine != this_machine() or execution.pid <= 0:
+        return
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{execution.pid}/cmdline").read_bytes().split(b"\0")
+        if b"execute" in words and str(execution.execution_id).encode() in words:
+            os.kill(execution.pid, number)

@@ -1,0 +1,919 @@
+"""Jobs at work: real executions in child processes, against a real local site, through every kind of trouble."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sqlite3
+import textwrap
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.service.chaos import end_processes, processes_of, scheduling, wait_until
+
+from inchworm import fault
+from inchworm.app import App
+from inchworm.app.checkpoints import Back
+from inchworm.app.jobs import Task, Wanted
+from inchworm.app.scheduling import Pulse
+from inchworm.service.scheduler import Scheduler
+from inchworm.settings import Settings
+from inchworm.testing import ManualClock, Page, Served, Site, linked_site
+
+HOUR = 3600.0
+QUICK = Settings(poll=0.1, stale_check=0.1, stale_lock=2.0, grace=5.0)
+AT_ONCE = {"delay": 0.0, "max_retries": 0}
+DONE = ("completed", "failed", "cancelled")
+
+
+class Works:
+    """A home with jobs, and schedulers that are moved by hand: the clock stands still until it is advanced."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clock = ManualClock(time.time_ns() // 1_000_000)
+        self.app = App(folder, self.clock)
+        self._schedulers: list[Scheduler] = []
+
+    def scheduler(self, values: Settings = QUICK) -> Scheduler:
+        made = Scheduler(self.folder, values, self.clock)
+        made.enrol()
+        self._schedulers.append(made)
+        return made
+
+    def close(self) -> None:
+        end_processes(self.folder)
+        for execution in self.app.jobs.running():
+            self.app.give_up(execution, "the test is over")
+        for scheduler in self._schedulers:
+            scheduler.leave()
+        self.app.close()
+
+    # Jobs
+
+    def add(self, url: str, every: float = 0.0, settings: dict[str, Any] | None = None, **wanted: Any) -> str:
+        """A job of the crawl of this URL, that waits for nothing between two requests."""
+        if every:
+            wanted |= {"interval_minutes": round(every / 60), "interval_type": "minutes"}
+        task = Task(settings={**AT_ONCE, **(settings or {})})
+        return str(self.app.add_job(Wanted(url=url, task=task, **wanted))["id"])
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        return self.app.job(job_id)
+
+    def tries(self, job_id: str) -> list[dict[str, Any]]:
+        """Its executions, in order."""
+        return self.app.executions(job_id, None, 1000)[::-1]
+
+    def due_in(self, job_id: str) -> float | None:
+        """Seconds until its next run, by the clock of this home."""
+        due_ms = self.app.jobs.get(job_id).due_ms
+        return None if due_ms is None else (due_ms - self.clock.now_ms()) / 1000
+
+    # Moving
+
+    def look(self, scheduler: Scheduler, seconds: float = 1.0) -> None:
+        """Let time pass, and the scheduler look."""
+        self.clock.advance(seconds)
+        scheduler.wake()
+        scheduler.tick()
+
+    def watch(self, scheduler: Scheduler, seconds: float) -> None:
+        """Let time pass, and the scheduler look all the while."""
+        for _ in range(round(seconds / QUICK.stale_check)):
+            self.look(scheduler, QUICK.stale_check)
+
+    def run(self, scheduler: Scheduler, job_id: str, seconds: float = 1.0) -> dict[str, Any]:
+        """Let time pass, and the one execution that is due then come to its end."""
+        before = len(self.tries(job_id))
+        self.look(scheduler, seconds)
+        assert len(self.tries(job_id)) == before + 1, "nothing was started"
+        return self.finish(scheduler, job_id)
+
+    def finish(self, scheduler: Scheduler, job_id: str) -> dict[str, Any]:
+        """Wait for the end of the execution under way."""
+        wait_until(lambda: self.tries(job_id)[-1]["status"] != "running" or scheduler.reap())
+        wait_until(lambda: not processes_of(self.folder) or scheduler.reap())
+        scheduler.reap()
+        return self.tries(job_id)[-1]
+
+    def child(self, job_id: str) -> int:
+        """The process that carries the execution under way out."""
+        wait_until(lambda: self.tries(job_id)[-1]["pid"])
+        return int(self.tries(job_id)[-1]["pid"])
+
+    def stop_child(self, job_id: str) -> int:
+        """SIGSTOP it at a moment when it holds up nobody but itself."""
+        pid = self.child(job_id)
+        crawl = self.folder / "crawls" / self.job(job_id)["crawl_id"] / "crawl.db"
+        for _ in range(200):
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(0.02)
+            with contextlib.suppress(sqlite3.OperationalError):
+                if is_free(crawl) and is_free(self.folder / "home.db"):
+                    return pid
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.01)
+        raise AssertionError("it is always in the middle of a commit")
+
+    def faults(self) -> list[str]:
+        found: list[str] = []
+        for crawl in self.app.home.crawls():
+            with self.app.reading(crawl) as store:
+                found += self.app.check(crawl, store)
+        return found
+
+
+def is_free(path: Path) -> bool:
+    """Whether nobody is in the middle of writing this database."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("ROLLBACK")
+    return True
+
+
+@pytest.fixture
+def works(tmp_path: Path) -> Iterator[Works]:
+    made = Works(tmp_path / "home")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with Site(linked_site(12)).serve() as made:
+        yield made
+
+
+def slowly(pages: int, seconds: float) -> Site:
+    """A site on which every page but the seed takes its time, until `latency` is taken away."""
+    site = Site(linked_site(pages, fan=pages))
+    site.latency = (seconds, seconds)
+    return site
+
+
+def pages_of(served: Served) -> list[str]:
+    """The pages that the server was asked for."""
+    return [hit.path for hit in served.log if "robots" not in hit.path and "sitemap" not in hit.path]
+
+
+def wait_for(served: Served, requests: int) -> None:
+    wait_until(lambda: len(pages_of(served)) >= requests)
+
+
+# On time
+
+
+def test_a_one_time_job_runs_at_once_and_is_completed(works: Works, served: Served) -> None:
+    name = works.add(served.url("/"))
+    assert works.job(name)["status"] == "pending"
+    done = works.run(works.scheduler(), name)
+    assert sorted(pages_of(served)) == sorted(linked_site(12))
+    assert (done["status"], done["attempt"], done["run"], done["session"]) == ("completed", 1, 0, 1)
+    assert (done["items_crawled"], done["ended_by"], done["error_message"]) == (12, "finished", None)
+    after = works.job(name)
+    assert (after["status"], after["next_run_at"], after["is_locked"]) == ("completed", None, False)
+    assert works.faults() == []
+    assert 50 < done["cpu_time_ms"] < 60_000 and 10 < done["memory_peak_mb"] < 2000, "what the process really took"
+    stats = works.app.job_stats(name)
+    assert stats["total_cpu_time_ms"] == done["cpu_time_ms"] and stats["memory_peak_mb"] == done["memory_peak_mb"]
+    assert (stats["success_rate"], stats["total_items_crawled"]) == (1.0, 12)
+
+
+def test_a_recurring_job_runs_when_it_is_due_and_keeps_its_rhythm(works: Works, served: Served) -> None:
+    scheduler = works.scheduler()
+    name = works.add(served.url("/"), every=HOUR)
+    planned = works.app.jobs.get(name).due_ms or 0
+    works.run(scheduler, name)
+    assert works.due_in(name) == HOUR - 1
+    works.look(scheduler, HOUR - 2)
+    assert len(works.tries(name)) == 1, "not a second too early"
+    works.run(scheduler, name, 30)
+    first, second = works.app.jobs.executions(name, None, 2)[::-1]
+    assert (first.occurrence_ms, second.occurrence_ms) == (planned, planned + 3_600_000)
+    assert works.app.jobs.get(name).due_ms == planned + 2 * 3_600_000, "29 seconds late, and still in rhythm"
+    assert (second.run, second.attempt) == (1, 1)
+
+
+def test_a_job_that_is_switched_off_does_not_run(works: Works, served: Served) -> None:
+    scheduler = works.scheduler()
+    works.add(served.url("/"), every=HOUR, schedule_enabled=False)
+    works.look(scheduler, 100 * HOUR)
+    assert works.app.jobs.running() == [] and served.log == []
+
+
+def test_the_interval_adapts_to_what_changes(works: Works) -> None:
+    site = Site(pages := dict(linked_site(3)))
+    scheduler = works.scheduler()
+    intervals = []
+    with site.serve() as served:
+        name = works.add(served.url("/"), every=6 * HOUR)
+        # Pages are judged by the real clock: none may be older than the execution that fetched it.
+        works.run(scheduler, name, 0.0)
+        for text in ("", "", "Something happened today."):
+            pages["/"] = pages["/"].replace("</main>", f"<p>{text}</p></main>") if text else pages["/"]
+            works.app.run_job(name)
+            works.run(scheduler, name, 0.0)
+            intervals.append((works.job(name)["current_interval_seconds"] / HOUR, works.job(name)["unchanged_count"]))
+    assert intervals == [(12, 1), (24, 2), (6, 0)]
+
+
+def test_a_chain_of_jobs(works: Works, served: Served) -> None:
+    scheduler = works.scheduler()
+    with Site(linked_site(2)).serve() as other:
+        first = works.add(served.url("/"))
+        second = works.add(other.url("/"), after_job_id=first)
+        works.run(scheduler, first)
+        assert works.tries(second) == []
+        works.run(scheduler, second, 120)
+    ended, began = works.tries(first)[0]["completed_at"], works.tries(second)[0]["started_at"]
+    assert began >= ended
+    assert [works.job(name)["status"] for name in (first, second)] == ["completed", "scheduled"]
+    assert works.due_in(second) is None
+
+
+def test_no_more_at_once_than_allowed_and_one_per_crawl(works: Works) -> None:
+    scheduler = works.scheduler(Settings(poll=0.1, executions=2))
+    with slowly(3, 0.5).serve() as served:
+        names = []
+        for number in (1, 1, 2):
+            works.clock.advance(1)
+            names.append(works.add(served.url(f"/p{number}")))
+        works.look(scheduler)
+        works.look(scheduler)
+        running = {one.job_id for one in works.app.jobs.running()}
+    assert running == {names[0], names[2]}, "the second is of the same crawl as the first"
+
+
+# A site that is down
+
+
+def down() -> str:
+    """An address where nobody answers."""
+    with Site({}).serve() as served:
+        return served.url("/")
+
+
+def test_a_site_that_is_down_is_tried_again_after_a_minute(works: Works) -> None:
+    name = works.add(down())
+    failed = works.run(works.scheduler(), name)
+    assert (failed["status"], failed["attempt"], failed["items_crawled"]) == ("failed", 1, 0)
+    assert "none of the 1 pages" in failed["error_message"]
+    after = works.job(name)
+    assert (after["status"], after["current_retry_count"]) == ("scheduled", 1)
+    assert 50 < (works.due_in(name) or 0) < 75
+
+
+def test_a_job_has_failed_after_all_its_retries(works: Works) -> None:
+    scheduler, waits = works.scheduler(), []
+    name = works.add(down(), max_retries=3)
+    works.run(scheduler, name)
+    while (due_in := works.due_in(name)) is not None:
+        waits.append(due_in)
+        works.run(scheduler, name, due_in)
+    after = works.job(name)
+    assert (after["status"], after["next_run_at"]) == ("failed", None)
+    assert [one["status"] for one in works.tries(name)] == ["failed"] * 4
+    assert [one["attempt"] for one in works.tries(name)] == [1, 2, 3, 4]
+    assert len({one["planned_at"] for one in works.tries(name)}) == 1
+    assert "none of the 1 pages" in after["reason"]
+
+
+def test_a_site_that_is_up_again_is_crawled_by_the_next_try(works: Works) -> None:
+    scheduler, pages = works.scheduler(), dict(linked_site(5))
+    with Site({"*": Page("out of order", 500)}).serve() as served:
+        name = works.add(served.url("/"), max_retries=1)
+        works.run(scheduler, name)
+        port = served.port
+    with Site(pages).serve(port) as served:
+        done = works.run(scheduler, name, 61)
+        assert (done["status"], done["items_crawled"]) == ("completed", 5)
+        assert sorted(pages_of(served)) == sorted(pages)
+
+
+def test_a_failed_job_that_is_retried_by_hand_crawls(works: Works) -> None:
+    scheduler = works.scheduler()
+    with Site({"*": Page("out of order", 500)}).serve() as served:
+        name = works.add(served.url("/"), max_retries=0)
+        works.run(scheduler, name)
+        port = served.port
+    assert works.job(name)["status"] == "failed"
+    works.app.retry_job(name)
+    with Site(linked_site(5)).serve(port) as served:
+        done = works.run(scheduler, name, 1)
+        assert (done["status"], done["items_crawled"]) == ("completed", 5)
+        assert len(pages_of(served)) == 5
+
+
+def test_a_time_that_was_brought_forward_and_comes_again_is_crawled(works: Works, served: Served) -> None:
+    """A job that ran early, and was then put into the very slot that it had left."""
+    scheduler = works.scheduler()
+    with Site(linked_site(2)).serve() as other:
+        works.add(other.url("/"), every=24 * HOUR)
+        name = works.add(served.url("/"), every=24 * HOUR)
+        works.app.run_job(name)
+        works.run(scheduler, name)
+        works.app.pause_job(name)
+        works.app.resume_job(name)
+        asked = len(pages_of(served))
+        due_in = works.due_in(name)
+        assert due_in is not None and due_in > 0
+        works.look(scheduler, due_in)
+        works.finish(scheduler, name)
+    assert len(pages_of(served)) > asked
+
+
+# Cancelling, and going on
+
+
+def test_cancelling_stops_a_running_crawl_which_can_be_continued(works: Works) -> None:
+    scheduler, site = works.scheduler(), slowly(30, 0.1)
+    with site.serve() as served:
+        name = works.add(served.url("/"), settings={"workers": 2}, every=HOUR)
+        works.look(scheduler)
+        wait_for(served, 6)
+        assert works.app.cancel_job(name)["status"] == "cancelled"
+        done = works.finish(scheduler, name)
+        asked = len(pages_of(served))
+        assert (done["status"], done["ended_by"]) == ("cancelled", "cancelled")
+        assert 0 < done["items_crawled"] < 30 and asked < 30
+        assert (works.job(name)["status"], works.due_in(name)) == ("cancelled", None)
+        works.look(scheduler, 100 * HOUR)
+        assert len(works.tries(name)) == 1, "cancelled is for good"
+
+        site.latency = (0.0, 0.0)
+        crawl = works.app.home.crawls()[0]
+        (point,) = works.app.checkpoints(crawl.crawl_id)
+        summary = asyncio.run(works.app.go_on(crawl.crawl_id, Back(point["checkpoint_id"]), {"delay": 0}))
+    assert (summary.run_state, summary.run, summary.pages) == ("completed", 0, 30)
+    assert max(Counter(pages_of(served)).values()) == 1, "what was there is not fetched again"
+    assert works.faults() == []
+
+
+def test_a_job_that_is_cancelled_before_its_process_begins_asks_for_nothing(works: Works, served: Served) -> None:
+    scheduler = works.scheduler()
+    name = works.add(served.url("/"))
+    works.look(scheduler)
+    works.app.cancel_job(name)
+    done = works.finish(scheduler, name)
+    assert done["status"] == "cancelled"
+    assert served.log == []
+
+
+def test_a_crawl_that_does_not_answer_is_cancelled_within_the_grace_time(works: Works) -> None:
+    """The page that is under way would take a minute more."""
+    pages = {"/": "<a href=/slow>slow</a>", "/slow": Page("slow", delay=60.0)}
+    with Site(pages).serve() as served:
+        name = works.add(served.url("/"), settings={"grace": 0.2})
+        scheduler = works.scheduler()
+        works.look(scheduler)
+        wait_for(served, 2)
+        works.app.cancel_job(name)
+        done = works.finish(scheduler, name)
+    assert (done["status"], done["ended_by"]) == ("cancelled", "cancelled")
+
+
+def test_a_process_that_ignores_a_cancellation_is_killed(works: Works) -> None:
+    scheduler = works.scheduler(Settings(poll=0.1, grace=5.0))
+    with slowly(5, 60.0).serve() as served:
+        name = works.add(served.url("/"))
+        works.look(scheduler)
+        wait_until(lambda: served.log)
+        works.stop_child(name)
+        works.app.cancel_job(name)
+        works.look(scheduler)
+        works.look(scheduler, 14)
+        assert processes_of(works.folder), "it has some more time"
+        works.look(scheduler, 2)
+        done = works.finish(scheduler, name)
+    assert (done["status"], works.job(name)["is_locked"]) == ("cancelled", False)
+
+
+SLOW = {"/": "<main>One link.</main><a href=/slow>slow</a>", "/slow": Page("slow but good", delay=1.5)}
+"""A page that is worth waiting for, within the grace time."""
+
+
+def test_a_cancelled_crawl_may_finish_what_is_under_way(works: Works) -> None:
+    with Site(SLOW).serve() as served:
+        name = works.add(served.url("/"), settings={"grace": 30})
+        scheduler = works.scheduler()
+        works.look(scheduler)
+        wait_for(served, 2)
+        works.app.cancel_job(name)
+        done = works.finish(scheduler, name)
+    assert (done["status"], done["items_crawled"]) == ("cancelled", 2)
+
+
+def test_the_next_execution_of_a_job_with_a_budget_goes_on_with_its_run(works: Works) -> None:
+    scheduler = works.scheduler()
+    with Site(linked_site(12)).serve() as served:
+        name = works.add(served.url("/"), every=HOUR, settings={"budget": 5})
+        works.run(scheduler, name)
+        done = [works.run(scheduler, name, HOUR) for _ in range(2)]
+    assert [(one["run"], one["session"], one["ended_by"]) for one in works.tries(name)] == [
+        (0, 1, "budget"),
+        (0, 2, "budget"),
+        (0, 3, "finished"),
+    ]
+    assert [one["status"] for one in done] == ["completed", "completed"]
+    assert sorted(pages_of(served)) == sorted(linked_site(12)), "every page once"
+
+
+def test_an_execution_counts_the_pages_that_it_fetched_itself(works: Works) -> None:
+    scheduler = works.scheduler()
+    with Site(linked_site(12)).serve() as served:
+        name = works.add(served.url("/"), every=HOUR, settings={"budget": 5})
+        works.run(scheduler, name)
+        for _ in range(2):
+            works.run(scheduler, name, HOUR)
+    assert works.app.job_stats(name)["total_items_crawled"] == len(pages_of(served)) == 12
+
+
+# Killed
+
+
+def test_a_child_that_is_killed_is_followed_by_one_that_goes_on(works: Works) -> None:
+    scheduler, site = works.scheduler(), slowly(40, 0.05)
+    with site.serve() as served:
+        name = works.add(served.url("/"), settings={"workers": 3})
+        works.look(scheduler)
+        wait_for(served, 15)
+        os.kill(works.child(name), signal.SIGKILL)
+        works.finish(scheduler, name)
+        site.latency = (0.0, 0.0)
+        works.run(scheduler, name)
+        asked = Counter(pages_of(served))
+    first, second = works.tries(name)
+    assert (first["status"], first["error_message"]) == ("failed", "its process ended by SIGKILL")
+    assert (second["status"], second["attempt"], second["planned_at"]) == ("completed", 2, first["planned_at"])
+    assert (second["run"], second["session"]) == (0, 2)
+    assert set(asked) == set(linked_site(40)) and max(asked.values()) <= 2
+    # In flight: one for each worker, and what was fetched and not committed yet.
+    assert sum(count == 2 for count in asked.values()) <= 3 + 64
+    assert works.job(name)["status"] == "completed" and works.faults() == []
+
+
+SABOTAGE = """
+    import os, signal, sqlite3, sys, time
+
+    plan, _, what = os.environ.get("SABOTAGE", "").partition(" ")
+
+    def once():
+        try:
+            os.close(os.open(os.environ["INCHWORM_HOME"] + "/sabotaged", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return False
+        return True
+
+    if plan and "execute" in sys.orig_argv:
+        if plan == "sleep" and once():
+            time.sleep(600)
+        if plan == "die-before":
+            class Watched(sqlite3.Connection):
+                def execute(self, sql, *arguments):
+                    if sql.startswith(what) and once():
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    return super().execute(sql, *arguments)
+
+            sqlite3.Connection = Watched
+"""
+
+
+@pytest.fixture
+def sabotage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Break the first execution on purpose: `sleep` before it begins, or `die-before` a statement of SQL."""
+    (tmp_path / "sitecustomize.py").write_text(textwrap.dedent(SABOTAGE))
+
+    def arm(plan: str) -> None:
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+        monkeypatch.setenv("SABOTAGE", plan)
+
+    return arm
+
+
+MOMENTS = {
+    "before it begins": ("UPDATE execution SET machine", 1),
+    "before its session is known": ("UPDATE execution SET run", 1),
+    "between its session and its end": ("UPDATE execution SET state", 0),
+    "within the transaction of its end": ("UPDATE job SET", 0),
+}
+
+
+@pytest.mark.parametrize(("statement", "sessions"), MOMENTS.values(), ids=MOMENTS)
+def test_whenever_it_is_killed_nothing_is_crawled_twice(
+    works: Works, served: Served, sabotage: Callable[[str], None], statement: str, sessions: int
+) -> None:
+    sabotage(f"die-before {statement}")
+    scheduler = works.scheduler()
+    name = works.add(served.url("/"))
+    works.run(scheduler, name)
+    assert works.tries(name)[0]["error_message"] == "its process ended by SIGKILL"
+    asked = len(pages_of(served))
+    assert asked == (0 if sessions else 12)
+    done = works.run(scheduler, name)
+    assert (done["status"], done["attempt"]) == ("completed", 2)
+    assert Counter(pages_of(served)) == Counter(linked_site(12).keys()), "every page once"
+    crawl = works.app.home.crawls()[0]
+    (run,) = works.app.runs(crawl.crawl_id)
+    assert run["state"] == "completed"
+    assert works.faults() == []
+
+
+@pytest.mark.parametrize("point", fault.JOB_POINTS)
+def test_who_dies_after_its_session_leaves_nothing_to_crawl(
+    works: Works, served: Served, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    scheduler = works.scheduler()
+    name = works.add(served.url("/"), every=HOUR)
+    monkeypatch.setenv("INCHWORM_FAULT", f"{point}:1")
+    assert works.run(scheduler, name)["error_message"] == "its process ended by SIGKILL"
+    monkeypatch.delenv("INCHWORM_FAULT")
+    done = works.run(scheduler, name)
+    assert (done["status"], done["attempt"], done["ended_by"]) == ("completed", 2, "finished")
+    assert Counter(pages_of(served)) == Counter(linked_site(12).keys()), "every page once"
+    assert works.job(name)["status"] == "scheduled"
+
+
+def test_who_dies_after_a_session_that_got_nothing_has_failed_all_the_same(
+    works: Works, sabotage: Callable[[str], None]
+) -> None:
+    sabotage("die-before UPDATE execution SET state")
+    scheduler = works.scheduler()
+    name = works.add(down())
+    works.run(scheduler, name)
+    assert works.run(scheduler, name)["status"] == "failed"
+
+
+# Standing still
+
+
+def beats_of(works: Works) -> int:
+    (lock,) = works.app.jobs.locks()
+    return lock.beats
+
+
+def test_a_healthy_execution_is_not_taken_away_however_long_it_takes(works: Works) -> None:
+    """It beats while it waits for its server; the scheduler's clock runs ten times the stale time meanwhile."""
+    values = Settings(poll=0.1, stale_check=0.1, stale_lock=1.0)
+    scheduler, site = works.scheduler(values), slowly(3, 60.0)
+    with site.serve() as served:
+        name = works.add(served.url("/"))
+        works.look(scheduler)
+        wait_until(lambda: beats_of(works) > 0)
+        for _ in range(11):
+            before = beats_of(works)
+            wait_until(lambda before=before: beats_of(works) > before)
+            works.watch(scheduler, 0.9)
+        assert served.log
+        assert [one["status"] for one in works.tries(name)] == ["running"]
+    assert works.app.scheduler_metrics()["stale_locks_cleared"] == 0
+
+
+def test_an_execution_that_stands_still_is_taken_away_and_ended(works: Works) -> None:
+    scheduler, site = works.scheduler(), slowly(20, 0.1)
+    with site.serve() as served:
+        name = works.add(served.url("/"), settings={"workers": 2})
+        works.look(scheduler)
+        wait_for(served, 4)
+        pid = works.stop_child(name)
+        works.watch(scheduler, QUICK.stale_lock)
+        assert len(works.tries(name)) == 1, "not before its time"
+        works.watch(scheduler, 0.2)
+        assert works.tries(name)[0]["error_message"] == "its process stood still for too long"
+        wait_until(lambda: pid not in processes_of(works.folder) or scheduler.reap())
+        site.latency = (0.0, 0.0)
+        if len(works.tries(name)) == 1:
+            works.look(scheduler)
+        done = works.finish(scheduler, name)
+    assert (done["status"], done["attempt"]) == ("completed", 2)
+    assert works.app.scheduler_metrics()["stale_locks_cleared"] == 1
+    assert set(pages_of(served)) == set(linked_site(20)) and works.faults() == []
+
+
+def test_who_stood_still_and_wakes_up_writes_nothing(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its job was taken away by a scheduler that cannot end it, as one on another machine could not."""
+    monkeypatch.setenv("INCHWORM_STALE", "0.5")
+    scheduler, site = works.scheduler(Settings(poll=0.1, stale_check=3600, stale_lock=2.0)), slowly(20, 0.1)
+    with site.serve() as served:
+        name = works.add(served.url("/"), settings={"workers": 2})
+        works.look(scheduler)
+        wait_for(served, 4)
+        pid = works.stop_child(name)
+        time.sleep(0.6)
+        (lock,) = works.app.jobs.locks()
+        assert works.app.take_back(lock.token) is not None
+        site.latency = (0.0, 0.0)
+        works.look(scheduler)
+        wait_until(lambda: works.tries(name)[-1]["status"] == "completed")
+        assert works.tries(name)[-1]["attempt"] == 2
+        before, asked = written(works), len(served.log)
+        os.kill(pid, signal.SIGCONT)
+        wait_until(lambda: pid not in processes_of(works.folder) or scheduler.reap())
+    assert written(works) == before
+    assert len(served.log) <= asked + 2, "no more than it had in hand"
+    assert works.faults() == []
+
+
+def written(works: Works) -> list[str]:
+    """All that is written about jobs, executions and pages, but not who owns what."""
+    crawl = works.folder / "crawls" / works.app.home.crawls()[0].crawl_id / "crawl.db"
+    lines: list[str] = []
+    for path in (works.folder / "home.db", crawl):
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            tables = ("job ", "execution", "log_line", "event", "visit", "frontier", "session", "run")
+            lines += [
+                line for line in db.iterdump() if line.startswith(tuple(f'INSERT INTO "{t.strip()}"' for t in tables))
+            ]
+    return lines
+
+
+def test_a_watcher_that_stood_still_itself_takes_nobody_for_dead() -> None:
+    """Beats that it slept through: it has not watched for so long, so it cannot say for how long they stood still."""
+    pulse: Pulse[str] = Pulse()
+    pulse.look([("job", 7)], 0.0)
+    assert pulse.look([("job", 8)], 1000.0) == {"job": 0.0}
+    assert pulse.look([("job", 8)], 1001.0) == {"job": 1.0}
+    assert pulse.look([("job", 8), ("new", 1)], 1003.0) == {"job": 3.0, "new": 0.0}
+    assert pulse.look([("new", 1)], 1004.0) == {"new": 1.0}
+
+
+def test_executions_that_were_frozen_together_with_their_scheduler_are_left_alone(works: Works) -> None:
+    """As when a container is paused: the scheduler wakes up first, before anybody could have beaten."""
+    scheduler = works.scheduler()
+    with slowly(3, 60.0).serve() as served:
+        name = works.add(served.url("/"))
+        works.look(scheduler)
+        wait_until(lambda: served.log)
+        pid = works.stop_child(name)
+        works.look(scheduler)
+        works.clock.advance(HOUR)
+        scheduler.tick()
+        os.kill(pid, signal.SIGCONT)
+        assert [one["status"] for one in works.tries(name)] == ["running"]
+
+
+# Hanging before the beginning
+
+
+def test_a_process_that_hangs_before_it_begins_is_given_up(
+    works: Works, served: Served, sabotage: Callable[[str], None]
+) -> None:
+    sabotage("sleep")
+    scheduler = works.scheduler()
+    name = works.add(served.url("/"))
+    works.look(scheduler)
+    wait_until((works.folder / "sabotaged").exists)
+    works.watch(scheduler, QUICK.stale_lock + 0.3)
+    wait_until(lambda: works.tries(name)[-1]["status"] == "completed")
+    assert [(one["status"], one["attempt"]) for one in works.tries(name)] == [("failed", 1), ("completed", 2)]
+
+
+def test_a_process_that_hangs_before_it_begins_is_ended(
+    works: Works, served: Served, sabotage: Callable[[str], None]
+) -> None:
+    sabotage("sleep")
+    scheduler = works.scheduler()
+    works.add(served.url("/"))
+    works.look(scheduler)
+    wait_until((works.folder / "sabotaged").exists)
+    (pid,) = processes_of(works.folder)
+    works.watch(scheduler, QUICK.stale_lock + 0.2)
+    for _ in range(100):
+        time.sleep(0.01)
+        scheduler.reap()
+    assert pid not in processes_of(works.folder)
+
+
+def test_a_deleted_job_whose_first_process_still_hangs_stops_nobody(
+    works: Works, served: Served, sabotage: Callable[[str], None]
+) -> None:
+    sabotage("sleep")
+    scheduler = works.scheduler()
+    name = works.add(served.url("/"))
+    works.look(scheduler)
+    wait_until((works.folder / "sabotaged").exists)
+    works.app.cancel_job(name)
+    (lock,) = works.app.jobs.locks()
+    assert works.app.take_back(lock.token)
+    works.app.delete_job(name)
+    other = works.add(served.url("/"))
+    works.look(scheduler)
+    wait_until(lambda: works.tries(other)[-1]["status"] == "completed")
+
+
+def test_stopping_does_not_wait_for_processes_that_are_gone(
+    works: Works, served: Served, sabotage: Callable[[str], None]
+) -> None:
+    """A child that has not begun yet dies of SIGTERM at once, and says nothing."""
+    sabotage("sleep")
+    scheduler = works.scheduler(Settings(poll=0.1, grace=3600.0))
+    name = works.add(served.url("/"))
+    works.look(scheduler)
+    wait_until((works.folder / "sabotaged").exists)
+    execution = works.app.jobs.running()[0]
+    leaving = threading.Thread(target=scheduler.leave)
+    leaving.start()
+    wait_until(lambda: not processes_of(works.folder))
+    leaving.join(2.0)
+    hangs = leaving.is_alive()
+    works.app.give_up(execution, "so that the test comes to its end")
+    leaving.join()
+    works._schedulers.remove(scheduler)
+    assert not hangs
+    assert works.job(name)["status"] == "scheduled"
+
+
+# Services
+
+
+def test_a_service_that_is_told_to_stop_pauses_what_runs(works: Works) -> None:
+    site = slowly(30, 0.1)
+    with site.serve() as served:
+        name = works.add(served.url("/"), settings={"workers": 2})
+        with scheduling(works.folder) as process:
+            wait_for(served, 6)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+        stopped = works.tries(name)[0]
+        assert (stopped["status"], stopped["error_message"]) == ("failed", "the service stopped")
+        after = works.job(name)
+        assert (after["status"], after["is_locked"], after["current_retry_count"]) == ("scheduled", False, 0)
+        assert after["planned_at"] == stopped["planned_at"]
+        assert processes_of(works.folder) == [] and works.app.events.services() == []
+        crawl = works.app.home.crawls()[0]
+        assert works.app.status(crawl)["run_state"] == "paused"
+
+        site.latency = (0.0, 0.0)
+        works.clock.advance(120)
+        done = works.run(works.scheduler(), name)
+    assert (done["status"], done["attempt"], done["run"], done["session"]) == ("completed", 2, 0, 2)
+    assert set(pages_of(served)) == set(linked_site(30))
+    assert works.faults() == []
+
+
+def test_a_crawl_whose_service_stops_may_finish_what_is_under_way(works: Works) -> None:
+    with Site(SLOW).serve() as served:
+        name = works.add(served.url("/"), settings={"grace": 30})
+        with scheduling(works.folder, INCHWORM_GRACE="30") as process:
+            wait_for(served, 2)
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+    assert works.tries(name)[0]["items_crawled"] == 2
+
+
+def test_children_of_a_service_that_was_killed_go_on_and_are_adopted(works: Works) -> None:
+    scheduler, site = works.scheduler(), slowly(12, 0.2)
+    with site.serve() as served:
+        name = works.add(served.url("/"), settings={"workers": 1})
+        with scheduling(works.folder) as process:
+            wait_for(served, 2)
+            process.kill()
+            process.wait()
+        works.look(scheduler, 120)
+        (running,) = works.app.jobs.running()
+        assert running.service_id == scheduler.service_id
+        assert [one.service_id for one in works.app.events.services()] == [scheduler.service_id]
+        site.latency = (0.0, 0.0)
+        done = works.finish(scheduler, name)
+    assert (done["status"], done["attempt"]) == ("completed", 1)
+    assert Counter(pages_of(served)) == Counter(linked_site(12).keys())
+
+
+def test_an_adopted_child_that_dies_is_noticed(works: Works) -> None:
+    scheduler, site = works.scheduler(), slowly(12, 0.2)
+    with site.serve() as served:
+        name = works.add(served.url("/"), settings={"workers": 1})
+        with scheduling(works.folder) as process:
+            wait_for(served, 2)
+            process.kill()
+            process.wait()
+        works.look(scheduler, 120)
+        end_processes(works.folder)
+        works.look(scheduler)
+        assert works.tries(name)[0]["error_message"] == "its process is gone"
+        site.latency = (0.0, 0.0)
+        if len(works.tries(name)) == 1:
+            works.look(scheduler)
+        done = works.finish(scheduler, name)
+    assert (done["status"], done["attempt"]) == ("completed", 2)
+
+
+def test_a_service_that_was_taken_for_dead_comes_back(works: Works) -> None:
+    sleeper, other = works.scheduler(), works.scheduler()
+    works.watch(other, QUICK.stale_lock + 0.3)
+    assert [one.service_id for one in works.app.events.services()] == [other.service_id]
+    sleeper.tick()
+    assert {one.service_id for one in works.app.events.services()} == {sleeper.service_id, other.service_id}
+
+
+def test_a_service_that_lives_is_not_taken_for_dead(works: Works) -> None:
+    schedulers = [works.scheduler() for _ in range(3)]
+    for _ in range(10):
+        for scheduler in schedulers:
+            works.look(scheduler, 0.6)
+    assert len(works.app.events.services()) == 3
+
+
+# Jobs that are changed while they run
+
+
+def test_a_job_that_is_claimed_while_it_is_being_changed_stays_locked(works: Works, served: Served) -> None:
+    name = works.add(served.url("/"), every=HOUR)
+
+    class Claiming(dict[str, Any]):
+        """Metadata that takes so long to be looked at that a scheduler is quicker."""
+
+        def __iter__(self) -> Iterator[str]:
+            return super().__iter__()
+
+        def keys(self) -> Any:
+            if not works.app.jobs.running():
+                assert works.app.claim("another", 1)
+            return super().keys()
+
+    works.app.change_job(name, Wanted(interval_minutes=2, interval_type="hours", metadata=Claiming(a=1)))
+    job = works.app.jobs.get(name)
+    assert job.lock_token is not None and job.state.value == "running"
+
+
+def test_a_crawl_that_is_disabled_while_its_job_runs_is_not_run_again(works: Works) -> None:
+    scheduler, site = works.scheduler(), slowly(3, 0.3)
+    with site.serve() as served:
+        name = works.add(served.url("/"), every=HOUR, settings={"workers": 1})
+        works.look(scheduler)
+        wait_until(lambda: served.log)
+        works.app.set_enabled(works.job(name)["crawl_id"], False)
+        assert works.tries(name)[0]["status"] == "running"
+        site.latency = (0.0, 0.0)
+        works.finish(scheduler, name)
+        works.look(scheduler, 2 * HOUR)
+    assert len(works.tries(name)) == 1
+
+
+# Logs
+
+
+HOSTILE = (
+    "/new%0Aline",
+    "/\x1b[31mred",
+    "/\u202egnp.exe",
+    "/nul%00",
+    "/\x07bell",
+    "/\u2028line",
+    "/tab\there",
+    "/a\rb",
+)
+
+
+def test_a_log_is_complete_and_in_order_with_one_line_per_event(works: Works) -> None:
+    links = "".join(f'<a href="{path}">x</a>' for path in (*HOSTILE, "/good"))
+    with Site({"/": f"<main><p>Nothing but links.</p>{links}</main>", "/good": "good"}).serve() as served:
+        name = works.add(served.url("/"))
+        done = works.run(works.scheduler(), name)
+        failed = {hit.path for hit in served.log if hit.status == 404 and hit.path != "/robots.txt"}
+    lines = list(works.app.log_lines(done["id"]))
+    assert [line.number for line in lines] == list(range(1, len(lines) + 1))
+    assert [line.at_ms for line in lines] == sorted(line.at_ms for line in lines)
+    assert lines[0].text == f"Execution 1, attempt 1, of job {name}"
+    assert lines[1].text == "Run 0 (baseline), session 1"
+    assert lines[-1].text == "Ended by finished: 2 pages"
+    told = [line for line in lines if line.level == "warning"]
+    assert len(told) == len(failed) >= 6, "each failure once"
+    for line in lines:
+        assert len(line.text.splitlines()) == 1
+        assert not any(ord(char) < 32 or 0x7F <= ord(char) < 0xA0 for char in line.text)
+        assert not set(line.text) & {"\u202e", "\u2066", "\u2028", "\u2029"}
+
+
+def test_the_error_of_a_try_is_the_last_line_of_its_log(works: Works) -> None:
+    name = works.add(down())
+    done = works.run(works.scheduler(), name)
+    *_, last = works.app.log_lines(done["id"])
+    assert (last.level, last.text) == ("error", done["error_message"])
+
+
+def test_every_try_has_a_log_of_its_own(works: Works, served: Served, sabotage: Callable[[str], None]) -> None:
+    sabotage("die-before UPDATE execution SET state")
+    scheduler = works.scheduler()
+    name = works.add(served.url("/"))
+    works.run(scheduler, name)
+    works.run(scheduler, name)
+    first, second = ([line.text for line in works.app.log_lines(one["id"])] for one in works.tries(name))
+    assert first[-1] == "Ended by finished: 12 pages", "what was said before it was killed is kept"
+    assert second[0].startswith("Execution 2, attempt 2")
+    assert second[1] == "The session of attempt 1 had come to its end"
+
+
+def test_a_job_whose_crawl_is_gone_fails_with_a_hint(works: Works, served: Served) -> None:
+    name = works.add(served.url("/"), max_retries=0)
+    works.app.home.remove(works.job(name)["crawl_id"])
+    done = works.run(works.scheduler(), name)
+    assert (done["status"], works.job(name)["status"]) == ("failed", "failed")
+    assert "gone" in done["error_message"] and "Traceback" in done["stack_trace"]

@@ -1,0 +1,927 @@
+"""home.db: jobs, who runs them, and their executions."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from inchworm.app.jobs import Wanted
+from inchworm.app.scheduling import Scheduling
+from inchworm.errors import Lost, NotNow, Unknown
+from inchworm.job import Execution, ExecutionState, Job, JobState
+from inchworm.rules import occurrence, states
+from inchworm.rules.occurrence import Ended
+from inchworm.rules.states import Action
+from inchworm.rules.timetable import DAY_MS, SLOTS, Waiting
+from inchworm.store.events import Events, Line
+from inchworm.store.home import Home
+from inchworm.store.jobs import KEEP_EXECUTIONS, KEEP_MS, Jobs
+from inchworm.testing import ManualClock
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+NOON = 20_000 * DAY_MS + 12 * HOUR
+WELL = Ended("finished", 3, cpu_ms=40, memory_kb=2048)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    with closing(Home(tmp_path / "home")) as made:
+        yield made
+
+
+@pytest.fixture
+def jobs(home: Home) -> Jobs:
+    return Jobs(home)
+
+
+def job(job_id: str, crawl_id: str = "", **values: Any) -> Job:
+    return Job(job_id, crawl_id or f"crawl of {job_id}", JobState.PENDING, **{"task": {}, "created_ms": NOON, **values})
+
+
+def daily(job_id: str, crawl_id: str = "", **values: Any) -> Job:
+    return job(job_id, crawl_id, interval_count=1, interval_unit="days", **values)
+
+
+def claimed(jobs: Jobs, now_ms: int = NOON, service: str = "s") -> Execution:
+    """The one execution that is due."""
+    (found,) = jobs.claim(service, now_ms, 10)
+    return found
+
+
+def succeeding(now_ms: int, ended: Ended = WELL) -> Callable[[Job], Job]:
+    return lambda one: occurrence.after_success(one, ended, now_ms)
+
+
+def finish(jobs: Jobs, execution: Execution, now_ms: int, ended: Ended = WELL) -> Job:
+    decide: Callable[[Job], Job] = succeeding(now_ms, ended)
+    if ended.error:
+        decide = lambda one: occurrence.after_failure(one, ended.error, now_ms)  # noqa: E731
+    return jobs.finish(execution.execution_id, execution.token, ended, decide, now_ms)
+
+
+def acted(jobs: Jobs, job_id: str, action: Action, now_ms: int) -> Job:
+    def decide(one: Job) -> Job:
+        return dataclasses.replace(one, state=states.after_action(action, one.state), due_ms=None)
+
+    return jobs.change(job_id, decide, now_ms)
+
+
+def assert_slots_are_counted(jobs: Jobs) -> None:
+    """The counts per slot are those that a recount finds."""
+    counted = Counter(one.slot for one in jobs.find({}, None, 10_000) if one.slot is not None)
+    assert jobs.loads() == [counted.get(slot, 0) for slot in range(SLOTS)]
+    for one in jobs.find({}, None, 10_000):
+        assert one.slot == occurrence.slot_of(one)
+
+
+# Adding and finding
+
+
+def test_a_job_comes_back_as_it_was_put_in(jobs: Jobs) -> None:
+    wanted = daily(
+        "a",
+        task={"verb": "crawl", "settings": {"budget": 5}},
+        schedule_enabled=True,
+        adaptive=False,
+        max_retries=7,
+        backoff_s=5,
+        metadata={"owner": "Zoë", "tags": ["x", None, 1.5]},
+        repetition={"max_iterations": 3, "notify": []},
+        reason="why not",
+    )
+    added = jobs.add(wanted)
+    assert jobs.get("a") == added
+    assert added == dataclasses.replace(
+        wanted, state=JobState.SCHEDULED, due_ms=NOON, occurrence_ms=NOON, slot=48, updated_ms=added.updated_ms
+    )
+
+
+def test_the_second_of_two_jobs_gets_another_slot(jobs: Jobs) -> None:
+    slots = [jobs.add(daily(name)).slot for name in "abcd"]
+    assert slots == [48, 49, 50, 51]
+    assert_slots_are_counted(jobs)
+
+
+def test_a_one_time_job_takes_no_slot(jobs: Jobs) -> None:
+    added = jobs.add(job("a"))
+    assert (added.state, added.due_ms, added.slot) == (JobState.PENDING, NOON, None)
+    assert jobs.loads() == [0] * SLOTS
+
+
+def test_what_is_not_there_is_unknown(jobs: Jobs) -> None:
+    for asking in (jobs.get, jobs.delete, jobs.state_of, lambda name: jobs.executions(name, None, 5)):
+        with pytest.raises(Unknown) as raised:
+            asking("nobody")
+        assert "nobody" in raised.value.message and raised.value.hint
+    with pytest.raises(Unknown, match="no execution 7"):
+        jobs.execution(7)
+
+
+def test_jobs_are_found_in_pages_each_once(jobs: Jobs) -> None:
+    names = [f"{number:02}" for number in (5, 3, 9, 1, 7, 2, 8)]
+    for number, name in enumerate(names):
+        jobs.add(job(name, created_ms=NOON + number // 3))
+    expected = sorted(names, key=lambda name: (names.index(name) // 3, name))
+    for size in (1, 2, 3, 100):
+        found: list[str] = []
+        after = None
+        while page := jobs.find({}, after, size):
+            found += [one.job_id for one in page]
+            after = (page[-1].created_ms, page[-1].job_id)
+        assert found == expected
+
+
+def test_jobs_are_found_by_state_and_by_crawl(jobs: Jobs) -> None:
+    for name, crawl in (("a", "x"), ("b", "x"), ("c", "y")):
+        jobs.add(daily(name, crawl))
+    jobs.add(job("d", "x"))
+    assert [one.job_id for one in jobs.find({"crawl_id": "x"}, None, 9)] == ["a", "b", "d"]
+    assert [one.job_id for one in jobs.find({"state": "scheduled"}, None, 9)] == ["a", "b", "c"]
+    assert [one.job_id for one in jobs.find({"state": "pending", "crawl_id": "x"}, None, 9)] == ["d"]
+    assert jobs.find({"state": "failed"}, None, 9) == []
+    assert jobs.counts() == {state: {"scheduled": 3, "pending": 1}.get(state, 0) for state in map(str, JobState)}
+
+
+@pytest.mark.parametrize(
+    ("beginning", "found"),
+    [("ab", ["abc", "abd"]), ("abc", ["abc"]), ("b", ["b1"]), ("x", []), ("abcd", []), ("a%", []), ("_", [])],
+)
+def test_ids_are_completed(jobs: Jobs, beginning: str, found: list[str]) -> None:
+    for name in ("abc", "abd", "abe", "b1"):
+        jobs.add(job(name))
+    assert jobs.beginning_with(beginning) == found
+
+
+def test_overdue_jobs_are_counted_and_the_longest_waiting_named(jobs: Jobs) -> None:
+    for number in range(5):
+        jobs.add(job(str(number), created_ms=NOON + number))
+    jobs.claim("s", NOON, 1)
+    assert jobs.overdue(NOON + 3) == (2, ["1", "2"])
+    assert jobs.overdue(NOON + 100, limit=1) == (4, ["1"])
+    assert jobs.overdue(NOON) == (0, [])
+
+
+# Changing
+
+
+def test_a_change_is_decided_by_how_the_job_is_now(jobs: Jobs) -> None:
+    jobs.add(daily("a"))
+    changed = jobs.change("a", lambda one: dataclasses.replace(one, retries=one.retries + 1), NOON + 5)
+    assert (changed.retries, changed.updated_ms) == (1, NOON + 5)
+    assert jobs.get("a") == changed
+
+
+def test_a_change_that_is_refused_changes_nothing(jobs: Jobs) -> None:
+    before = jobs.add(daily("a"))
+
+    def refuse(_: Job) -> Job:
+        raise NotNow("no", "never")
+
+    for change in (jobs.change, jobs.place):
+        with pytest.raises(NotNow):
+            change("a", refuse, NOON + 5)
+    assert jobs.get("a") == before
+    assert_slots_are_counted(jobs)
+
+
+def test_a_job_that_is_placed_anew_does_not_count_itself(jobs: Jobs) -> None:
+    """Its own slot is the emptiest when it alone is in it."""
+    for name in "ab":
+        jobs.add(daily(name))
+    placed = jobs.place("b", lambda one: one, NOON + MINUTE)
+    assert placed.slot == 49
+    assert jobs.place("a", lambda one: one, NOON + MINUTE).slot == 48
+    assert_slots_are_counted(jobs)
+
+
+def test_a_paused_job_gives_its_slot_up_and_a_resumed_one_finds_another(jobs: Jobs) -> None:
+    for name in "abc":
+        jobs.add(daily(name))
+    paused = acted(jobs, "a", Action.PAUSE, NOON + 1)
+    assert (paused.slot, paused.due_ms) == (None, None)
+    jobs.add(daily("d", created_ms=NOON + 2))
+    assert jobs.get("d").slot == 48
+    resumed = jobs.place("a", lambda one: dataclasses.replace(one, state=JobState.SCHEDULED), NOON + 3)
+    assert resumed.slot == 51
+    assert_slots_are_counted(jobs)
+
+
+@pytest.mark.parametrize("stopped", [Action.PAUSE, Action.CANCEL])
+def test_what_is_paused_or_cancelled_is_not_claimed(jobs: Jobs, stopped: Action) -> None:
+    jobs.add(daily("a"))
+    acted(jobs, "a", stopped, NOON)
+    assert jobs.claim("s", NOON + 365 * DAY_MS, 10) == []
+
+
+# Deleting
+
+
+def test_a_deleted_job_takes_its_executions_and_their_logs_along(home: Home, jobs: Jobs) -> None:
+    jobs.add(daily("a"))
+    execution = claimed(jobs)
+    events = Events(home)
+    events.write_lines(execution.execution_id, execution.token, [Line(1, NOON, "info", "hello")])
+    finish(jobs, execution, NOON + 5)
+    jobs.delete("a")
+    assert jobs.find({}, None, 9) == [] and jobs.loads() == [0] * SLOTS
+    assert events.lines(execution.execution_id) == []
+    with pytest.raises(Unknown):
+        jobs.execution(execution.execution_id)
+
+
+def test_a_running_job_cannot_be_deleted(jobs: Jobs) -> None:
+    jobs.add(daily("a"))
+    execution = claimed(jobs)
+    with pytest.raises(NotNow, match="running"):
+        jobs.delete("a")
+    acted(jobs, "a", Action.CANCEL, NOON + 1)
+    with pytest.raises(NotNow):
+        jobs.delete("a")
+    finish(jobs, execution, NOON + 5)
+    jobs.delete("a")
+
+
+def test_a_job_that_others_wait_for_cannot_be_deleted(jobs: Jobs) -> None:
+    jobs.add(daily("a"))
+    jobs.add(job("b", after_job_id="a"))
+    with pytest.raises(NotNow, match="job b"):
+        jobs.delete("a")
+    jobs.delete("b")
+    jobs.delete("a")
+
+
+def test_the_jobs_of_a_crawl_go_with_it(jobs: Jobs) -> None:
+    jobs.add(daily("a", "x"))
+    jobs.add(job("b", "y", after_job_id="a"))
+    jobs.add(job("c", "x"))
+    running = claimed(jobs)
+    assert running.crawl_id == "x"
+    with pytest.raises(NotNow):
+        jobs.delete_of("x")
+    finish(jobs, running, NOON)
+    jobs.delete_of("x")
+    (left,) = jobs.find({}, None, 9)
+    assert (left.job_id, left.after_job_id) == ("b", None)
+    assert_slots_are_counted(jobs)
+
+
+# Claiming
+
+
+def test_a_claim_takes_what_is_due_the_longest_waiting_first(jobs: Jobs) -> None:
+    for number in (3, 1, 2):
+        jobs.add(job(f"j{number}", created_ms=NOON + number))
+    jobs.add(job("later", created_ms=NOON + HOUR))
+    first = jobs.claim("s", NOON + 5, 2)
+    assert [one.job_id for one in first] == ["j1", "j2"]
+    assert [one.job_id for one in jobs.claim("s", NOON + 5, 2)] == ["j3"]
+    assert jobs.claim("s", NOON + 5, 2) == []
+
+
+@pytest.mark.parametrize("limit", [0, -1, -100])
+def test_who_has_no_room_claims_nothing(jobs: Jobs, limit: int) -> None:
+    jobs.add(job("a"))
+    assert jobs.claim("s", NOON, limit) == []
+
+
+def test_what_a_claim_gives(jobs: Jobs) -> None:
+    jobs.add(daily("a"))
+    execution = claimed(jobs, NOON + 7)
+    assert dataclasses.asdict(execution) == {
+        "execution_id": execution.execution_id,
+        "job_id": "a",
+        "crawl_id": "crawl of a",
+        "number": 1,
+        "occurrence_ms": NOON,
+        "attempt": 1,
+        "state": ExecutionState.RUNNING,
+        "token": execution.token,
+        "service_id": "s",
+        "machine": "",
+        "pid": 0,
+        "started_ms": NOON + 7,
+        "ended_ms": None,
+        "run": None,
+        "session": None,
+        "ended_by": "",
+        "pages": 0,
+        "indexed": 0,
+        "progress": {},
+        "error": "",
+        "trace": "",
+        "cpu_ms": 0,
+        "memory_kb": 0,
+    }
+    locked = jobs.get("a")
+    assert (locked.state, locked.lock_token, locked.executions) == (JobState.RUNNING, execution.token, 1)
+    assert (locked.slot, locked.last_ms) == (None, NOON + 7)
+    assert [(lock.job_id, lock.token, lock.beats) for lock in jobs.locks()] == [("a", execution.token, 0)]
+    assert jobs.held_by(execution.token) == execution and jobs.held_by("nobody") is None
+    assert jobs.running() == [execution]
+    assert_slots_are_counted(jobs)
+
+
+def test_a_crawl_has_one_execution_at_a_time(jobs: Jobs) -> None:
+    for number in range(30):
+        jobs.add(job(f"x{number}", "x", created_ms=NOON + number))
+    jobs.add(job("y", "y", created_ms=NOON + 50))
+    first = jobs.claim("s", NOON + HOUR, 4)
+    assert [one.job_id for one in first] == ["x0"]
+    assert [one.job_id for one in jobs.claim("s", NOON + HOUR, 4)] == ["y"], "many of one crawl do not starve others"
+    assert jobs.claim("s", NOON + HOUR, 4) == []
+    finish(jobs, first[0], NOON + HOUR)
+    assert [one.job_id for one in jobs.claim("s", NOON + HOUR, 4)] == ["x1"]
+
+
+def test_every_try_of_an_occurrence_has_its_number(jobs: Jobs) -> None:
+    jobs.add(daily("a"))
+    now, seen = NOON, []
+    for ended in (Ended(error="gone"), Ended(error="gone"), WELL, WELL):
+        execution = claimed(jobs, now)
+        seen.append((execution.number, execution.occurrence_ms - NOON, execution.attempt))
+        after = finish(jobs, execution, now, ended)
+        now = after.due_ms or 0
+    assert seen == [(1, 0, 1), (2, 0, 2), (3, 0, 3), (4, DAY_MS, 1)]
+
+
+CLAIMING = """
+    import sys, time
+    from pathlib import Path
+    from inchworm.store.home import Home
+    from inchworm.store.jobs import Jobs
+
+    folder, name, now_ms = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    jobs = Jobs(Home(folder))
+    (folder / f"ready {name}").touch()
+    while not (folder / "go").exists():
+        time.sleep(0.001)
+    while found := jobs.claim(name, now_ms, 3):
+        print(*(one.job_id for one in found))
+"""
+
+
+def test_four_processes_never_claim_the_same_job(home: Home, jobs: Jobs) -> None:
+    for number in range(60):
+        jobs.add(job(f"j{number}", f"crawl {number % 45}"))
+    command = [sys.executable, "-c", textwrap.dedent(CLAIMING), str(home.folder)]
+    started = {
+        name: subprocess.Popen([*command, name, str(NOON)], stdout=subprocess.PIPE, text=True) for name in "abcd"
+    }
+    deadline = time.monotonic() + 30
+    while len(list(home.folder.glob("ready *"))) < len(started) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    (home.folder / "go").touch()
+    claims = {name: process.communicate(timeout=30)[0].split() for name, process in started.items()}
+    assert_each_crawl_is_claimed_once(jobs, claims, 45)
+
+
+def test_four_threads_never_claim_the_same_job(home: Home, jobs: Jobs) -> None:
+    for number in range(120):
+        jobs.add(job(f"j{number}", f"crawl {number % 90}"))
+    claims: dict[str, list[str]] = {}
+    barrier = threading.Barrier(4)
+
+    def work(name: str) -> None:
+        mine: list[str] = []
+        with closing(Home(home.folder)) as own:
+            barrier.wait()
+            while found := Jobs(own).claim(name, NOON, 2):
+                mine += [one.job_id for one in found]
+        claims[name] = mine
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert_each_crawl_is_claimed_once(jobs, claims, 90)
+
+
+def assert_each_crawl_is_claimed_once(jobs: Jobs, claims: dict[str, list[str]], crawls: int) -> None:
+    taken = [name for names in claims.values() for name in names]
+    assert len(taken) == len(set(taken)) == crawls
+    running = jobs.running()
+    assert len({one.crawl_id for one in running}) == len(running) == crawls
+    assert {one.job_id: one.service_id for one in running} == {name: who for who in claims for name in claims[who]}
+
+
+# Carrying out
+
+
+def test_the_holder_of_a_job_says_how_it_goes(jobs: Jobs) -> None:
+    jobs.add(daily("a"))
+    execution = claimed(jobs)
+    number, token = execution.execution_id, execution.token
+    _, of = jobs.begin(number, token, "machine", 77)
+    assert of.job_id == "a"
+    assert jobs.beat(number, token) is JobState.RUNNING
+    assert jobs.beat(number, token) is JobState.RUNNING
+    jobs.report(number, token, run=0, session=2)
+    jobs.report(number, token, pages=5, progress={"pages": 5, "pending": 9})
+    (lock,) = jobs.locks()
+    assert lock.beats == 2
+    now = jobs.execution(number)
+    assert (now.machine, now.pid, now.run, now.session, now.pages) == ("machine", 77, 0, 2, 5)
+    assert now.progress == {"pages": 5, "pending": 9}
+
+
+def test_the_end_of_an_execution(jobs: Jobs) -> None:
+    jobs.add(daily("a"))
+    execution = claimed(jobs)
+    ended = Ended("finished", 4, 2, True, cpu_ms=120, memory_kb=4096)
+    after = finish(jobs, execution, NOON + 9, ended)
+    assert (after.state, after.lock_token, after.due_ms) == (JobState.SCHEDULED, None, NOON + DAY_MS)
+    assert jobs.get("a") == after
+    done = jobs.execution(execution.execution_id)
+    assert (done.state, done.ended_ms, done.ended_by) == (ExecutionState.COMPLETED, NOON + 9, "finished")
+    assert (done.pages, done.indexed, done.cpu_ms, done.memory_kb, done.error) == (4, 2, 120, 4096, "")
+    assert jobs.running() == [] and jobs.locks() == []
+    assert_slots_are_counted(jobs)
+
+
+def test_an_execution_that_failed(jobs: Jobs) -> None:
+    jobs.add(job("a"))
+    execution = claimed(jobs)
+    after = finish(jobs, execution, NOON + 9, Ended("error", error="gone", trace="Traceback …"))
+    assert (after.state, after.due_ms, after.retries) == (JobState.SCHEDULED, NOON + 9 + 60_000, 1)
+    done = jobs.execution(execution.execution_id)
+    assert (done.state, done.error, done.trace) == (ExecutionState.FAILED, "gone", "Traceback …")
+
+
+def test_an_execution_whose_job_was_cancelled(jobs: Jobs) -> None:
+    jobs.add(daily("a"))
+    execution = claimed(jobs)
+    acted(jobs, "a", Action.CANCEL, NOON + 1)
+    assert jobs.beat(execution.execution_id, execution.token) is JobState.CANCELLED
+    after = finish(jobs, execution, NOON + 9)
+    assert (after.state, after.lock_token, after.due_ms) == (JobState.CANCELLED, None, None)
+    assert jobs.execution(execution.execution_id).state is ExecutionState.CANCELLED
+    assert jobs.claim("s", NOON + 9 * DAY_MS, 9) == []
+
+
+def test_a_job_that_was_changed_while_it_ran_goes_on_as_changed(jobs: Jobs) -> None:
+    jobs.add(daily("a"))
+    execution = claimed(jobs)
+    jobs.change("a", lambda one: dataclasses.replace(one, interval_count=2), NOON + 1)
+    assert finish(jobs, execution, NOON + 9).due_ms == NOON + 2 * DAY_MS
+
+
+def every_word(home: Home, execution: Execution) -> dict[str, Callable[[], object]]:
+    """All that the holder of a job can say."""
+    jobs, events = Jobs(home), Events(home)
+    number, token = execution.execution_id, execution.token
+    return {
+        "begin": lambda: jobs.begin(number, token, "machine", 1),
+        "beat": lambda: jobs.beat(number, token),
+        "report": lambda: jobs.report(number, token, pages=1000),
+        "finish": lambda: finish(jobs, execution, NOON + HOUR),
+        "log": lambda: events.write_lines(number, token, [Line(1, NOON, "info", "still here")]),
+    }
+
+
+@pytest.mark.parametrize("word", ["begin", "beat", "report", "finish", "log"])
+@pytest.mark.parametrize("how", ["handed back", "taken by another", "finished", "deleted"])
+def test_who_lost_its_job_is_refused(home: Home, jobs: Jobs, word: str, how: str) -> None:
+    jobs.add(job("a"))
+    execution = claimed(jobs)
+    if how == "finished":
+        finish(jobs, execution, NOON)
+    else:
+        assert hand_back(jobs, execution, NOON)
+    if how == "taken by another":
+        claimed(jobs, NOON, "another")
+    if how == "deleted":
+        jobs.delete("a")
+    before = list(home.db.iterdump())
+    with pytest.raises(Lost) as raised:
+        every_word(home, execution)[word]()
+    assert raised.value.hint
+    assert list(home.db.iterdump()) == before, "nothing that was refused is half done"
+
+
+def hand_back(jobs: Jobs, execution: Execution, now_ms: int) -> bool:
+    decide: Callable[[Job], Job] = lambda one: occurrence.after_crash(one, "killed", now_ms)  # noqa: E731
+    return jobs.hand_back(execution.execution_id, execution.token, "killed", decide, now_ms)
+
+
+def test_an_execution_is_taken_away_once(jobs: Jobs) -> None:
+    jobs.add(job("a"))
+    execution = claimed(jobs)
+    assert hand_back(jobs, execution, NOON + 5)
+    assert not hand_back(jobs, execution, NOON + 5)
+    ended = jobs.execution(execution.execution_id)
+    assert (ended.state, ended.error, ended.ended_by) == (ExecutionState.FAILED, "killed", "crashed")
+    again = claimed(jobs, NOON + 5)
+    assert (again.occurrence_ms, again.attempt, again.number) == (NOON, 2, 2)
+    assert again.token != execution.token
+
+
+def test_what_was_reported_before_a_crash_is_kept(jobs: Jobs) -> None:
+    jobs.add(job("a"))
+    execution = claimed(jobs)
+    jobs.report(execution.execution_id, execution.token, run=0, session=1, pages=12)
+    hand_back(jobs, execution, NOON + 5)
+    ended = jobs.execution(execution.execution_id)
+    assert (ended.run, ended.session, ended.pages) == (0, 1, 12)
+
+
+def test_executions_of_a_service_that_is_gone_are_adopted(jobs: Jobs) -> None:
+    for name in "abc":
+        jobs.add(job(name))
+    first, second = jobs.claim("dead", NOON, 2)
+    third = claimed(jobs, NOON, "alive")
+    finish(jobs, second, NOON)
+    assert jobs.adopt("dead", "alive") == 1
+    assert jobs.adopt("dead", "alive") == 0
+    owners = {one.execution_id: one.service_id for one in jobs.running()}
+    assert owners == {first.execution_id: "alive", third.execution_id: "alive"}
+    assert jobs.execution(second.execution_id).service_id == "dead"
+
+
+# Chains
+
+
+def test_a_job_runs_after_the_one_it_waits_for(jobs: Jobs) -> None:
+    jobs.add(daily("a"))
+    for name in "bc":
+        jobs.add(job(name, after_job_id="a"))
+    assert [one.due_ms for one in jobs.find({}, None, 9)] == [NOON, None, None]
+    finish(jobs, claimed(jobs), NOON + 50)
+    due = {one.job_id: (one.due_ms, one.occurrence_ms) for one in jobs.find({}, None, 9)}
+    assert due["b"] == due["c"] == (NOON + 50, NOON + 50)
+    for execution in jobs.claim("s", NOON + 60, 9):
+        assert finish(jobs, execution, NOON + 60).due_ms is None
+    finish(jobs, claimed(jobs, NOON + DAY_MS), NOON + DAY_MS)
+    assert {one.occurrence_ms for one in jobs.claim("s", NOON + DAY_MS, 9)} == {NOON + DAY_MS}
+
+
+@pytest.mark.parametrize("ended", [Ended(error="gone"), None], ids=["failed", "crashed"])
+def test_a_job_does_not_run_after_one_that_failed(jobs: Jobs, ended: Ended | None) -> None:
+    jobs.add(job("a"))
+    jobs.add(job("b", after_job_id="a"))
+    execution = claimed(jobs)
+    if ended:
+        finish(jobs, execution, NOON, ended)
+    else:
+        hand_back(jobs, execution, NOON)
+    assert jobs.get("b").due_ms is None
+
+
+def test_a_job_does_not_run_after_one_that_was_cancelled(jobs: Jobs) -> None:
+    jobs.add(job("a"))
+    jobs.add(job("b", after_job_id="a"))
+    execution = claimed(jobs)
+    acted(jobs, "a", Action.CANCEL, NOON)
+    finish(jobs, execution, NOON)
+    assert jobs.get("b").due_ms is None
+
+
+def test_a_paused_follower_is_not_started(jobs: Jobs) -> None:
+    jobs.add(job("a"))
+    jobs.add(job("b", after_job_id="a"))
+    acted(jobs, "b", Action.PAUSE, NOON)
+    finish(jobs, claimed(jobs), NOON)
+    assert (jobs.get("b").state, jobs.get("b").due_ms) == (JobState.PAUSED, None)
+
+
+def test_a_follower_that_waits_for_its_next_try_is_not_started_twice(jobs: Jobs) -> None:
+    jobs.add(daily("a"))
+    jobs.add(job("b", after_job_id="a"))
+    finish(jobs, claimed(jobs), NOON)
+    due = finish(jobs, claimed(jobs, NOON + 1), NOON + 1, Ended(error="gone")).due_ms
+    jobs.change("a", lambda one: occurrence.forced(one, NOON + 2), NOON + 2)
+    finish(jobs, claimed(jobs, NOON + 2), NOON + 2)
+    follower = jobs.get("b")
+    assert (follower.due_ms, follower.occurrence_ms, follower.retries) == (due, NOON, 1)
+
+
+def test_a_follower_that_is_running_runs_once_more(jobs: Jobs) -> None:
+    """What it started from is older than what it is to follow."""
+    jobs.add(daily("a"))
+    jobs.add(job("b", after_job_id="a"))
+    finish(jobs, claimed(jobs), NOON)
+    following = claimed(jobs, NOON + 1)
+    finish(jobs, claimed(jobs, NOON + DAY_MS), NOON + DAY_MS)
+    assert finish(jobs, following, NOON + DAY_MS + 5).due_ms is not None
+
+
+# Slots
+
+
+def test_the_jobs_of_a_slot_those_that_run_last_first(jobs: Jobs) -> None:
+    for number in range(3):
+        jobs.add(daily(f"j{number}"))
+        jobs.shift(f"j{number}", jobs.get(f"j{number}").due_ms or 0, NOON + 5 * HOUR + number, NOON)
+    jobs.add(daily("other"))
+    found = list(jobs.waiting([68]))
+    assert found == [Waiting(f"j{n}", NOON + 5 * HOUR + n, DAY_MS, NOON) for n in (2, 1, 0)]
+    assert list(jobs.waiting([1, 2])) == []
+    assert [one.job_id for one in jobs.waiting([48, 68])] == ["other", "j2", "j1", "j0"]
+    assert_slots_are_counted(jobs)
+
+
+def test_a_job_is_moved_unless_it_changed_meanwhile(jobs: Jobs) -> None:
+    jobs.add(daily("a"))
+    assert jobs.shift("a", NOON, NOON + 2 * HOUR, NOON + 1)
+    moved = jobs.get("a")
+    assert (moved.due_ms, moved.occurrence_ms, moved.moved_ms, moved.slot) == (
+        NOON + 2 * HOUR,
+        NOON + 2 * HOUR,
+        NOON + 1,
+        56,
+    )
+    assert not jobs.shift("a", NOON, NOON + 3 * HOUR, NOON + 2), "it is not there any more"
+    execution = claimed(jobs, NOON + 2 * HOUR)
+    assert not jobs.shift("a", NOON + 2 * HOUR, NOON + 3 * HOUR, NOON + 2), "it runs"
+    due = finish(jobs, execution, NOON + 2 * HOUR, Ended(error="gone")).due_ms or 0
+    assert not jobs.shift("a", due, NOON + 3 * HOUR, NOON + 2), "it is to be tried again soon"
+    assert jobs.get("a").occurrence_ms == NOON + 2 * HOUR
+    assert_slots_are_counted(jobs)
+
+
+def test_a_job_that_is_gone_is_not_moved(jobs: Jobs) -> None:
+    assert not jobs.shift("gone", NOON, NOON + HOUR, NOON)
+
+
+# Looking back
+
+
+def test_executions_are_listed_newest_first_in_pages(jobs: Jobs) -> None:
+    jobs.add(daily("a"))
+    for number in range(5):
+        finish(jobs, claimed(jobs, NOON + number * DAY_MS), NOON + number * DAY_MS)
+    assert [one.number for one in jobs.executions("a", None, 3)] == [5, 4, 3]
+    assert [one.number for one in jobs.executions("a", 3, 3)] == [2, 1]
+    assert jobs.executions("a", 1, 3) == []
+
+
+def test_figures(jobs: Jobs) -> None:
+    empty = jobs.figures()
+    assert (empty["total"], empty["success_rate"], empty["average_ms"], empty["last_success_ms"]) == (
+        0,
+        None,
+        None,
+        None,
+    )
+    for name in ("a", "b", "c"):
+        jobs.add(job(name))
+    first, second, third = jobs.claim("s", NOON, 9)
+    finish(jobs, first, NOON + 100, Ended("finished", 7, cpu_ms=10, memory_kb=100))
+    finish(jobs, second, NOON + 300, Ended("finished", 5, cpu_ms=20, memory_kb=300))
+    finish(jobs, third, NOON + 900, Ended("error", error="gone", cpu_ms=5, memory_kb=50))
+    again = claimed(jobs, NOON + HOUR)
+    assert jobs.figures() == {
+        "total": 4,
+        "completed": 2,
+        "failed": 1,
+        "cancelled": 0,
+        "running": 1,
+        "success_rate": 0.6667,
+        "average_ms": 200,
+        "pages": 12,
+        "last_success_ms": NOON + 300,
+        "last_failure_ms": NOON + 900,
+        "cpu_ms": 35,
+        "memory_peak_kb": 300,
+    }
+    assert again.job_id == third.job_id
+    of_one = jobs.figures(third.job_id)
+    assert (of_one["total"], of_one["success_rate"]) == (2, 0.0)
+    assert jobs.figures(since_ms=NOON + 1)["total"] == 1
+    acted(jobs, again.job_id, Action.CANCEL, NOON + HOUR)
+    finish(jobs, again, NOON + HOUR)
+    assert jobs.figures()["cancelled"] == 1 and jobs.figures()["success_rate"] == 0.6667
+
+
+def test_pruning_keeps_a_hundred_executions_of_each_job(home: Home, jobs: Jobs) -> None:
+    jobs.add(job("few"))
+    finish(jobs, claimed(jobs), NOON)
+    jobs.add(job("many", interval_count=1, created_ms=NOON))
+    events, kept = Events(home), []
+    for _ in range(KEEP_EXECUTIONS + 5):
+        now = jobs.get("many").due_ms or 0
+        execution = claimed(jobs, now)
+        kept.append(execution.execution_id)
+        events.write_lines(execution.execution_id, execution.token, [Line(1, now, "info", "hello")])
+        finish(jobs, execution, now)
+    assert jobs.prune(NOON + HOUR) == 5
+    assert jobs.prune(NOON + HOUR) == 0
+    assert [one.execution_id for one in jobs.executions("many", None, 1000)] == kept[:4:-1]
+    assert [bool(events.lines(one)) for one in kept] == [False] * 5 + [True] * KEEP_EXECUTIONS
+    assert len(jobs.executions("few", None, 9)) == 1
+    assert jobs.get("many").executions == KEEP_EXECUTIONS + 5
+
+
+def test_pruning_forgets_what_is_older_than_a_month_but_never_what_runs(jobs: Jobs) -> None:
+    for name in ("a", "b"):
+        jobs.add(job(name))
+    ended, running = jobs.claim("s", NOON, 9)
+    finish(jobs, ended, NOON + 7)
+    assert jobs.prune(NOON + 7 + KEEP_MS) == 0
+    assert jobs.prune(NOON + 8 + KEEP_MS) == 1
+    assert jobs.executions(ended.job_id, None, 9) == []
+    assert jobs.running() == [running]
+    assert jobs.get(ended.job_id).executions == 1
+
+
+def test_numbers_go_on_after_pruning(jobs: Jobs) -> None:
+    jobs.add(daily("a"))
+    finish(jobs, claimed(jobs), NOON)
+    jobs.prune(NOON + KEEP_MS + HOUR)
+    execution = claimed(jobs, NOON + KEEP_MS + HOUR)
+    assert (execution.number, execution.attempt) == (2, 1)
+
+
+# Anything, in any order
+
+
+class JobsMachine(RuleBasedStateMachine):
+    """Whatever people, schedulers and executions do, in any order, with a model of what must hold beside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory(prefix="inchworm-jobs-")
+        self.clock = ManualClock(NOON)
+        self.app = Scheduling(Path(self._folder.name), self.clock)
+        self.jobs = self.app.jobs
+        self.names: list[str] = []
+        self.alive: dict[str, Execution] = {}
+        """Tokens that hold a job."""
+
+        self.lost: dict[str, Execution] = {}
+        self.tried: dict[str, list[Execution]] = defaultdict(list)
+        self.count = 0
+
+    def teardown(self) -> None:
+        self.app.close()
+        self._folder.cleanup()
+
+    def now(self) -> int:
+        self.clock.advance(0.001)
+        return self.clock.now_ms()
+
+    # People
+
+    @rule(
+        crawl=st.sampled_from("xyz"),
+        kind=st.sampled_from(["once", "15 minutes", "daily", "off", "chained", "by hand"]),
+        retries=st.integers(0, 2),
+    )
+    def add(self, crawl: str, kind: str, retries: int) -> None:
+        self.count += 1
+        values: dict[str, Any] = {"max_retries": retries, "created_ms": self.now()}
+        if kind in ("15 minutes", "daily", "off"):
+            values |= {"interval_count": 1, "interval_unit": "days"}
+        if kind == "15 minutes":
+            values |= {"interval_count": 15, "interval_unit": "minutes"}
+        if kind == "chained" and self.names:
+            values["after_job_id"] = self.names[0]
+        if kind == "by hand":
+            values["repetition"] = {"max_iterations": None, "stop_if_no_changes": False, "notify": []}
+        name = f"j{self.count}"
+        self.jobs.add(job(name, crawl, **values, schedule_enabled=kind != "off"))
+        self.names.append(name)
+
+    @precondition(lambda self: self.names)
+    @rule(which=st.integers(0, 20), verb=st.sampled_from(["pause", "resume", "cancel", "retry", "run"]))
+    def act(self, which: int, verb: str) -> None:
+        self.now()
+        name = self.names[which % len(self.names)]
+        before = self.jobs.get(name)
+        try:
+            getattr(self.app, f"{verb}_job")(name)
+        except NotNow:
+            assert self.jobs.get(name) == before
+
+    @precondition(lambda self: self.names)
+    @rule(which=st.integers(0, 20), hours=st.integers(1, 30), enabled=st.booleans())
+    def change(self, which: int, hours: int, enabled: bool) -> None:
+        self.now()
+        name = self.names[which % len(self.names)]
+        if self.jobs.get(name).after_job_id is None:
+            self.app.change_job(name, Wanted(interval_minutes=hours, interval_type="hours", schedule_enabled=enabled))
+
+    @precondition(lambda self: self.names)
+    @rule(which=st.integers(0, 20))
+    def delete(self, which: int) -> None:
+        name = self.names[which % len(self.names)]
+        try:
+            self.jobs.delete(name)
+        except NotNow:
+            assert self.jobs.get(name)
+        else:
+            self.names.remove(name)
+            self.tried.pop(name, None)
+
+    @rule(is_preview=st.booleans())
+    def rebalance(self, is_preview: bool) -> None:
+        self.now()
+        done = self.app.rebalance(is_preview)
+        assert done["score_after"] >= done["score_before"]
+
+    # Time and schedulers
+
+    @rule(minutes=st.sampled_from([1, 16, 61, 24 * 60]))
+    def wait(self, minutes: int) -> None:
+        self.clock.advance(minutes * 60)
+
+    @rule(service=st.sampled_from("st"), most=st.integers(0, 4))
+    def claim(self, service: str, most: int) -> None:
+        now = self.now()
+        for execution in self.jobs.claim(service, now, most):
+            assert execution.token not in self.alive and execution.token not in self.lost
+            earlier = self.tried[execution.job_id]
+            same = [one for one in earlier if one.occurrence_ms == execution.occurrence_ms]
+            assert execution.attempt == len(same) + 1, "attempts have no gaps"
+            assert execution.number == len(earlier) + 1, "nor have executions"
+            assert all(one.token in self.lost for one in earlier), "nobody else holds it"
+            assert execution.crawl_id not in {one.crawl_id for one in self.alive.values()}
+            earlier.append(execution)
+            self.alive[execution.token] = execution
+
+    # Executions
+
+    def _holder(self, which: int) -> Execution:
+        return list(self.alive.values())[which % len(self.alive)]
+
+    @precondition(lambda self: self.alive)
+    @rule(which=st.integers(0, 20), verb=st.sampled_from(["begin", "beat", "report"]))
+    def speak(self, which: int, verb: str) -> None:
+        every_word(self.app.home, self._holder(which))[verb]()
+
+    @precondition(lambda self: self.alive)
+    @rule(which=st.integers(0, 20), how=st.sampled_from(["well", "unchanged", "last", "failed", "crashed", "stopped"]))
+    def end(self, which: int, how: str) -> None:
+        execution, now = self._holder(which), self.now()
+        if how in ("crashed", "stopped"):
+            assert self.app.give_up(execution, "its process is gone", is_crash=how == "crashed")
+        else:
+            ended = Ended("finished", changed=how != "unchanged", is_last=how == "last")
+            finish(self.jobs, execution, now, Ended(error="gone") if how == "failed" else ended)
+        self.lost[execution.token] = self.alive.pop(execution.token)
+
+    @precondition(lambda self: self.lost)
+    @rule(which=st.integers(0, 50), verb=st.sampled_from(["begin", "beat", "report", "finish", "log", "give up"]))
+    def speak_too_late(self, which: int, verb: str) -> None:
+        execution = list(self.lost.values())[which % len(self.lost)]
+        if verb == "give up":
+            assert not self.app.give_up(execution, "its process is gone")
+            return
+        with pytest.raises(Lost):
+            every_word(self.app.home, execution)[verb]()
+
+    # What must hold
+
+    @invariant()
+    def slots_are_counted(self) -> None:
+        assert_slots_are_counted(self.jobs)
+
+    @invariant()
+    def locks_and_running_executions_are_the_same(self) -> None:
+        held = {lock.token for lock in self.jobs.locks()}
+        assert held == set(self.alive) == {one.token for one in self.jobs.running()}
+        crawls = [one.crawl_id for one in self.jobs.running()]
+        assert len(crawls) == len(set(crawls)), "a crawl has one execution at a time"
+
+    @invariant()
+    def states_tell_the_truth(self) -> None:
+        for one in self.jobs.find({}, None, 1000):
+            if one.lock_token is not None:
+                assert one.state in (JobState.RUNNING, JobState.CANCELLED)
+            else:
+                assert one.state is not JobState.RUNNING
+            if one.state in (JobState.PAUSED, *states.FINAL):
+                assert one.due_ms is None or one.lock_token is not None
+            if one.state is JobState.PENDING:
+                assert one.due_ms is not None, "a pending job is never forgotten"
+
+    @invariant()
+    def executions_are_all_there(self) -> None:
+        for name in self.names:
+            kept = self.jobs.executions(name, None, 1000)[::-1]
+            assert [one.number for one in kept] == list(range(1, len(kept) + 1))
+            assert [one.token for one in kept] == [one.token for one in self.tried[name]]
+            assert self.jobs.get(name).executions == len(kept)
+
+
+TestAnythingInAnyOrder = JobsMachine.TestCase
+TestAnythingInAnyOrder.settings = effort(
+    max_examples=30, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+)
