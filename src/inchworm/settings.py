@@ -241,7 +241,7 @@ def from_file(path: Path) -> dict[str, Any]:
     """What a TOML file of `name = value` lines says; nothing when there is no file."""
     try:
         values = tomllib.loads(path.read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise WrongUse(f"{path} cannot be read: {error.strerror}.", "Mend or remove it.") from None

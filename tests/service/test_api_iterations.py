@@ -321,6 +321,7 @@ def test_what_is_answered(idle: Api, made: str) -> None:
         "stop_if_no_changes": False,
         "notify": 0,
         "notify_on": "changes",
+        "guarded": False,
     }
 
 
@@ -433,6 +434,7 @@ def test_a_service_that_may(idle: Api, made: str) -> None:
         "stop_if_no_changes": False,
         "notify": PRIVATE[:3],
         "notify_on": "changes",
+        "guarded": False,
     }
     for address in NO_HOOK:
         configured(idle, made, 422, notify=[address])

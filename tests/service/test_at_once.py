@@ -15,6 +15,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ from tests.service.running import Service, serving, wait_for
 from inchworm.app.whole import App
 from inchworm.job import Job, JobState
 from inchworm.rules import occurrence
-from inchworm.testing import Page, Site, linked_site
+from inchworm.testing import Page, Served, Site, linked_site
 
 ROUNDS = int(os.environ.get("INCHWORM_ROUNDS") or 30)
 ROUNDS_WITH_PROCESSES = max(1, ROUNDS // 5)
@@ -66,7 +67,7 @@ class Crowd:
     def close(self) -> None:
         self._pool.shutdown()
 
-    def ask(self, wishes: Sequence[Wish]) -> list[tuple[Wish, httpx.Response]]:
+    def ask(self, wishes: Sequence[Wish], allowed: Sequence[int] = PEACEFUL) -> list[tuple[Wish, httpx.Response]]:
         """Eight of these wishes, or some of them twice, all at once; what was answered."""
         chosen = [*self._chance.sample(wishes, min(AT_ONCE, len(wishes)))]
         chosen += self._chance.choices(wishes, k=AT_ONCE - len(chosen))
@@ -78,7 +79,7 @@ class Crowd:
 
         answers = list(self._pool.map(work, chosen))
         for wish, answer in answers:
-            assert answer.status_code in PEACEFUL, (wish, answer.status_code, answer.text)
+            assert answer.status_code in allowed, (wish, answer.status_code, answer.text)
         return answers
 
 
@@ -159,6 +160,14 @@ def assert_told_truly(app: App, job_id: str, answers: Sequence[tuple[Wish, httpx
         assert app.jobs.state_of(job_id) is JobState.CANCELLED
 
 
+def has_begun(app: App, job_id: str) -> bool:
+    return app.jobs.get(job_id).executions > 0
+
+
+def was_asked(web: Served, path: str) -> bool:
+    return path in web.paths()
+
+
 def quiet(app: App, home: Path) -> Callable[[], bool]:
     return lambda: not app.jobs.running() and not processes_of(home)
 
@@ -196,10 +205,9 @@ def test_a_job_that_runs(service: Service, app: App, crowd: Crowd) -> None:
             job_id = service.post(JOBS, body, 201)["id"]
             made.append(job_id)
             if number % 3:
-                wait_for(lambda one=job_id: app.jobs.get(one).executions, "an execution")
+                wait_for(partial(has_begun, app, job_id), "an execution")
             if number % 3 == 2:
-                path = f"/?{number}"
-                wait_for(lambda one=path: one in web.paths(), "its first page")
+                wait_for(partial(was_asked, web, f"/?{number}"), "its first page")
             assert_told_truly(app, job_id, crowd.ask(wishes_for(job_id)))
         for job in app.jobs.find({}, None, 1000):
             if job.state in (JobState.PENDING, JobState.SCHEDULED, JobState.RUNNING):
@@ -219,7 +227,7 @@ def test_a_crawl(service: Service, app: App, crowd: Crowd) -> None:
             path = f"/api/v1/crawl/{crawl_id}"
             stops = [Wish("POST", f"{path}/pause"), Wish("POST", f"{path}/cancel"), Wish("DELETE", path)]
             crowd.ask([start, start, *stops, *stops])
-            assert_crawl_is_whole(service, app, crawl_id)
+            assert_crawl_is_whole(service, crawl_id)
         for job in app.jobs.find({}, None, 1000):
             service.client.post(f"{JOBS}/{job.job_id}/cancel")
         wait_for(quiet(app, service.home), "everything to end")
@@ -230,7 +238,32 @@ def test_a_crawl(service: Service, app: App, crowd: Crowd) -> None:
         assert {one.name for one in folders.iterdir()} <= known if folders.exists() else True
 
 
-def assert_crawl_is_whole(service: Service, app: App, crawl_id: str) -> None:
+def test_a_crawl_that_is_deleted_leaves_no_job(service: Service, app: App, crowd: Crowd) -> None:
+    for number in range(ROUNDS):
+        crawl_id = service.put("/api/v1/config", {"url": f"https://example.invalid/{number}"})["crawl_id"]
+        delete = Wish("DELETE", f"/api/v1/crawl/{crawl_id}")
+        make = Wish("POST", JOBS, {"source_id": crawl_id, "interval_minutes": 900, "schedule_enabled": False})
+        crowd.ask([*[delete] * 4, *[make] * 4], (*PEACEFUL, 422))
+        left = app.jobs.find({"crawl_id": crawl_id}, None, 10)
+        is_there = app.home.find(crawl_id) is not None
+        for job in left:
+            service.delete(f"{JOBS}/{job.job_id}")
+        assert is_there or not left
+
+
+def test_a_start_while_the_crawl_is_deleted_is_not_called_wrong(service: Service, app: App, crowd: Crowd) -> None:
+    try:
+        with Site({"/": "<p>one page</p>"}).serve() as web:
+            for number in range(ROUNDS):
+                url = web.url(f"/?{number}")
+                crawl_id = service.put("/api/v1/config", {"url": url})["crawl_id"]
+                delete, start = Wish("DELETE", f"/api/v1/crawl/{crawl_id}"), Wish("POST", "/api/v1/crawl", {"url": url})
+                crowd.ask([*[delete] * 4, *[start] * 4])
+    finally:
+        wait_for(quiet(app, service.home), "everything to end")
+
+
+def assert_crawl_is_whole(service: Service, crawl_id: str) -> None:
     """There, in a state that it can be in; or gone."""
     answer = service.client.get(f"/api/v1/crawl/{crawl_id}")
     assert answer.status_code in (200, 404), answer.text

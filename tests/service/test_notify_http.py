@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.service.running import Service, serving, wait_for
 
+from inchworm.app import App
 from inchworm.testing import Site, linked_site
 
 SECRET = "a secret that only we and the receiver know"
@@ -99,12 +100,17 @@ def deliveries(service: Service) -> list[dict[str, Any]]:
 def settled(service: Service, state: str) -> list[dict[str, Any]]:
     """The delivery log, when everything in it is in this state."""
 
-    def look() -> list[dict[str, Any]] | None:
-        found = deliveries(service)
-        return found if found and all(one["state"] == state for one in found) else None
+    app = App(service.home)
 
-    listed: list[dict[str, Any]] = wait_for(look, f"everything to be {state}")
-    return listed
+    def look() -> bool:
+        found = app.deliveries()
+        return bool(found) and all(one["state"] == state for one in found)
+
+    try:
+        wait_for(look, f"everything to be {state}")
+    finally:
+        app.close()
+    return deliveries(service)
 
 
 @pytest.fixture(scope="module")

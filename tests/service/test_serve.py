@@ -129,7 +129,7 @@ def test_a_crawl_that_somebody_works_on_is_nobodys_failure(tmp_path: Path) -> No
         app = App(tmp_path / "home")
         try:
             with app.owning(app.find(first["crawl_id"]), 60):
-                job = service.post("/api/v1/jobs", {"source_id": first["crawl_id"], "max_retries": 0}, 201)
+                job = service.post("/api/v1/jobs", {"source_id": first["crawl_id"], "max_retries": 1}, 201)
                 assert "being worked on" in service.ended(job["id"])["error_message"]
             found = service.get(f"/api/v1/jobs/{job['id']}")
             assert (found["status"], found["current_retry_count"]) == ("scheduled", 0)

@@ -267,16 +267,16 @@ def test_a_job_that_others_wait_for_cannot_be_deleted(jobs: Jobs) -> None:
     jobs.delete("a")
 
 
-def test_the_jobs_of_a_crawl_go_with_it(jobs: Jobs) -> None:
+def test_the_jobs_of_a_crawl_go_with_it(home: Home, jobs: Jobs) -> None:
     jobs.add(daily("a", "x"))
     jobs.add(job("b", "y", after_job_id="a"))
     jobs.add(job("c", "x"))
     running = claimed(jobs)
     assert running.crawl_id == "x"
     with pytest.raises(NotNow):
-        jobs.delete_of("x")
+        home.remove("x")
     finish(jobs, running, NOON)
-    jobs.delete_of("x")
+    home.remove("x")
     (left,) = jobs.find({}, None, 9)
     assert (left.job_id, left.after_job_id) == ("b", None)
     assert_slots_are_counted(jobs)
@@ -925,3 +925,8 @@ TestAnythingInAnyOrder = JobsMachine.TestCase
 TestAnythingInAnyOrder.settings = effort(
     max_examples=30, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )
+
+
+def test_no_job_is_made_for_a_crawl_that_is_gone(home: Home) -> None:
+    with pytest.raises(Unknown, match="deleted meanwhile"):
+        Jobs(home).add(job("a"), has_crawl=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from inchworm.app.desk import Desk
 from inchworm.store.access import Access, Answer, Standing
 
+_NOT_NOW = 409
 Given = Answer
 """What was answered already."""
 
@@ -31,8 +30,8 @@ class Admitting(Desk):
         return self.access.begin(key, request, self.clock.now_ms())
 
     def end_once(self, key: str, status: int, body: str) -> None:
-        """Keep its answer; of a failure of ours nothing is kept, so that it can be tried again."""
-        keep: Callable[[], None] = (
-            (lambda: self.access.forget(key)) if status >= 500 else lambda: self.access.end(key, status, body)
-        )
-        keep()
+        """Keep its answer. Where nothing was done, because it failed or was not the time, it can be tried again."""
+        if status >= 500 or status == _NOT_NOW:
+            self.access.forget(key)
+        else:
+            self.access.end(key, status, body)

@@ -303,10 +303,12 @@ class Crawling(Desk):
         """Remove a crawl: its record, its archive, everything."""
         crawl = self.find(word)
         folder = self.crawl_folder(crawl)
-        if folder.exists():
-            with self.owning(crawl, self.stale()):
-                shutil.rmtree(folder, ignore_errors=True)
-        self.home.remove(crawl.crawl_id)
+        if not folder.exists():
+            self.home.remove(crawl.crawl_id)
+            return
+        with self.owning(crawl, self.stale()):
+            self.home.remove(crawl.crawl_id)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def for_a_new_start(crawl: CrawlInfo) -> CrawlInfo:

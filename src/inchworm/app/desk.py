@@ -36,6 +36,11 @@ def home_folder() -> Path:
     return Path(os.environ.get("INCHWORM_HOME") or Path.home() / ".inchworm")
 
 
+def ground_of(folder: Path) -> dict[str, Any]:
+    """What file and environment say, below everything that the user names."""
+    return {**settings.from_file(folder / "config.toml"), **settings.from_environment(os.environ)}
+
+
 class Desk:
     """One home, and what every verb needs to find its way in it."""
 
@@ -49,7 +54,7 @@ class Desk:
 
     def ground(self) -> dict[str, Any]:
         """What file and environment say, below everything that the user names."""
-        return {**settings.from_file(self.folder / "config.toml"), **settings.from_environment(os.environ)}
+        return ground_of(self.folder)
 
     def find(self, word: str) -> CrawlInfo:
         """A crawl by name, id, or seed URL."""

@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from inchworm import fault
+from inchworm import fault, run
 from inchworm.app.checkpoints import Back
 from inchworm.app.crawling import Start, for_a_new_start
 from inchworm.app.jobs import Task, Working
@@ -41,6 +41,7 @@ from inchworm.store.jobs import Jobs
 from inchworm.store.view import View
 
 STOPPED = "the service stopped"
+TOKEN_VARIABLE = "INCHWORM_EXECUTION_TOKEN"  # noqa: S105 - the name of a variable
 _BEATS_PER_STALE = 5
 _LOOK_SECONDS = 0.2
 _REPORT_SECONDS = 1.0
@@ -97,19 +98,22 @@ class Executing(Working, Repeating):
             telling = Telling(self, _wish(job), lambda text: keeper.say("warning", text))
             before = self._earlier_try(execution)
             session = self._session_of(crawl, before) if before else None
-            if before and session and session.ended_by in _OVER and _was_broken_off(before):
+            goes_on = before is not None and session is not None and self._is_open(crawl, before)
+            if before and session and _was_broken_off(before) and (session.ended_by in _OVER or not goes_on):
                 # Whoever made it died before it could say so.
                 keeper.say("info", f"The session of attempt {before.attempt} had come to its end")
                 telling.write_down()
                 return _measured(self._judged(job, crawl, before, str(session.ended_by), "")), None
             hooks = telling.promising(keeper.hooks())
-            summary = await self._start(crawl, Task(**job.task), is_begun=session is not None, hooks=hooks)
+            summary = await self._start(crawl, Task(**job.task), is_begun=goes_on, hooks=hooks)
             # Whoever is asked to stop now has done so; it only has to say how it went.
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: None)
             fault.point("before_finishing")
             telling.write_down()
         except Owned as error:
-            return _measured(Ended(error=error.message, ended_by="error")), occurrence.put_off
+            # Whoever asked for one try, now, sees that; a job that goes on by itself comes later.
+            is_patient = bool(job.max_retries) or occurrence.recurs(job)
+            return _measured(Ended(error=error.message, ended_by="error")), occurrence.put_off if is_patient else None
         except Exception as error:
             said = error.message if isinstance(error, InchwormError) else f"an unexpected error: {error!r}"
             return _measured(Ended(error=said, ended_by="error", trace=traceback.format_exc())), None
@@ -129,6 +133,11 @@ class Executing(Working, Repeating):
             if one.session is not None:
                 return one
         return None
+
+    def _is_open(self, crawl: CrawlInfo, execution: Execution) -> bool:
+        """Whether the run that an execution worked on is not complete yet."""
+        with self.reading(crawl) as store:
+            return run.is_open(self.run_of(crawl, store, execution.run))
 
     def _session_of(self, crawl: CrawlInfo, execution: Execution) -> SessionInfo | None:
         with self.reading(crawl) as store:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from inchworm.app.changes import iteration_id
 from inchworm.app.checkpoints import Back, Checkpoints, as_json
 from inchworm.app.desk import settings_of_run
 from inchworm.app.jobs import Repeated, Task, Wanted, Working
+from inchworm.app.scheduling import is_gone
 from inchworm.errors import NotNow, Unknown, WrongUse
 from inchworm.fetch.guard import is_public
 from inchworm.job import ExecutionState, Job, JobState
@@ -27,6 +27,7 @@ from inchworm.rules.scope import Patterns
 from inchworm.rules.states import Action
 from inchworm.rules.times import iso
 from inchworm.sink import notify
+from inchworm.store.events import Service
 
 BEGIN_SECONDS = 5.0
 """How long whoever starts a session waits to see it begin."""
@@ -210,12 +211,16 @@ class Iterating(Working, Checkpoints):
                         f"The session could not begin: {newest.error}", f"The log of job {job_id} may tell more."
                     )
             now = time.monotonic()
-            if now >= deadline:
+            if now >= deadline or not self._runners():
                 return None
             if now - woken >= _WAKE_SECONDS:
                 woken = now
                 wake()
             time.sleep(_LOOK_SECONDS)
+
+    def _runners(self) -> list[Service]:
+        """The services that run jobs."""
+        return [one for one in self.events.services() if one.scheduler and not is_gone(one.machine, one.pid)]
 
     def _let_end(self, crawl: CrawlInfo) -> None:
         """A session that is over may still have an execution that has to say so: no reason to refuse anything."""
@@ -244,13 +249,6 @@ class Iterating(Working, Checkpoints):
             if job.lock_token is not None or is_due:
                 return job
         return None
-
-    @contextlib.contextmanager
-    def _taking_turns(self) -> Iterator[None]:
-        """One at a time may look whether a crawl is free and make a job for it."""
-        with (self.folder / "starting.lock").open("a") as turn:
-            fcntl.flock(turn, fcntl.LOCK_EX)
-            yield
 
 
 # Iterations as they are shown

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import fcntl
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inchworm import settings
+from inchworm import run, settings
 from inchworm.app.crawling import Crawling, Start
 from inchworm.errors import NotNow, Unknown, WrongUse
 from inchworm.job import Execution, Job, JobState
 from inchworm.model import CrawlInfo, Mode
 from inchworm.rules import occurrence, states, timetable
+from inchworm.rules import url as urls
 from inchworm.rules.scope import Patterns
 from inchworm.rules.states import Action
 from inchworm.rules.times import iso
@@ -65,6 +68,9 @@ class Wanted:
 
     source_id: str | None = None
     url: str | None = None
+    crawl: CrawlInfo | None = None
+    """Instead of either: the crawl itself, for who has it at hand."""
+
     interval_minutes: int | None = None
     interval_type: str | None = None
     schedule_enabled: bool | None = None
@@ -110,7 +116,7 @@ class Working(Crawling):
         # All that is wanted is known to be right before a crawl is made for it.
         job = self._with(job, wanted)
         job = dataclasses.replace(job, crawl_id=self._crawl_for(wanted).crawl_id)
-        return self.job_json(self.jobs.add(job))
+        return self.job_json(self.jobs.add(job, has_crawl=True))
 
     def change_job(self, job_id: str, wanted: Wanted, cleared: frozenset[str] = frozenset()) -> dict[str, Any]:
         """Change a job. `cleared` names what is to be taken away: `interval_minutes`, `after_job_id`."""
@@ -147,8 +153,8 @@ class Working(Crawling):
             _checked(wanted.repeated.max_iterations, "max_iterations", 1, None)
         changed = dataclasses.replace(job, **{name: value for name, value in values.items() if value is not None})
         _refuse_wrong_interval(changed)
-        if wanted.metadata is not None and len(json.dumps(dict(wanted.metadata))) > _MOST_METADATA:
-            raise WrongUse(f"The metadata is longer than {_MOST_METADATA} bytes.", "Keep it short.")
+        if wanted.metadata is not None:
+            _refuse_wrong_metadata(wanted.metadata)
         if changed.after_job_id is not None:
             self._refuse_circle(changed)
         return changed
@@ -166,6 +172,8 @@ class Working(Crawling):
                 raise WrongUse(error.message, error.hint) from None
 
     def _crawl_for(self, wanted: Wanted) -> CrawlInfo:
+        if wanted.crawl is not None:
+            return wanted.crawl
         if wanted.source_id:
             crawl = self.home.find(wanted.source_id)
             if crawl is not None:
@@ -174,6 +182,7 @@ class Working(Crawling):
                 raise WrongUse(f"There is no crawl {wanted.source_id!r}.", "Give the id of a crawl, or a `url`.")
         if not wanted.url:
             raise WrongUse("A job needs a crawl.", "Give `source_id` (the id of a crawl) or `url`.")
+        refuse_secrets((wanted.url,))
         return self.crawl_of((wanted.url,), {"max_depth": DEFAULT_DEPTH}, wanted.typed)
 
     def crawl_of(self, targets: tuple[str, ...], defaults: Mapping[str, Any], typed: bool, name: str = "") -> CrawlInfo:
@@ -184,7 +193,7 @@ class Working(Crawling):
         """A job that runs once, now."""
         if self.is_running(crawl):
             raise NotNow(f"The crawl {crawl.name!r} is being worked on.", "Watch it, pause it, or wait for its end.")
-        return self.add_job(Wanted(crawl.crawl_id, task=task))
+        return self.add_job(Wanted(crawl=crawl, task=task))
 
     # Steering
 
@@ -234,9 +243,10 @@ class Working(Crawling):
     def sync_jobs(self) -> dict[str, Any]:
         """Make a job for every crawl that is enabled and has none; pause the jobs of the rest."""
         totals = {"created": 0, "resumed": 0, "paused": 0, "unchanged": 0}
-        for crawl in self.home.crawls():
-            for name, count in self._sync_one(crawl, make=True).items():
-                totals[name] += count
+        with self._taking_turns():
+            for crawl in self.home.crawls():
+                for name, count in self._sync_one(crawl, make=True).items():
+                    totals[name] += count
         return totals
 
     def _sync_one(self, crawl: CrawlInfo, make: bool) -> dict[str, Any]:
@@ -252,9 +262,16 @@ class Working(Crawling):
             else:
                 done["unchanged"] += 1
         if make and crawl.enabled and not any(job.interval_count for job in jobs):
-            self.add_job(Wanted(crawl.crawl_id, interval_minutes=SYNC_INTERVAL[0], interval_type=SYNC_INTERVAL[1]))
+            self.add_job(Wanted(crawl=crawl, interval_minutes=SYNC_INTERVAL[0], interval_type=SYNC_INTERVAL[1]))
             done["created"] += 1
         return done
+
+    @contextlib.contextmanager
+    def _taking_turns(self) -> Iterator[None]:
+        """One at a time may look whether a crawl has a job and make one for it."""
+        with (self.folder / "starting.lock").open("a") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            yield
 
     # Looking
 
@@ -315,6 +332,17 @@ class Working(Crawling):
         while lines := self.events.lines(execution_id, after):
             yield from lines
             after = lines[-1].number
+
+
+def refuse_secrets(targets: Sequence[str]) -> None:
+    """Nobody is there to type a password again for a session that starts by itself."""
+    for text in targets:
+        form = (urls.seed(text) or ("",))[0]
+        if urls.userinfo_of(form) is not None:
+            raise WrongUse(
+                f"{run.shown(text)!r} was given with a user or password, which are kept nowhere.",
+                "Leave them out. `inchworm crawl` on the machine itself takes them, for one session.",
+            )
 
 
 def execution_json(one: Execution) -> dict[str, Any]:
@@ -398,6 +426,15 @@ def _checked(value: int | None, name: str, least: int, most: int | None) -> int 
         limits = f"at least {least}" + (f", at most {most}" if most is not None else "")
         raise WrongUse(f"{name} cannot be {value}.", f"It takes a whole number, {limits}.")
     return value
+
+
+def _refuse_wrong_metadata(metadata: Mapping[str, Any]) -> None:
+    try:
+        size = len(json.dumps(dict(metadata), allow_nan=False, ensure_ascii=False).encode())
+    except (ValueError, RecursionError):
+        raise WrongUse("The metadata is no proper JSON.", "It must not hold NaN, or half characters.") from None
+    if size > _MOST_METADATA:
+        raise WrongUse(f"The metadata is longer than {_MOST_METADATA} bytes.", "Keep it short.")
 
 
 def _refuse_wrong_interval(job: Job) -> None:

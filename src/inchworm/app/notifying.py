@@ -171,6 +171,7 @@ class Sender:
         self._share = share
         self._secret_file = secret_file
         self._patience = patience
+        self._has_claimed = False
 
     async def send_due(self, who: str) -> list[Sent]:
         """One round: every delivery of our share that is due by now and that nobody else is at is tried once."""
@@ -183,7 +184,8 @@ class Sender:
                 *(self._work(who, share, sent) for _ in range(AT_ONCE)), return_exceptions=True
             )
         finally:
-            self._outbox.release(who)
+            if self._has_claimed:
+                self._outbox.release(who)
         for error in filter(None, ended):
             raise error
         return sent
@@ -191,6 +193,7 @@ class Sender:
     async def _work(self, who: str, share: Share, sent: list[Sent]) -> None:
         """Claim one delivery after the other: what is claimed and has to wait for its turn might be taken for left."""
         while claimed := self._outbox.claim(who, self._clock.now_ms(), 1, share):
+            self._has_claimed = True
             done = await self._send(who, *claimed)
             sent += [done] if done else []
 

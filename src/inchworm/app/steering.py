@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,18 +14,15 @@ from inchworm import errors, run, settings
 from inchworm.app.changes import iteration_id
 from inchworm.app.desk import defaults_of, presentable
 from inchworm.app.iterating import Iterating
-from inchworm.app.jobs import Task, Wanted
+from inchworm.app.jobs import Task, Wanted, refuse_secrets
 from inchworm.app.looking import Looking, session_json
-from inchworm.app.scheduling import is_gone
 from inchworm.errors import Frozen, InchwormError, NotNow, Unknown, WrongUse
 from inchworm.job import Execution, ExecutionState, JobState
 from inchworm.model import CrawlInfo, RunInfo, RunState
 from inchworm.rules import order
-from inchworm.rules import url as urls
 from inchworm.rules.scope import Patterns
 from inchworm.rules.times import iso
 from inchworm.settings import SERVICE
-from inchworm.store.events import Service
 from inchworm.store.view import View
 
 FETCHERS = {"http": True, "scrapy": True, "browser": False, "playwright": False}
@@ -73,7 +70,7 @@ class Steering(Iterating, Looking):
         _refuse_unless_there(wanted.fetcher)
         if wanted.name:
             _refuse_odd(wanted.name)
-        _refuse_secrets(wanted.targets)
+        refuse_secrets(wanted.targets)
         self._refuse_wrong(wanted.given)
         crawl = self.crawl_of(wanted.targets, {}, typed=False, name=wanted.name)
         self._let_end(crawl)
@@ -101,7 +98,7 @@ class Steering(Iterating, Looking):
 
     def _once(self, crawl: CrawlInfo, task: Task) -> str:
         """A job that is tried once, now: whoever asked sees how it goes, and may ask again."""
-        return str(self.add_job(Wanted(crawl.crawl_id, task=task, max_retries=0))["id"])
+        return str(self.add_job(Wanted(crawl=crawl, task=task, max_retries=0))["id"])
 
     def _last_run(self, crawl: CrawlInfo) -> RunInfo | None:
         with contextlib.suppress(NotNow), self.reading(crawl) as store:
@@ -160,10 +157,6 @@ class Steering(Iterating, Looking):
             "message": _message(current, execution),
         }
 
-    def _runners(self) -> list[Service]:
-        """The services that run jobs."""
-        return [one for one in self.events.services() if one.scheduler and not is_gone(one.machine, one.pid)]
-
     def _why_not_yet(self) -> str:
         services = self._runners()
         if not services:
@@ -176,7 +169,7 @@ class Steering(Iterating, Looking):
 
     def config_for(self, url: str, incremental: bool | None, budget: int | None) -> dict[str, Any]:
         """Set how the crawl of a URL goes on from session to session, and make it if there is none."""
-        _refuse_secrets((url,))
+        refuse_secrets((url,))
         defaults = None if budget is None else {"budget": budget or None}
         if budget is not None:
             settings.check("budget", budget)
@@ -223,7 +216,6 @@ class Steering(Iterating, Looking):
         self._let_end(crawl)
         if self.is_running(crawl):
             raise NotNow(f"The crawl {crawl.name!r} is being worked on.", "Cancel it first.")
-        self.jobs.delete_of(crawl.crawl_id)
         self.delete(crawl.crawl_id)
 
     def end_run(self, crawl: CrawlInfo) -> str:
@@ -347,16 +339,6 @@ def _refuse_unless_there(fetcher: str) -> None:
 def _refuse_odd(name: str) -> None:
     if not name.isprintable() or not name.strip():
         raise WrongUse(f"A crawl cannot be called {name!r}.", "Give it a name that people can read.")
-
-
-def _refuse_secrets(targets: Sequence[str]) -> None:
-    for text in targets:
-        form = (urls.seed(text) or ("",))[0]
-        if urls.userinfo_of(form) is not None:
-            raise WrongUse(
-                f"{run.shown(text)!r} was given with a user or password, which are kept nowhere.",
-                "Leave them out. `inchworm crawl` on the machine itself takes them, for one session.",
-            )
 
 
 def _refuse_changes(last: RunInfo, given: Mapping[str, Any], mode: str = "") -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from inchworm.app.executing import Executing
+from inchworm.app.executing import TOKEN_VARIABLE, Executing
 from inchworm.app.jobs import Repeated, Task, Wanted, Working
 from inchworm.cli import display
 from inchworm.cli.commands import main
@@ -19,7 +19,6 @@ from inchworm.rules.times import iso
 from inchworm.rules.timetable import UNITS
 from inchworm.settings import duration
 
-TOKEN_VARIABLE = "INCHWORM_EXECUTION_TOKEN"  # noqa: S105 - the name of a variable
 _ALL = 1_000_000
 _JOB_COLUMNS = ("id", "status", "name", "every", "next_run_at", "last_run_at", "executions", "reason")
 _EXECUTION_COLUMNS = ("id", "number", "status", "planned_at", "attempt", "seconds", "pages", "ended_by", "error")

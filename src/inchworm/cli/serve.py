@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from inchworm import settings
-from inchworm.app.jobs import Working
+from inchworm.app.desk import ground_of, home_folder
 from inchworm.app.whole import App
 from inchworm.cli.commands import main
 from inchworm.cli.options import SERVICE_OPTIONS, given, json_flag, opened, print_json, setting_options
@@ -37,9 +37,8 @@ def serve(host: str, port: int, no_scheduler: bool, log_json: bool, **values: An
     """
     from inchworm.service import serve as service
 
-    with opened(Working) as app:
-        chosen = settings.make({**app.ground(), **given(values)})
-        folder = app.folder
+    folder = home_folder()
+    chosen = settings.make({**ground_of(folder), **given(values)})
     service.log_to(sys.stderr, as_json=log_json or not sys.stderr.isatty())
     service.serve(folder, chosen, service.Address(host, port, not no_scheduler), os.environ)
 
@@ -49,8 +48,9 @@ def serve(host: str, port: int, no_scheduler: bool, log_json: bool, **values: An
 @click.option("--read-only", is_flag=True, help="For looking only.")
 @click.option("--revoke", metavar="TOKEN", default=None, help="Make this token worthless instead.")
 @click.option("--link", is_flag=True, help="A link for a browser instead, good once, for 15 minutes.")
+@click.option("--url", default="http://127.0.0.1:8060", show_default=True, help="Where the service is, for --link.")
 @json_flag
-def token(ttl: str, read_only: bool, revoke: str | None, link: bool, as_json: bool) -> None:
+def token(ttl: str, read_only: bool, revoke: str | None, link: bool, url: str, as_json: bool) -> None:
     """Make a token for the HTTP API.
 
     \b
@@ -69,7 +69,7 @@ def token(ttl: str, read_only: bool, revoke: str | None, link: bool, as_json: bo
         if link:
             code, digest = auth.login_code()
             app.invite(digest, LINK_SECONDS)
-            click.echo(f"/login?code={code}")
+            click.echo(f"{url.rstrip('/')}/login?code={code}")
             return
         role = auth.Role.READ_ONLY if read_only else auth.Role.FULL
         seconds = _seconds(ttl)

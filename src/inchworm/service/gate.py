@@ -14,6 +14,7 @@ that.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import math
 import re
@@ -38,6 +39,7 @@ WINDOW_SECONDS = 60.0
 
 _MAX_OPEN_BODY = 32_000
 """What anybody may send: a form with the longest token, of which every byte may take three."""
+_BODY_SECONDS = 30.0
 _MAX_ADDRESSES = 10_000
 _MAX_NEXT = 2000
 _LOOKING = ("GET", "HEAD")
@@ -311,8 +313,12 @@ async def _whole_body(scope: Scope, receive: Receive, limit: int) -> bytes | Non
     if announced.isdecimal() and int(announced[:20]) > limit:
         raise _too_large(limit)
     body = bytearray()
+    deadline = time.monotonic() + _BODY_SECONDS
     while True:
-        message = await receive()
+        try:
+            message = await asyncio.wait_for(receive(), max(0.0, deadline - time.monotonic()))
+        except TimeoutError:
+            raise Refused(408, "too_slow", "The body did not come in time.", "Send it at once.") from None
         if message["type"] == "http.disconnect":
             return None
         body += message.get("body", b"")

@@ -107,14 +107,14 @@ class Health:
 
 
 @routes.get("/health", response_model=HealthAnswer)
-def health(request: Request) -> Any:
+async def health(request: Request) -> Any:
     """Whether all is well. Open to everybody, so it tells no details."""
     found: Health = request.app.state.health
     return JSONResponse(found.as_json(), 503 if found.is_down else 200)
 
 
 @routes.get("/api/v1/health", responses=refusals())
-def whole_health(request: Request) -> dict[str, Any]:
+async def whole_health(request: Request) -> dict[str, Any]:
     """Whether all is well, what is wrong, and what to do about it."""
     found: Health = request.app.state.health
     return found.whole()

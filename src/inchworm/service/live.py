@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
@@ -19,6 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from inchworm.errors import Unknown
 from inchworm.job import ExecutionState
 from inchworm.rules.times import iso
 from inchworm.service.jobs import JobId
@@ -27,11 +30,13 @@ from inchworm.service.web import Service, Verbs, refusals
 LOOK_SECONDS = 0.5
 MOST_WATCHERS = 2_000
 _QUIET_SECONDS = 15.0
+_BEGIN_SECONDS = 5.0
 _PATIENCE_SECONDS = 30.0
 _RECENT = 2_000
 _BATCH = 500
 
 routes = APIRouter(tags=["live"])
+log = logging.getLogger("inchworm.live")
 
 
 class Event(NamedTuple):
@@ -57,10 +62,15 @@ class Channel:
         self.fetch = fetch
         self.is_over = is_over
         self.watchers = 0
+        self.asked_for = 0.0
         self.over = False
         self._recent: deque[Event] = deque(maxlen=_RECENT)
         self._last: int | None = None
         self.moved = asyncio.Event()
+
+    def is_watched(self) -> bool:
+        """Whoever has just asked for it may not have begun to watch."""
+        return self.watchers > 0 or time.monotonic() - self.asked_for < _BEGIN_SECONDS
 
     async def look(self) -> None:
         """Take in what is new, and wake whoever waits for it."""
@@ -103,6 +113,7 @@ class Hub:
             raise HTTPException(503, "Too many are watching already.", {"Retry-After": "10"})
         if name not in self._channels:
             self._channels[name] = make()
+        self._channels[name].asked_for = time.monotonic()
         return self._channels[name]
 
     def close(self) -> None:
@@ -112,11 +123,18 @@ class Hub:
     async def work(self) -> None:
         """Look at every channel twice a second, and forget those that nobody watches."""
         while not self._closing.is_set():
-            self._channels = {name: one for name, one in self._channels.items() if one.watchers}
-            for channel in list(self._channels.values()):
-                await channel.look()
+            self._channels = {name: one for name, one in self._channels.items() if one.is_watched()}
+            for name, channel in list(self._channels.items()):
+                await self._look(name, channel)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), LOOK_SECONDS)
+
+    async def _look(self, name: str, channel: Channel) -> None:
+        """One that cannot be read must not end the others."""
+        try:
+            await channel.look()
+        except Exception:
+            log.exception("The stream %s could not be read; it is tried again", name)
 
     async def watch(self, channel: Channel, after: int) -> AsyncIterator[bytes]:
         """Everything after a number, until the channel is over, the reader leaves, or the service stops."""
@@ -141,9 +159,11 @@ class Hub:
     async def _happens(self, moved: asyncio.Event) -> bool:
         """Wait until something happens; False when nothing does for a while."""
         waits = [asyncio.ensure_future(moved.wait()), asyncio.ensure_future(self._closing.wait())]
-        done, left = await asyncio.wait(waits, timeout=_QUIET_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        for one in left:
-            one.cancel()
+        try:
+            done, _ = await asyncio.wait(waits, timeout=_QUIET_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()
         return bool(done)
 
 
@@ -221,7 +241,10 @@ def log_channel(service: Verbs, execution_id: int) -> Channel:
         ]
 
     def is_over() -> bool:
-        return service.app.jobs.execution(execution_id).state is not ExecutionState.RUNNING
+        try:
+            return service.app.jobs.execution(execution_id).state is not ExecutionState.RUNNING
+        except Unknown:
+            return True  # it was deleted with its job
 
     return Channel(fetch, is_over)
 
@@ -242,7 +265,8 @@ async def stream_events(
         return EventStream(hub.watch(channel, _number(last_event_id) if last_event_id else last))
     feed: Feed = request.app.state.feeds[topic]
     channel = hub.channel(topic, lambda: Channel(feed.after))
-    return EventStream(hub.watch(channel, _number(last_event_id)))
+    # Their numbers begin anew with the service: one from before it says nothing.
+    return EventStream(hub.watch(channel, min(_number(last_event_id), feed.number - 1)))
 
 
 def _last_event(service: Verbs) -> int:
@@ -262,15 +286,15 @@ class Feed:
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
-        self._number = 0
+        self.number = 0
         self._shown: Mapping[str, Any] = {}
         self._last: Event | None = None
 
     def show(self, snapshot: Mapping[str, Any], ignored: Iterable[str] = ()) -> None:
         shown = {name: value for name, value in snapshot.items() if name not in ignored}
         if shown != self._shown:
-            self._number += 1
-            self._shown, self._last = shown, event(self._number, self._kind, snapshot)
+            self.number += 1
+            self._shown, self._last = shown, event(self.number, self._kind, snapshot)
 
     def after(self, number: int, _: int) -> list[Event]:
         """The newest, for whoever has not got it. Numbers begin anew with the service."""

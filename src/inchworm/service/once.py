@@ -25,7 +25,8 @@ class Once:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = Headers(scope=scope).get("idempotency-key", "") if scope["type"] == "http" else ""
-        if not key or scope["method"] != "POST":
+        # Whoever was not let in leaves no trace.
+        if not key or scope["method"] != "POST" or scope.get("state", {}).get("identity") is None:
             await self._app(scope, receive, send)
         elif len(key) > _LONGEST or not key.isprintable():
             said = f"An Idempotency-Key has at most {_LONGEST} printable characters."

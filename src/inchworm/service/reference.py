@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from inchworm.service.settings import SETTINGS
 
 routes = APIRouter(include_in_schema=False)
 _METHODS = ("get", "post", "put", "patch", "delete")
@@ -20,7 +24,14 @@ _STATIC = {"inchworm.css": "text/css; charset=utf-8"}
 @functools.cache
 def templates() -> Environment:
     """Everything is escaped, and a name that is missing is an error."""
-    return Environment(loader=PackageLoader("inchworm.service"), autoescape=True, undefined=StrictUndefined)
+    made = Environment(loader=PackageLoader("inchworm.service"), autoescape=True, undefined=StrictUndefined)
+    made.filters["code"] = _code
+    return made
+
+
+def _code(text: str) -> Markup:
+    """Text in which `this` stands for code."""
+    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped before
 
 
 @routes.get("/")
@@ -97,7 +108,8 @@ def _resolved(schema: Mapping[str, Any], part: Mapping[str, Any]) -> Mapping[str
 def _fields(schema: Mapping[str, Any], body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     whole = next((part for part in body.get("anyOf", [body]) if part.get("type") != "null"), body)
     whole = _resolved(schema, whole)
-    for name, field in whole.get("properties", {}).items():
+    # What is its own comes before the settings that it shares with others.
+    for name, field in sorted(whole.get("properties", {}).items(), key=lambda item: item[0] in SETTINGS):
         yield {
             "name": name,
             "type": _type(schema, field),

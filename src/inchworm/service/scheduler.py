@@ -21,13 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from inchworm.app.executing import TOKEN_VARIABLE
 from inchworm.app.scheduling import Pulse, Scheduling, is_gone, this_machine
 from inchworm.errors import InchwormError, Unknown
 from inchworm.job import Execution, ExecutionState, JobState
 from inchworm.ports import Clock
+from inchworm.service import auth
 from inchworm.settings import Settings
 
-TOKEN_VARIABLE = "INCHWORM_EXECUTION_TOKEN"  # noqa: S105 - the name of a variable
 _LOOK_SECONDS = 0.2
 _PRUNE_SECONDS = 600.0
 _SPARE_SECONDS = 10.0
@@ -127,7 +128,7 @@ class Scheduler:
 
     def _spawn(self, execution: Execution) -> None:
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name != auth.VARIABLE},
             "INCHWORM_HOME": str(self._folder),
             TOKEN_VARIABLE: execution.token,
             "INCHWORM_STALE_LOCK": str(self._values.stale_lock),

@@ -211,9 +211,15 @@ class _Service:
     async def _deliver(self) -> None:
         """Notifications that are due."""
         while True:
-            with contextlib.suppress(InchwormError):
-                await self._app.deliver_due(f"service {self._address.port}")
+            try:
+                # In a thread: the loop must not wait for the lock of the home.
+                await asyncio.to_thread(self._send_due)
+            except Exception:
+                log.exception("Notifications could not be sent; they are tried again")
             await asyncio.sleep(_DELIVER_SECONDS)
+
+    def _send_due(self) -> None:
+        asyncio.run(self._verbs.app.deliver_due(f"service {self._address.port}"))
 
     def _ready(self) -> None:
         host, port = self._listening.getsockname()[:2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,9 @@ def _field(name: str) -> tuple[Any, Any]:
     meta, default = SETTINGS[name].metadata, SETTINGS[name].default
     unit = f" ({meta['unit']})" if meta["unit"] else ""
     limits = {bound: meta[key] for key, bound in (("least", "ge"), ("most", "le")) if key in meta}
-    return _kind(default) | None, Field(None, description=f"{meta['help']}{unit}; default: {default!r}", **limits)
+    return _kind(default) | None, Field(
+        None, description=f"{meta['help']}{unit}; default: {json.dumps(default)}", **limits
+    )
 
 
 def _kind(default: Any) -> Any:

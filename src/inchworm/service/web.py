@@ -19,7 +19,7 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 from starlette.exceptions import HTTPException
 
@@ -27,6 +27,9 @@ from inchworm.app.whole import App
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.settings import Settings
+
+_IDLE = 16
+"""Connections to the home that are kept for requests to come."""
 
 MOST = 1000
 """Items on one page of a list."""
@@ -37,7 +40,11 @@ log = logging.getLogger("inchworm.api")
 class Body(BaseModel):
     """What is sent to us: snake_case or camelCase, and nothing that we do not know."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        alias_generator=AliasGenerator(validation_alias=lambda name: AliasChoices(name, to_camel(name))),
+        extra="forbid",
+        allow_inf_nan=False,
+    )
 
 
 class Answer(BaseModel):
@@ -105,7 +112,15 @@ class Verbs:
         try:
             yield app
         finally:
-            self._idle.append(app)
+            if len(self._idle) < _IDLE:
+                self._idle.append(app)
+            else:
+                self._forget(app)
+
+    def _forget(self, app: App) -> None:
+        with self._mutex:
+            self._all.remove(app)
+        app.close()
 
     def _made(self) -> App:
         app = App(self.folder)
@@ -174,6 +189,7 @@ def _sealed(value: Any) -> str:
 def _opened(cursor: str) -> Any:
     try:
         found = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        json.dumps(found, ensure_ascii=False).encode()  # no half characters
     except (binascii.Error, ValueError, RecursionError):
         raise wrong_cursor() from None
     if found is None:

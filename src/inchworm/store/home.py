@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from inchworm.errors import Broken, WrongUse
+from inchworm.errors import Broken, NotNow, WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.store.sqlite import BUSY_SECONDS, open_file, plain_errors, transaction
 
@@ -128,7 +128,12 @@ class Home:
                 db.execute(f"UPDATE crawl SET {columns} WHERE crawl_id = ?", (*given, crawl_id))
 
     def remove(self, crawl_id: str) -> None:
+        """Forget a crawl and its jobs, unless one of them runs. Nobody can make another one meanwhile."""
         with self.writing() as db:
+            if db.execute("SELECT 1 FROM job WHERE crawl_id = ? AND lock_token IS NOT NULL", (crawl_id,)).fetchone():
+                raise NotNow("A job of this crawl is running.", "Cancel it first.")
+            for statement in _REMOVE_JOBS:
+                db.execute(statement, (crawl_id,))
             db.execute("DELETE FROM inbox WHERE crawl_id = ?", (crawl_id,))
             db.execute("DELETE FROM delivery WHERE crawl_id = ? AND state = 'promised'", (crawl_id,))
             db.execute("DELETE FROM crawl WHERE crawl_id = ?", (crawl_id,))
@@ -162,6 +167,14 @@ class Home:
         return row[0] if row else ""
 
 
+_OF_CRAWL = "IN (SELECT job_id FROM job WHERE crawl_id = ?)"
+_REMOVE_JOBS = (
+    f"DELETE FROM log_line WHERE execution_id IN (SELECT execution_id FROM execution WHERE job_id {_OF_CRAWL})",
+    f"DELETE FROM execution WHERE job_id {_OF_CRAWL}",
+    f"UPDATE job SET after_job_id = NULL WHERE after_job_id {_OF_CRAWL}",
+    "UPDATE slot SET jobs = jobs - (SELECT COUNT(*) FROM job j WHERE j.slot = slot.slot AND j.crawl_id = ?)",
+    "DELETE FROM job WHERE crawl_id = ?",
+)
 _CONFIGURABLE = ("name", "settings", "defaults", "incremental", "enabled", "typed")
 _SELECT = "SELECT crawl_id, name, seeds, settings, created_ms, defaults, incremental, enabled, typed FROM crawl"
 

@@ -29,6 +29,9 @@ _FLAGS = ("schedule_enabled", "adaptive")
 _JOB = tuple(field.name for field in dataclasses.fields(Job))
 _EXECUTION = tuple(field.name for field in dataclasses.fields(Execution))
 _SELECT = f"SELECT {', '.join(_JOB)} FROM job"
+_IS_FREE = "NOT EXISTS (SELECT 1 FROM job r WHERE r.crawl_id = j.crawl_id AND r.lock_token IS NOT NULL)"
+"""No other job of the same crawl runs."""
+
 _SELECT_EXECUTION = f"SELECT {', '.join(_EXECUTION)} FROM execution"
 
 
@@ -51,9 +54,12 @@ class Jobs:
 
     # Jobs
 
-    def add(self, job: Job) -> Job:
-        """Put a job in, placed in the day among the others."""
+    def add(self, job: Job, has_crawl: bool = False) -> Job:
+        """Put a job in, placed in the day among the others. `has_crawl`: not if its crawl was deleted meanwhile."""
         with self._home.writing() as db:
+            known = "SELECT 1 FROM crawl WHERE crawl_id = ?"
+            if has_crawl and db.execute(known, (job.crawl_id,)).fetchone() is None:
+                raise Unknown("The crawl of this job was deleted meanwhile.", "Send it again.")
             placed = occurrence.placed(job, _loads(db), job.created_ms)
             placed = dataclasses.replace(placed, slot=occurrence.slot_of(placed))
             _insert(db, placed)
@@ -113,16 +119,6 @@ class Jobs:
                 raise NotNow(f"The job {followers[0]} runs after this one.", "Delete or change that one first.")
             _delete(db, job)
 
-    def delete_of(self, crawl_id: str) -> None:
-        """Remove all jobs of a crawl that goes."""
-        with self._home.writing() as db:
-            jobs = [_job(row) for row in db.execute(f"{_SELECT} WHERE crawl_id = ?", (crawl_id,)).fetchall()]
-            if any(job.lock_token is not None for job in jobs):
-                raise NotNow("A job of this crawl is running.", "Cancel it first.")
-            for job in jobs:
-                db.execute("UPDATE job SET after_job_id = NULL WHERE after_job_id = ?", (job.job_id,))
-                _delete(db, job)
-
     def counts(self) -> dict[str, int]:
         """How many jobs there are in each state."""
         with self._home.reading() as db:
@@ -131,7 +127,7 @@ class Jobs:
 
     def overdue(self, before_ms: int, limit: int = 10) -> tuple[int, list[str]]:
         """How many jobs should have been started before this, and the first of them."""
-        where = "FROM job WHERE due_ms < ? AND lock_token IS NULL"
+        where = f"FROM job j WHERE due_ms < ? AND lock_token IS NULL AND {_IS_FREE}"
         with self._home.reading() as db:
             count = db.execute(f"SELECT COUNT(*) {where}", (before_ms,)).fetchone()[0]
             first = db.execute(f"SELECT job_id {where} ORDER BY due_ms LIMIT ?", (before_ms, limit)).fetchall()
@@ -175,8 +171,7 @@ class Jobs:
             return []
         with self._home.writing() as db:
             due = db.execute(
-                f"{_SELECT} j WHERE due_ms <= ? AND lock_token IS NULL AND +state IN (?, ?) AND NOT EXISTS"
-                " (SELECT 1 FROM job r WHERE r.crawl_id = j.crawl_id AND r.lock_token IS NOT NULL)"
+                f"{_SELECT} j WHERE due_ms <= ? AND lock_token IS NULL AND +state IN (?, ?) AND {_IS_FREE}"
                 " ORDER BY due_ms LIMIT ?",
                 (now_ms, *states.CLAIMABLE, 4 * limit),
             ).fetchall()

@@ -1,0 +1,189 @@
+"""What a second look at the service found, one test each."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.service.running import PATIENCE, serving, wait_for
+
+from inchworm.app.jobs import Wanted
+from inchworm.app.whole import App
+from inchworm.errors import WrongUse
+from inchworm.service.live import Channel, Event, Hub
+from inchworm.testing import Page, Site, linked_site
+
+
+@pytest.mark.parametrize("value", ["\\ud800", "NaN"], ids=["half-a-character", "no-number"])
+def test_metadata_that_cannot_be_shown_is_refused(tmp_path: Path, value: str) -> None:
+    text = f'"{value}"' if value.startswith("\\") else value
+    body = f'{{"url": "http://example.invalid/", "interval_minutes": 60, "metadata": {{"a": {text}}}}}'
+    with serving(tmp_path / "home", "--no-scheduler") as service:
+        answer = service.client.post("/api/v1/jobs", content=body.encode())
+        assert answer.status_code == 422, answer.text
+        assert service.get("/api/v1/jobs")["items"] == []
+        assert service.client.get("/api/v1/jobs?cursor=WzEsICJcdWQ4MDAiXQ").status_code == 400
+
+
+def test_a_stream_that_cannot_be_read_does_not_end_the_others() -> None:
+    def broken(_: int, __: int) -> list[Event]:
+        raise RuntimeError("gone")
+
+    def whole(after: int, _: int) -> list[Event]:
+        return [Event(1, b"one")] if after < 1 else []
+
+    async def both() -> bytes:
+        hub = Hub()
+        work = asyncio.create_task(hub.work())
+        bad, good = Channel(broken), Channel(whole)
+        bad.start_at(0)
+        hub.channel("bad", lambda: bad)
+        stream = hub.watch(hub.channel("good", lambda: good), 0)
+        await anext(stream)
+        await asyncio.sleep(1.2)
+        got = await anext(stream)
+        assert not work.done()
+        hub.close()
+        await work
+        await stream.aclose()
+        return got
+
+    assert asyncio.run(both()) == b"one"
+
+
+def test_readers_that_leave_take_everything_along() -> None:
+    async def come_and_go() -> int:
+        hub = Hub()
+        work = asyncio.create_task(hub.work())
+        channel = hub.channel("x", lambda: Channel(lambda _, __: []))
+        for _ in range(20):
+            stream = hub.watch(channel, 0)
+            await anext(stream)
+            waiting = asyncio.ensure_future(anext(stream))
+            await asyncio.sleep(0.01)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            await stream.aclose()
+        await asyncio.sleep(0.05)
+        left = len(asyncio.all_tasks()) - 2
+        hub.close()
+        await work
+        return left
+
+    assert asyncio.run(come_and_go()) < 5
+
+
+def test_a_log_that_is_deleted_while_somebody_reads_it(tmp_path: Path) -> None:
+    with Site(linked_site(5)).serve() as web, serving(tmp_path / "home") as service:
+        execution = service.once(web.url())
+        service.delete(f"/api/v1/jobs/{execution['job_id']}")
+        other = service.once(web.url("/1"))
+        assert "event: end" in service.get(f"/api/v1/jobs/{other['job_id']}/logs/stream/v2")
+
+
+@pytest.mark.parametrize("topic", ["health", "metrics"])
+def test_who_comes_back_after_a_restart_is_told_again(tmp_path: Path, topic: str) -> None:
+    with serving(tmp_path / "home") as service:
+        headers = {**service.headers("--read-only"), "Last-Event-ID": "57"}
+        with httpx.stream("GET", f"{service.url}/sse/{topic}/events", headers=headers, timeout=PATIENCE) as stream:
+            assert next(line for line in stream.iter_lines() if line.startswith("event: ")) == f"event: {topic}"
+
+
+def test_strangers_leave_no_trace(tmp_path: Path) -> None:
+    with serving(tmp_path / "home") as service:
+        headers = {"Idempotency-Key": "theirs"}
+        for _ in range(2):
+            httpx.post(f"{service.url}/login", data={"token": "x"}, headers=headers)
+        app = App(tmp_path / "home")
+        try:
+            assert str(app.begin_once("theirs", b"")) == "fresh"
+        finally:
+            app.close()
+
+
+def test_what_was_not_the_time_for_can_be_sent_again(tmp_path: Path) -> None:
+    with serving(tmp_path / "home", "--no-scheduler") as service:
+        body = {"url": "http://example.invalid/", "interval_minutes": 60, "schedule_enabled": False}
+        job = service.post("/api/v1/jobs", body, 201)
+        path, headers = f"/api/v1/jobs/{job['id']}/resume", {"Idempotency-Key": "later"}
+        assert service.client.post(path, headers=headers).status_code == 409
+        service.post(f"/api/v1/jobs/{job['id']}/pause")
+        assert service.client.post(path, headers=headers).status_code == 200
+
+
+def test_sources_are_synced_once_however_often_at_once(tmp_path: Path) -> None:
+    with serving(tmp_path / "home", "--no-scheduler") as service:
+        service.put("/api/v1/config", {"url": "http://example.invalid/"})
+        threads = [
+            threading.Thread(target=service.post, args=("/api/v1/admin/sync-enabled-sources",)) for _ in range(8)
+        ]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        assert len(service.get("/api/v1/jobs")["items"]) == 1
+
+
+def test_a_job_that_waits_for_another_of_its_crawl_is_not_overdue(tmp_path: Path) -> None:
+    app = App(tmp_path / "home")
+    try:
+        first = app.add_job(Wanted(url="http://example.invalid/"))
+        app.add_job(Wanted(source_id=first["crawl_id"]))
+        assert app.overdue(-3600)[0] == 2
+        app.claim("s", 1)
+        assert app.overdue(-3600)[0] == 0
+    finally:
+        app.close()
+
+
+def test_nobody_can_type_a_password_for_a_job(tmp_path: Path) -> None:
+    app = App(tmp_path / "home")
+    try:
+        with pytest.raises(WrongUse, match="kept nowhere"):
+            app.add_job(Wanted(url="http://user:secret@example.invalid/"))
+        assert app.home.crawls() == []
+    finally:
+        app.close()
+
+
+def test_the_next_run_is_tried_again_when_the_site_was_down(tmp_path: Path) -> None:
+    pages = linked_site(5)
+    site = Site(dict(pages))
+    with site.serve() as web, serving(tmp_path / "home") as service:
+        crawl_id = service.once(web.url())["crawl_id"]
+        site.pages = {path: Page("down", 500) for path in pages}  # type: ignore[assignment]
+        made = service.post(
+            "/api/v1/jobs",
+            {
+                "source_id": crawl_id,
+                "max_retries": 1,
+                "retry_backoff_seconds": 0,
+                "settings": {"max_retries": 0, "delay": 0},
+            },
+            201,
+        )
+        first = service.ended(made["id"], 1)
+        assert "could be had" in first["error_message"]
+        second = service.ended(made["id"], 2)
+        assert "could be had" in second["error_message"], "it was tried, and not only refused"
+
+
+def test_a_start_that_was_handed_back_does_not_crawl_a_complete_run_again(tmp_path: Path) -> None:
+    site = Site({path: Page(text, delay=0.02) for path, text in linked_site(60).items()})
+    with site.serve() as web:
+        with serving(tmp_path / "home") as service:
+            job = service.post("/api/v1/jobs", {"url": web.url(), "settings": {"delay": 0, "workers": 2}}, 201)
+            wait_for(lambda: len(web.log) > 10, "some pages")
+            service.process.send_signal(signal.SIGTERM)
+            service.process.wait(PATIENCE)
+        app = App(tmp_path / "home")
+        summary = asyncio.run(app.resume(job["crawl_id"], {"delay": 0, "allow_private": True}))
+        assert summary.run_state == "completed"
+        with serving(tmp_path / "home") as service:
+            assert service.ended(job["id"], 2)["status"] == "completed"
+        assert len(app.runs(job["crawl_id"])) == 1
+        app.close()
