@@ -24,6 +24,8 @@ crawl: $(STAMP) ## Crawl a real site: make crawl URL=https://example.org/docs
 
 test: check ## Install what the tests need, run the checks and all tests
 	PATH="$(CURDIR)/$(BIN):$$PATH" tests/install
+	@# Tests start inchworm hundreds of times: compiled once, not each time.
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m compileall -q src
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(STAMP) ## Linter, formatter and strict types
