@@ -29,7 +29,7 @@ from inchworm.job import Job, JobState
 from inchworm.rules import occurrence
 from inchworm.testing import Page, Served, Site, linked_site
 
-ROUNDS = int(os.environ.get("INCHWORM_ROUNDS") or 30)
+ROUNDS = int(os.environ.get("INCHWORM_ROUNDS") or 10)
 ROUNDS_WITH_PROCESSES = max(1, ROUNDS // 5)
 SEED = os.environ.get("INCHWORM_SEED") or "20261115"
 AT_ONCE = 8

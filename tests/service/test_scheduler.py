@@ -911,9 +911,3 @@ def test_every_try_has_a_log_of_its_own(works: Works, served: Served, sabotage: 
     assert second[1] == "The session of attempt 1 had come to its end"
 
 
-def test_a_job_whose_crawl_is_gone_fails_with_a_hint(works: Works, served: Served) -> None:
-    name = works.add(served.url("/"), max_retries=0)
-    works.app.home.remove(works.job(name)["crawl_id"])
-    done = works.run(works.scheduler(), name)
-    assert (done["status"], works.job(name)["status"]) == ("failed", "failed")
-    assert "gone" in done["error_message"] and "Traceback" in done["stack_trace"]

@@ -22,7 +22,7 @@ from inchworm.service.web import Verbs
 from inchworm.settings import Settings
 from inchworm.testing import Site, linked_site
 
-EXAMPLES = 8
+EXAMPLES = 6
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
 
