@@ -909,5 +909,3 @@ def test_every_try_has_a_log_of_its_own(works: Works, served: Served, sabotage: 
     assert first[-1] == "Ended by finished: 12 pages", "what was said before it was killed is kept"
     assert second[0].startswith("Execution 2, attempt 2")
     assert second[1] == "The session of attempt 1 had come to its end"
-
-
