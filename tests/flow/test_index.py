@@ -493,3 +493,14 @@ def test_a_crawl_with_a_server_is_indexed_by_itself(home: Home, server: SearchSe
         summary = home.recrawl("full", index=server.url)
     assert summary.run_state == "completed", "a server that is down is no trouble of the crawl's"
     assert "refused" in summary.note
+
+
+@one_product
+def test_how_far_the_server_has_been_told(home: Home, server: SearchServer) -> None:
+    with Site(linked_site(4)).serve() as served:
+        home.crawl(served.url("/"))
+    assert home.ask("index", home.word, "--status")["documents"] == 0
+    home.app.index(home.word)
+    found = home.ask("index", home.word, "--status")
+    assert (found["documents"], found["behind"], found["server"]) == (4, 0, server.url)
+    assert "documents" in home.cli("index", home.word, "--status").stdout

@@ -6,14 +6,14 @@ import asyncio
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 from fastapi import APIRouter, FastAPI
+from tests.service.running import wait_for as wait_for
 
 from inchworm.app.jobs import Task
 from inchworm.app.whole import App
@@ -21,6 +21,7 @@ from inchworm.service import build
 from inchworm.service.scheduler import Scheduler
 from inchworm.service.web import EitherSpelling, Verbs, handle_errors
 from inchworm.settings import Settings
+from inchworm.testing import Hit, Page
 
 PATIENCE = 60.0
 VALUES = Settings(poll=0.1, stale_check=0.5, stale_lock=30.0, allow_private=True)
@@ -144,11 +145,15 @@ def serving(folder: Path, *routers: APIRouter, values: Settings = VALUES, jobs: 
         api.close()
 
 
-def wait_for(look: Callable[[], Any], what: str) -> Any:
-    """The first thing that is true, or an error that says what never came."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if found := look():
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"waited in vain for {what}")
+class HeldPages(dict[str, Any]):
+    """Pages, of which some are kept back until `is_open`."""
+
+    is_open = False
+
+    def hold(self, path: str) -> None:
+        text = self[path]
+
+        def answer(_: Hit) -> Page:
+            return Page(text, delay=0.0 if self.is_open else 600.0)
+
+        self[path] = answer

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 QUICK = ("--poll", "0.2", "--stale-check", "0.5", "--stale-lock", "5", "--allow-private", "--metrics-every", "0.5")
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from tests.flow.crawling import page
-from tests.service.in_process import VALUES, Api, serving, wait_for
+from tests.service.in_process import VALUES, Api, HeldPages, serving, wait_for
 
 from inchworm.app.jobs import Wanted
 from inchworm.service import build, crawls, jobs
 from inchworm.service.web import Verbs
 from inchworm.settings import Settings
-from inchworm.testing import Hit, Page, Served, Site
+from inchworm.testing import Served, Site
 
 BEGUN = {"crawl_id", "run_id", "run", "session", "state", "job_id", "execution_id", "message"}
 QUICK = {"delay": 0, "grace": 0.1}
@@ -33,21 +33,12 @@ HOSTILE = [
 ]
 
 
-class Pages(dict[str, Any]):
+class Pages(HeldPages):
     """A start page and six others; one of them can be made to answer only when the test says so."""
 
     def __init__(self) -> None:
         names = [f"/p{number}" for number in range(6)]
         super().__init__({"/": page("start", *names), **{name: page(name, "/") for name in names}})
-        self.is_open = False
-
-    def hold(self, path: str) -> None:
-        text = self[path]
-
-        def answer(_: Hit) -> Page:
-            return Page(text, delay=0.0 if self.is_open else 600.0)
-
-        self[path] = answer
 
 
 @pytest.fixture

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 from tests.flow.crawling import page
-from tests.service.in_process import Api, serving, wait_for
+from tests.service.in_process import Api, HeldPages, serving, wait_for
 
 from inchworm.service import checkpoints, crawls, frontier, pages
-from inchworm.testing import Hit, Page, Served, Site
+from inchworm.testing import Page, Served, Site
 
 OUT = "https://elsewhere.example/"
 HOSTILE = ["x", "%00", "%C3%28", "x_0_1", "' OR 1=1", "0_0_0", "a_-1_1", "a_1_" + "9" * 30, "..%2f..", "%F0%9F%90%9B"]
 
 
-class Pages(dict[str, Any]):
+class Pages(HeldPages):
     """A start page that leads to three others, out of scope, and where robots.txt says no. Nobody links to /hidden."""
 
     def __init__(self) -> None:
@@ -27,15 +27,6 @@ class Pages(dict[str, Any]):
         self["/robots.txt"] = Page("User-agent: *\nDisallow: /secret", headers={"Content-Type": "text/plain"})
         self["/deep"] = page("deep", "/deeper")
         self["/hidden/"] = self["/hidden"]
-        self.is_open = False
-
-    def hold(self, path: str) -> None:
-        text = self[path]
-
-        def answer(_: Hit) -> Page:
-            return Page(text, delay=0.0 if self.is_open else 600.0)
-
-        self[path] = answer
 
 
 @pytest.fixture

@@ -53,7 +53,6 @@ class Desk:
         self.home.close()
 
     def ground(self) -> dict[str, Any]:
-        """What file and environment say, below everything that the user names."""
         return ground_of(self.folder)
 
     def find(self, word: str) -> CrawlInfo:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from inchworm.app.jobs import Repeated, Task, Wanted, Working
 from inchworm.app.scheduling import is_gone
 from inchworm.errors import NotNow, Unknown, WrongUse
 from inchworm.fetch.guard import is_public
-from inchworm.job import ExecutionState, Job, JobState
+from inchworm.job import Execution, ExecutionState, Job, JobState
 from inchworm.model import Checkpoint, CrawlInfo, Mode, RunInfo, RunState
 from inchworm.rules import occurrence, repetition, states
 from inchworm.rules import url as urls
@@ -200,19 +200,23 @@ class Iterating(Working, Checkpoints):
     def begun(self, job_id: str, wake: Wake, executions: int = 0, seconds: float = BEGIN_SECONDS) -> Begun | None:
         """The session that a job begins after so many executions; None when nothing began in this time. `wake` has
         whoever runs jobs look now."""
+        for newest in self._looks(job_id, wake, seconds):
+            if newest is None or newest.number <= executions:
+                continue
+            if newest.run is not None and newest.session is not None:
+                return Begun(newest.run, newest.session)
+            if newest.state is ExecutionState.FAILED and self.jobs.state_of(job_id) is JobState.FAILED:
+                raise NotNow(f"The session could not begin: {newest.error}", f"The log of job {job_id} may tell more.")
+        return None
+
+    def _looks(self, job_id: str, wake: Wake, seconds: float = BEGIN_SECONDS) -> Iterator[Execution | None]:
+        """The newest execution of a job, again and again, until the time is over or nobody is there to run it."""
         deadline, woken = time.monotonic() + seconds, float("-inf")
         while True:
-            newest = next(iter(self.jobs.executions(job_id, None, 1)), None)
-            if newest is not None and newest.number > executions:
-                if newest.run is not None and newest.session is not None:
-                    return Begun(newest.run, newest.session)
-                if newest.state is ExecutionState.FAILED and self.jobs.state_of(job_id) is JobState.FAILED:
-                    raise NotNow(
-                        f"The session could not begin: {newest.error}", f"The log of job {job_id} may tell more."
-                    )
+            yield next(iter(self.jobs.executions(job_id, None, 1)), None)
             now = time.monotonic()
             if now >= deadline or not self._runners():
-                return None
+                return
             if now - woken >= _WAKE_SECONDS:
                 woken = now
                 wake()

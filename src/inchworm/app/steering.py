@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from inchworm import errors, run, settings
 from inchworm.app.changes import iteration_id
 from inchworm.app.desk import defaults_of, presentable
-from inchworm.app.iterating import Iterating
+from inchworm.app.iterating import Iterating, Wake
 from inchworm.app.jobs import Task, Wanted, refuse_secrets
 from inchworm.app.looking import Looking, session_json
 from inchworm.errors import Frozen, InchwormError, NotNow, Unknown, WrongUse
@@ -28,13 +27,8 @@ from inchworm.store.view import View
 FETCHERS = {"http": True, "scrapy": True, "browser": False, "playwright": False}
 """What may fetch pages, and whether this version has it."""
 
-START_SECONDS = 5.0
-_LOOK_SECONDS = 0.05
-_WAKE_SECONDS = 0.5
 _MOST_JOBS = 1000
 _RUN_ID = re.compile(r"([0-9A-Za-z]{1,64})_iter_([0-9]{1,18})")
-
-Wake = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,20 +118,14 @@ class Steering(Iterating, Looking):
     def session_of(self, job_id: str, wake: Wake, until_its_end: bool = False) -> Execution | None:
         """The execution that has begun a session for a job; None when none has in the time that one can wait. When none
         can, what is wrong is told."""
-        deadline, woken = time.monotonic() + START_SECONDS, 0.0
-        while True:
-            found = next(iter(self.jobs.executions(job_id, None, 1)), None)
+        found: Execution | None = None
+        for found in self._looks(job_id, wake):
             if found is not None and found.session is None and found.ended_by == "error":
                 raise _error_of(found)
-            is_there = found is not None and found.session is not None
             is_over = found is not None and found.state is not ExecutionState.RUNNING
-            now = time.monotonic()
-            if (is_there and (is_over or not until_its_end)) or now >= deadline or not self._runners():
-                return found if is_there else None
-            if now - woken >= _WAKE_SECONDS:
-                wake()
-                woken = now
-            time.sleep(_LOOK_SECONDS)
+            if found is not None and found.session is not None and (is_over or not until_its_end):
+                return found
+        return found if found is not None and found.session is not None else None
 
     def start_told(self, crawl: CrawlInfo, job_id: str, execution: Execution | None) -> dict[str, Any]:
         """What came of a start, to be told."""

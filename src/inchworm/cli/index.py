@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from inchworm.cli import display
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, opened_app, print_json
 from inchworm.cli.search import Progress
@@ -19,8 +20,9 @@ _WIDTH = 200
 @click.argument("word", metavar="CRAWL")
 @click.option("--rebuild", is_flag=True, help="Delete the index and make it anew, from what was crawled.")
 @click.option("--set-aside", "aside", is_flag=True, help="Only list the pages that the server does not take, and why.")
+@click.option("--status", is_flag=True, help="Only tell how far the server has been told, without asking it.")
 @json_flag
-def index(word: str, rebuild: bool, aside: bool, as_json: bool) -> None:
+def index(word: str, rebuild: bool, aside: bool, status: bool, as_json: bool) -> None:
     """Bring Elasticsearch or OpenSearch up to date with a crawl.
 
     The server is the one that the crawl was given with --index, or that INCHWORM_INDEX names; the index is called after
@@ -31,6 +33,10 @@ def index(word: str, rebuild: bool, aside: bool, as_json: bool) -> None:
         if aside:
             listed = app.set_aside(word)
             print_json({"set_aside": listed}) if as_json else _list(listed, word)
+            return
+        if status:
+            found = app.index_status(word)
+            print_json(found) if as_json else display.numbers(found)
             return
         done = app.index(word, rebuild, Progress("Reading pages to index"))
     print_json(done) if as_json else _tell(done, word)

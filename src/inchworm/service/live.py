@@ -13,7 +13,7 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Header, Query, Request
@@ -136,7 +136,7 @@ class Hub:
         except Exception:
             log.exception("The stream %s could not be read; it is tried again", name)
 
-    async def watch(self, channel: Channel, after: int) -> AsyncIterator[bytes]:
+    async def watch(self, channel: Channel, after: int) -> AsyncGenerator[bytes, None]:
         """Everything after a number, until the channel is over, the reader leaves, or the service stops."""
         channel.watchers += 1
         number = after
@@ -172,7 +172,7 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, source: AsyncIterator[bytes]) -> None:
+    def __init__(self, source: AsyncGenerator[bytes, None]) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._source = source
@@ -189,7 +189,7 @@ class EventStream(Response):
 
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        async with contextlib.aclosing(self._source) as source:  # type: ignore[type-var]
+        async with contextlib.aclosing(self._source) as source:
             async for chunk in source:
                 async with asyncio.timeout(_PATIENCE_SECONDS):
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})

@@ -212,7 +212,7 @@ _FILES = {
 def export(
     app: Home,
     crawl_id: CrawlId,
-    format: Annotated[str, Query(max_length=50, description=f"one of {', '.join(_FILES)}", examples=["jsonl"])],  # noqa: A002
+    format: Annotated[str, Query(max_length=50, description=f"one of {', '.join(_FILES)}", examples=["jsonl"])],  # noqa: A002 - what callers call it
     run: RunNumber = None,
 ) -> Any:
     """A run's record as one file, as it stands now."""

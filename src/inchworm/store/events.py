@@ -98,11 +98,6 @@ class Events:
             ).fetchall()
         return [Line(*row) for row in rows]
 
-    def line_count(self, execution_id: int) -> int:
-        with self._home.reading() as db:
-            query = "SELECT COALESCE(MAX(number), 0) FROM log_line WHERE execution_id = ?"
-            return db.execute(query, (execution_id,)).fetchone()[0] or 0
-
     # Services
 
     def enrol(self, service: Service) -> None:
