@@ -18,15 +18,15 @@ BLOG = CrawlInfo("c2", "blog", ("a.test/blog", "b.test"), {}, 50)
 @pytest.fixture
 def home(tmp_path):
     with closing(Home(tmp_path / "home")) as made:
-        made.add(DOCS, "https://a.test/docs")
-        made.add(BLOG, "https://a.test/blog\nhttps://b.test/")
+        made.find_or_add(DOCS, "https://a.test/docs", is_named=True)
+        made.find_or_add(BLOG, "https://a.test/blog\nhttps://b.test/", is_named=True)
         yield made
 
 
 def test_a_home_is_made_where_there_is_none_and_found_again(tmp_path):
     with closing(Home(tmp_path / "some" / "where")) as home:
         assert home.crawls() == []
-        home.add(DOCS, "key")
+        home.find_or_add(DOCS, "key", is_named=True)
     with closing(Home(tmp_path / "some" / "where")) as home:
         assert home.crawls() == [DOCS]
 
@@ -60,15 +60,26 @@ def test_a_crawl_is_found_by_id_then_name_then_all_its_seeds(home, word, key, fo
 
 
 def test_an_id_wins_over_a_name_and_the_oldest_over_the_others(home):
-    home.add(CrawlInfo("c3", "c1", (), {}, 1), "other")
-    home.add(CrawlInfo("c4", "docs again", (), {}, 1), "https://a.test/docs")
+    home.configure("c2", name="c1")
+    home.find_or_add(CrawlInfo("c4", "docs again", (), {}, 1), "https://a.test/docs", is_named=True)
     assert home.find("c1").crawl_id == "c1", "nobody takes the place of another crawl by its name"
     assert home.find("", "https://a.test/docs").crawl_id == "c4"
 
 
 def test_who_comes_second_with_a_name_gets_the_crawl_that_is_there(home):
-    assert home.add(CrawlInfo("c9", "docs", (), {}, 1), "key") == DOCS
+    assert home.find_or_add(CrawlInfo("c9", "docs", (), {}, 1), "key", is_named=True) == DOCS
     assert home.crawls() == [BLOG, DOCS]
+
+
+def test_who_comes_second_with_the_same_seeds_gets_the_crawl_that_is_there(home):
+    assert home.find_or_add(CrawlInfo("c9", "a.test", (), {}, 1), "https://a.test/docs", is_named=False) == DOCS
+    assert home.crawls() == [BLOG, DOCS]
+
+
+def test_a_name_that_nobody_chose_gets_a_number_when_it_is_taken(home):
+    for number, crawl_id in enumerate(("c3", "c4"), 2):
+        made = home.find_or_add(CrawlInfo(crawl_id, "docs", (), {}, 9), f"seed {crawl_id}", is_named=False)
+        assert made.name == f"docs ({number})" and home.find(crawl_id) == made
 
 
 def test_settings_are_remembered(home):
@@ -87,7 +98,7 @@ def test_a_removed_crawl_takes_what_was_asked_of_it_along(home):
 
 def test_only_its_owner_reads_a_home(tmp_path):
     with closing(Home(tmp_path / "home")) as home:
-        home.add(DOCS, "key")
+        home.find_or_add(DOCS, "key", is_named=True)
         for name in ("home.db", "home.db-wal"):
             assert (home.folder / name).stat().st_mode & 0o077 == 0
 

@@ -100,7 +100,7 @@ class Crawling(Desk):
         seeds = run.seeds_of(start.seeds)
         key = run.seeds_key(seeds)
         crawl = self.home.find(start.name) if start.name else self.home.find("", key)
-        crawl = crawl or self._make(start, seeds, key)
+        crawl = crawl or self.home.find_or_add(self._new(start, seeds), key, bool(start.name))
         if run.seeds_key(run.seeds_of(crawl.seeds)) != key:
             raise WrongUse(
                 f"The crawl {crawl.name!r} has other seeds: {', '.join(crawl.seeds)}.",
@@ -111,15 +111,12 @@ class Crawling(Desk):
             crawl = dataclasses.replace(crawl, typed=True)
         return for_a_new_start(crawl)
 
-    def _make(self, start: Start, seeds: Sequence[Any], key: str) -> CrawlInfo:
-        name, number = start.name or run.default_name(seeds), 2
-        while not start.name and self.home.find(name):
-            name, number = f"{run.default_name(seeds)} ({number})", number + 1
+    def _new(self, start: Start, seeds: Sequence[Any]) -> CrawlInfo:
+        name = start.name or run.default_name(seeds)
         typed = tuple(run.without_secrets(text) for text in start.seeds)
-        crawl = CrawlInfo(
+        return CrawlInfo(
             uuid.uuid4().hex[:10], name, typed, {}, self.clock.now_ms(), dict(start.defaults), typed=start.typed
         )
-        return self.home.add(crawl, key)
 
     async def _sit(self, crawl: CrawlInfo, start: Start, hooks: Hooks, planned: Planner) -> Summary:
         """One session of the run that is planned, its pages indexed beside it if that is wanted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import json
 import sqlite3
@@ -94,15 +95,22 @@ class Home:
                 return _crawl(row)
         return None
 
-    def add(self, crawl: CrawlInfo, seeds_key: str) -> CrawlInfo:
-        """Put a crawl in; the one that is there when another process was quicker."""
+    def find_or_add(self, crawl: CrawlInfo, seeds_key: str, is_named: bool) -> CrawlInfo:
+        """The crawl of this name, or of these seeds if nobody named it; put in if there is none. One that nobody named
+        gets a number behind its name when that is taken."""
         with self.writing() as db:
+            there = self.find(crawl.name) if is_named else self.find("", seeds_key)
+            if there:
+                return there
+            name, number = crawl.name, 2
+            while not is_named and self.find(name):
+                name, number = f"{crawl.name} ({number})", number + 1
             db.execute(
                 "INSERT INTO crawl (crawl_id, name, seeds, seeds_key, settings, created_ms, defaults, typed)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING",
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     crawl.crawl_id,
-                    crawl.name,
+                    name,
                     json.dumps(crawl.seeds),
                     seeds_key,
                     json.dumps(dict(crawl.settings)),
@@ -111,7 +119,7 @@ class Home:
                     crawl.typed,
                 ),
             )
-        return self.find(crawl.name) or crawl
+        return dataclasses.replace(crawl, name=name)
 
     def remember(self, crawl_id: str, settings: Mapping[str, Any]) -> None:
         with self.writing() as db:
