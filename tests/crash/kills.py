@@ -14,9 +14,9 @@ from tests.crash.trial import Ended, Running, Trial, Twist
 
 from inchworm.fault import POINTS
 
-KILLS = int(os.environ.get("INCHWORM_KILLS") or 200)
+KILLS = int(os.environ.get("INCHWORM_KILLS") or 70)
 SEED = os.environ.get("INCHWORM_SEED") or "20261115"
-PER_TRIAL = 10
+PER_TRIAL = 5
 
 PER_START = ("in_recovery", "after_recovery")
 PER_COMMIT = ("before_archive", "before_commit", "in_commit", "after_commit")
@@ -59,8 +59,8 @@ Death = tuple[Twist, Callable[[Running], None] | None]
 
 
 def deaths(plan: Plan, chance: random.Random) -> Iterator[Death]:
-    """One way to die after the other, without end."""
-    for turn in count():
+    """One way to die after the other, without end: early ones and late ones by turns."""
+    for turn in count(plan.number, 3):
         if plan.kind in PER_START:
             yield from _in_recovery(plan.kind, turn, chance)
         else:

@@ -68,7 +68,7 @@ def test_a_jump_between_sessions(trials: Trials, reference: Reference) -> None:
     assert_same_record(trial, reference.of("--ignore-robots"))
 
 
-@pytest.mark.parametrize("by", JUMPS)
+@pytest.mark.parametrize("by", ["-400d", "+10y"])
 def test_a_jump_while_pages_wait_to_be_tried_again(by: str, failing: Web, trials: Trials) -> None:
     """A page that failed is due within a second or two, whatever the clock on the wall says after a restart."""
     trial = trials(web=failing)
@@ -79,7 +79,7 @@ def test_a_jump_while_pages_wait_to_be_tried_again(by: str, failing: Web, trials
     trial.check()
 
 
-@pytest.mark.parametrize("by", JUMPS)
+@pytest.mark.parametrize("by", ["-1h", "+10y"])
 def test_a_jump_in_the_middle(by: str, failing: Web, trials: Trials) -> None:
     trial = trials(web=failing)
     file = trial.folder / "clock"

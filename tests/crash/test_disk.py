@@ -64,10 +64,10 @@ def test_the_recovery_fails(failure: str, trial: Trial, reference: Reference) ->
     assert_same_record(trial, reference.of())
 
 
-@pytest.mark.parametrize("first", [1, 3, 4])
+@pytest.mark.parametrize("first", [1, 4])
 def test_the_nth_statement_fails(first: int, trial: Trial, reference: Reference) -> None:
     """A disk error in any SQL statement, reading or writing, at the start or in the middle."""
-    for number in range(first, 160, 15 + first):
+    for number in range(first, 160, 20 + first):
         ended = trial.sit(twist=Twist(sabotage=f"fail-sql:{number}"))
         if ended.code == 0:
             break
@@ -77,7 +77,7 @@ def test_the_nth_statement_fails(first: int, trial: Trial, reference: Reference)
     assert_same_record(trial, reference.of())
 
 
-@pytest.mark.parametrize("first", [1, 2, 3, 4])
+@pytest.mark.parametrize("first", [1, 2, 3])
 def test_the_nth_row_cannot_be_read(first: int, trial: Trial, reference: Reference) -> None:
     """The statement began well, and then the disk fails: while the home is read, the crawl, or its frontier."""
     for number in (first, first + 4, first + 10, first * 20):
@@ -104,13 +104,13 @@ def test_short_writes(every: int, trial: Trial, reference: Reference) -> None:
 @pytest.mark.parametrize("call", ["rw/pwrite", "sync/fdatasync", "rw/pread"])
 def test_a_disk_that_fails_now_and_then(call: str, error: str, trial: Trial, reference: Reference) -> None:
     failures = 0
-    for _ in range(12):
+    for _ in range(8):
         rule = f"enable_random name=posix/io/{call},probability=0.03,failinfo={getattr(errno, error)}"
         ended = trial.sit("--budget", "60", twist=Twist(prefix=("fiu-run", "-x", "-f", "", "-c", rule)))
         failures += ended.code == 1
         if ended.code == 1:
             _assert_failed_well(trial, ended)
-        if trial.has_completed or failures == 4:
+        if trial.has_completed or failures == 3:
             break
     trial.complete()
     trial.check()
@@ -221,7 +221,7 @@ def test_few_descriptors(workers: int, trials: Trials) -> None:
     pages = {"/": article("home", tuple(leaves)), **{path: article(f"page {path}") for path in leaves}}
     with website.serving(Website(pages, dict.fromkeys(pages, "page"))) as web:
         trial = trials(web=web)
-        with web.slowly(0.1, 0.1) if workers == 5 else web.slowly(0.5, 0.5):
+        with web.slowly(0.03, 0.03) if workers == 5 else web.slowly(0.25, 0.25):
             ended = trial.sit("--workers", str(workers), twist=Twist(limits={resource.RLIMIT_NOFILE: 64}))
         if ended.code != 0:
             _assert_failed_well(trial, ended)

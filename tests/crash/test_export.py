@@ -20,7 +20,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 def _while_running(trial: Trial, web: Web, format_name: str) -> Iterator[bytes]:
     """Exports one after the other until the crawl is complete."""
-    with web.slowly(0.02, 0.03):
+    with web.slowly(0.01, 0.015):
         running = trial.start("--workers", "3")
         running.wait_for(20)
         while running.process.poll() is None:

@@ -123,10 +123,10 @@ def test_a_resumed_crawl_is_as_polite_as_before(trials: Trials) -> None:
     paths = [f"/{number}" for number in range(5)]
     pages = {"/": article("home", tuple(paths)), **{path: article(f"page {path}") for path in paths}}
     with website.serving(Website(pages, dict.fromkeys(pages, "page"))) as web:
-        trial = trials("--delay", "0.6", web=web)
+        trial = trials("--delay", "0.4", web=web)
         trial.sit(during=_kill_at(4))
         trial.sit(during=_kill_at(2))
         trial.complete()
         trial.check()
         starts = [hit.time for hit in web.hits()]
-    assert min(later - sooner for sooner, later in pairwise(starts)) > 0.4
+    assert min(later - sooner for sooner, later in pairwise(starts)) > 0.25

@@ -25,7 +25,7 @@ def test_a_locked_store_is_waited_for(web: Web, trial: Trial, reference: Referen
     def during(running: Running) -> None:
         running.wait_for(40)
         with write_lock(trial.crawl_folder / "crawl.db"):
-            time.sleep(3)
+            time.sleep(1.5)
 
     with web.slowly(0.005, 0.01):
         ended = trial.sit(during=during)
@@ -40,7 +40,7 @@ def test_a_lock_at_the_start_is_waited_for(name: str, trial: Trial) -> None:
     path = trial.home / name if name == "home.db" else trial.crawl_folder / name
     with write_lock(path):
         running = trial.start()
-        time.sleep(2)
+        time.sleep(1)
         assert running.process.poll() is None
     assert trial.note(running).has_completed
     trial.check()

@@ -17,8 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner
 from tests.crash import checker
 from tests.crash.website import Web
+
+from inchworm.cli import main
 
 SABOTEUR = Path(__file__).with_name("saboteur.py")
 PATIENCE = 60.0
@@ -247,8 +250,12 @@ class Trial:
             yield db
 
     def export(self, format_name: str = "urls") -> bytes:
-        self.say("export", self.seeds[0], "--format", format_name, "-o", str(self.folder / "export"))
-        return (self.folder / "export").read_bytes()
+        """What the command writes, in this process: only the crawl itself has to be killed."""
+        target = self.folder / "export"
+        words = ("export", self.seeds[0], "--format", format_name, "-o", str(target))
+        done = CliRunner().invoke(main, words, env={"INCHWORM_HOME": str(self.home)})
+        assert done.exit_code == 0, done.output
+        return target.read_bytes()
 
     # Judging
 

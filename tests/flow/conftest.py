@@ -2,7 +2,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.flow.crawling import Home
+from tests.flow.crawling import FastClock, Home
+
+from inchworm.app import App
 
 
 @pytest.fixture
@@ -19,3 +21,18 @@ def homes(tmp_path: Path) -> Iterator[list[Home]]:
     yield made
     for one in made:
         one.app.close()
+
+
+@pytest.fixture
+def clock() -> FastClock:
+    return FastClock()
+
+
+@pytest.fixture
+def fast(clock: FastClock, tmp_path: Path) -> Iterator[Home]:
+    """A home whose time goes faster, for crawls that have to wait: for a server that wants it, or for a second try."""
+    made = Home(tmp_path / "fast")
+    made.app.close()
+    made.app = App(made.folder, clock)
+    yield made
+    made.app.close()

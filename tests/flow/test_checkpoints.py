@@ -229,18 +229,19 @@ def seeds_of(served: Served) -> list[str]:
 
 # Back and forth
 
-VARIANTS: dict[str, dict[str, Any]] = {
-    "everything": {},
-    "page limit": {"page_limit": 300},
-    "max depth": {"max_depth": 4},
+VARIANTS: dict[str, tuple[int, dict[str, Any]]] = {
+    "everything": (500, {}),
+    "page limit": (400, {"page_limit": 240}),
+    "max depth": (300, {"max_depth": 4}),
 }
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_back_and_forth(homes: list[Home], variant: str) -> None:
     whole, ours, cut, _ = homes
-    given = {"checkpoint_every": EVERY, "max_retries": 1, **VARIANTS[variant]}
-    with Site(varied_site(500)).serve() as served:
+    pages, limits = VARIANTS[variant]
+    given = {"checkpoint_every": EVERY, "max_retries": 1, **limits}
+    with Site(varied_site(pages)).serve() as served:
         whole.crawl(*seeds_of(served), workers=1, **given)
         ours.crawl(*seeds_of(served), workers=8, **given)
         undisturbed, numbers = written(whole), checkpoints(whole)

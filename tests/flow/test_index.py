@@ -46,9 +46,19 @@ def product(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+IMPATIENT = """\
+from inchworm.sink import index
+
+index.WAITS = (0.01, 0.01)
+"""
+
+
 @pytest.fixture
 def server(tmp_path: Path, product: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SearchServer]:
+    """A search server, and nobody who waits long for it: neither this process nor one that it starts."""
     monkeypatch.setattr(indexing.Indexing, "waits", (0.01, 0.01))
+    (tmp_path / "sitecustomize.py").write_text(IMPATIENT)
+    monkeypatch.syspath_prepend(tmp_path)
     with SearchServer(tmp_path / "server", product) as started:
         monkeypatch.setenv("INCHWORM_INDEX", started.url)
         yield started

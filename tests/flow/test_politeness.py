@@ -9,7 +9,7 @@ from tests.flow.crawling import Home, chain, gaps, is_control, page
 
 from inchworm.testing import Hit, Page, Served, Site, linked_site, redirect
 
-SLACK = 0.08
+SLACK = 0.12
 """Seconds by which a request may seem early to the server, because the one before was late in coming in."""
 
 
@@ -142,7 +142,7 @@ def test_robots_that_cannot_be_read_forbid_all(home: Home, retries: int) -> None
         assert (ended.run_state, ended.pages, ended.failed) == ("completed", 2, 0)
 
 
-def test_robots_that_fail_once_are_asked_again(home: Home) -> None:
+def test_robots_that_fail_once_are_asked_again(fast: Home) -> None:
     """The pages wait for the second answer, and then the crawl is as if nothing had been."""
     answers = [Page("oops", 503), Page("User-agent: *\nDisallow: /a", headers={"Content-Type": "text/plain"})]
 
@@ -151,7 +151,7 @@ def test_robots_that_fail_once_are_asked_again(home: Home) -> None:
 
     site: dict[str, Any] = {"/robots.txt": robots, "/": page("home", "/a", "/b"), "/b": page("b")}
     with Site(site).serve() as served:
-        ended = home.crawl(served.url("/"), sitemap=False)
+        ended = fast.crawl(served.url("/"), sitemap=False)
         assert (ended.run_state, ended.pages, ended.refused, ended.failed) == ("completed", 2, 1, 0)
         assert served.paths() == ["/robots.txt", "/robots.txt", "/", "/b"]
 
@@ -167,14 +167,14 @@ def test_robots_are_asked_once_per_run(home: Home) -> None:
 
 
 def test_a_slow_host_does_not_take_every_worker(home: Home) -> None:
-    """Thirty pages of half a second each on one host; the other one's twenty are through in no time."""
-    slow: dict[str, Any] = {f"/{number}": Page(page(f"slow {number}"), delay=0.5) for number in range(30)}
+    """Sixteen pages of half a second each on one host; the other one's twenty are through in no time."""
+    slow: dict[str, Any] = {f"/{number}": Page(page(f"slow {number}"), delay=0.5) for number in range(16)}
     slow["/"] = page("slow", *slow)
     hosts = {"slow.localhost": slow, "fast.localhost": chain(20)}
     with Site({}, hosts).serve() as served:
         seeds = [served.url("/", "slow.localhost"), served.url("/c0", "fast.localhost")]
         ended = home.crawl(*seeds, scope="host", workers=5, sitemap=False)
-        assert ended.pages == 51
+        assert ended.pages == 37
         fast = times(served, "fast.")
         assert fast[-1] - fast[0] < 1.5
 

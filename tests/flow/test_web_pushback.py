@@ -6,56 +6,16 @@ The time of these crawls goes faster than that of the machine, so that nobody ha
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from email.utils import formatdate
-from pathlib import Path
 
 import pytest
-from tests.flow.crawling import Home, page
+from tests.flow.crawling import FastClock, Home, page
 from tests.flow.hostile import sound
 
-from inchworm.app import App
 from inchworm.testing import Answer, Hit, Page, Site
 
-SPEED = 10
 SLACK = 1.0
 """Seconds, on the fast clock, by which a request may seem early to the server."""
-
-
-class FastClock:
-    """A clock that goes ten times as fast as the real one, and can be set forward."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._began_ms = time.time_ns() // 1_000_000
-        self._skipped = 0.0
-
-    def monotonic(self) -> float:
-        return self.at(time.monotonic()) + self._skipped
-
-    def now_ms(self) -> int:
-        return self._began_ms + round(1000 * (self.monotonic() - self._began))
-
-    def at(self, moment: float) -> float:
-        """What this clock showed at a moment of the real one."""
-        return self._began + SPEED * (moment - self._began)
-
-    def skip(self, seconds: float) -> None:
-        self._skipped += seconds
-
-
-@pytest.fixture
-def clock() -> FastClock:
-    return FastClock()
-
-
-@pytest.fixture
-def fast(clock: FastClock, tmp_path: Path) -> Iterator[Home]:
-    made = Home(tmp_path / "fast")
-    made.app.close()
-    made.app = App(made.folder, clock)
-    yield made
-    made.app.close()
 
 
 class Touchy:
