@@ -6,7 +6,7 @@ STAMP  := $(VENV)/installed
 PEERS  := .venv-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo crawl test check format docs soak bench bench-profile bench-scale bench-recrawl bench-memory bench-scheduler chaos shape clean
+.PHONY: help demo demo-serve crawl test check format docs soak bench bench-profile bench-scale bench-recrawl bench-memory bench-scheduler chaos shape clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -19,6 +19,9 @@ $(STAMP): pyproject.toml
 demo: $(STAMP) ## Crawl a small local site, kill the crawler half way, resume, compare
 	$(BIN)/inchworm demo
 
+demo-serve: $(STAMP) ## Try the dashboard with a site that can be changed: open the link it prints
+	$(BIN)/inchworm demo-serve $(if $(PORT),--port $(PORT))
+
 crawl: $(STAMP) ## Crawl a real site: make crawl URL=https://example.org/docs
 	$(BIN)/inchworm crawl $(URL)
 
@@ -26,7 +29,7 @@ test: check ## Install what the tests need, run the checks and all tests
 	PATH="$(CURDIR)/$(BIN):$$PATH" tests/install
 	@# Tests start inchworm hundreds of times: compiled once, not each time.
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m compileall -q src
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --dist worksteal
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 3 --dist loadgroup
 
 check: $(STAMP) ## Linter, formatter and strict types
 	$(BIN)/ruff check .

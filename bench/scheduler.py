@@ -83,6 +83,7 @@ def measured(app: Scheduling, count: int, history: int) -> Iterator[tuple[str, l
     yield f"poll, {DUE:,} due", [timed(lambda n=n: app.claim(f"s{n}", ROOM)) for n in range(TIMES)]
     crowd(app)
     yield "rebalance preview, crowded", several(lambda: app.rebalance(is_preview=True), 3)
+    yield "rebalance, crowded", several(lambda: app.rebalance(is_preview=False), 1)
 
 
 def timed(step: Callable[[], Any]) -> float:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from inchworm.app.whole import App
+
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "inchworm"
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
@@ -43,7 +45,7 @@ LAZY = {("__init__", "library")}
 
 ADAPTERS = ("fetch", "store", "archive", "sink", "reader", "testing")
 PICKS_ADAPTERS = ("app", "engine")
-ALSO_ALLOWED = {("cli.demo", "testing")}
+ALSO_ALLOWED = {("cli.demo", "testing"), ("cli.demo_serve", "testing"), ("cli.demo_site", "testing")}
 
 IMPURE = {"asyncio", "time", "random", "os", "socket", "sqlite3", "logging"}
 DANGEROUS = {"pickle", "marshal", "shelve", "dill"}
@@ -201,13 +203,15 @@ def drawn_tree() -> set[str]:
     """The modules that the tree in ARCHITECTURE.md names."""
     block = re.search(r"```\nsrc/inchworm/\n(.*?)```", ARCHITECTURE.read_text(), re.DOTALL)
     assert block, "ARCHITECTURE.md has no tree of src/inchworm/"
-    found, folder = set(), ""
+    found: set[str] = set()
+    folders: list[str] = []
     for line in block[1].splitlines():
-        indent = len(line) - len(line.lstrip())
-        name = line.split()[0]
-        if indent == 2:
-            folder = name.removesuffix("/") + "." if name.endswith("/") else ""
-        found.add(name.removesuffix(".py").removesuffix("/") if indent == 2 else folder + name.removesuffix(".py"))
+        depth = (len(line) - len(line.lstrip())) // 2 - 1
+        name = line.split()[0].removesuffix(".py")
+        del folders[depth:]
+        found.add(".".join([*folders, name.removesuffix("/")]))
+        if name.endswith("/"):
+            folders.append(name.removesuffix("/"))
     return found
 
 
@@ -234,3 +238,16 @@ def _is_attribute(word: str) -> bool:
     module, _, attribute = word.partition(".")
     defined = rf"^(def |class |async def )?{attribute}\b"
     return module in MODULES and re.search(defined, MODULES[module].read_text(), re.MULTILINE) is not None
+
+
+def test_no_verb_takes_the_place_of_another() -> None:
+    """All verbs are put together into one class, and of two with the same name one would be lost."""
+    parts = [one for one in App.__mro__ if one.__module__.startswith("inchworm.")]
+    names = {(part, name) for part in parts for name in vars(part) if not name.startswith("__")}
+    doubles = {
+        (name, one.__name__, other.__name__)
+        for one, name in names
+        for other in parts
+        if (other, name) in names and not issubclass(one, other) and not issubclass(other, one)
+    }
+    assert doubles == set()

@@ -127,7 +127,8 @@ def _command(name: str, command: click.Command) -> Iterable[str]:
     yield f"`inchworm {' '.join([name, *arguments])}`"
     yield from (" ".join(part.split()) for part in (command.help or "").split("\n\n"))
     if own:
-        rows = [(f"`{', '.join(option.opts)}{_metavar(option)}`", str(option.help)) for option in own]
+        names = (", ".join([*option.opts, *option.secondary_opts]) for option in own)
+        rows = [(f"`{name}{_metavar(option)}`", str(option.help)) for name, option in zip(names, own, strict=True)]
         yield _table(("option", "meaning"), rows)
     if shared:
         which = _which(shared)

@@ -173,8 +173,11 @@ class Served:
         started.set_result(server.sockets[0].getsockname()[1])
         await self._stopping.wait()
         server.close()
-        for connection in list(self._connections):
-            connection.abort()
+        # Whoever was let in just now becomes a connection only in the next rounds of the loop.
+        for _ in range(3):
+            for connection in list(self._connections):
+                connection.abort()
+            await asyncio.sleep(0)
 
     def stop(self) -> None:
         if self.port:

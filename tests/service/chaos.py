@@ -23,8 +23,8 @@ from pathlib import Path
 from inchworm import settings
 from inchworm.service.scheduler import Scheduler
 
-JOBS = int(os.environ.get("INCHWORM_CHAOS_JOBS") or 24)
-SECONDS = float(os.environ.get("INCHWORM_CHAOS_SECONDS") or 4)
+JOBS = int(os.environ.get("INCHWORM_CHAOS_JOBS") or 20)
+SECONDS = float(os.environ.get("INCHWORM_CHAOS_SECONDS") or 3)
 SEED = os.environ.get("INCHWORM_SEED") or "20261115"
 SCHEDULERS = 3
 PATIENCE = 60.0

@@ -15,6 +15,7 @@ import httpx
 from fastapi import APIRouter, FastAPI
 from tests.service.running import wait_for as wait_for
 
+from inchworm.app.crawling import Start
 from inchworm.app.jobs import Task
 from inchworm.app.whole import App
 from inchworm.service import build
@@ -79,7 +80,9 @@ class Api:
 
     def make(self, url: str, **defaults: Any) -> str:
         """A crawl that has not run yet."""
-        return self.app.crawl_of((url,), {"delay": 0, "grace": 0.1, **defaults}, typed=False).crawl_id
+        return self.app.find_or_make(
+            Start((url,), defaults={"delay": 0, "grace": 0.1, **defaults}, typed=False)
+        ).crawl_id
 
     def crawled(self, url: str, budget: int = 0, **defaults: Any) -> str:
         """A crawl whose first session is over."""

@@ -16,6 +16,9 @@ from typing import Any
 
 import httpx
 
+from inchworm.service import auth
+from inchworm.service.auth import Role
+
 PATIENCE = 60.0
 QUICK = ("--poll", "0.2", "--stale-check", "0.5", "--stale-lock", "5", "--allow-private", "--metrics-every", "0.5")
 
@@ -44,18 +47,13 @@ class Service:
         found = re.search(r"(http://\S+)/login\?code=(\S+)\n", self.text)
         return (found[1], found[2]) if found else None
 
-    def token(self, *flags: str) -> str:
-        made = subprocess.run(
-            [sys.executable, "-m", "inchworm", "token", *flags],
-            env=self._env,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        return made.stdout.strip()
+    def token(self, role: Role = Role.FULL) -> str:
+        """As `inchworm token` makes it."""
+        secret, _ = auth.secret_of(self.home, self._env, is_public=False)
+        return auth.issue(secret, role, 3600, int(time.time()))
 
-    def headers(self, *flags: str) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.token(*flags)}"}
+    def headers(self, role: Role = Role.FULL) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token(role)}"}
 
     # Asking
 

@@ -212,17 +212,19 @@ def test_adding_while_a_session_runs(api: Api, served: Served, site: Pages) -> N
     assert not api.faults(crawl_id)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [{}, {"url": OUT}, {"url": "no url"}, {"url": ""}, {"url": "javascript:x"}, {"url": "https://u:s3cret@example.com/"},
-     {"url": OUT, "depth": -1}, {"url": OUT, "depth": 10**12}, {"url": OUT, "depth": None}, {"url": OUT, "rank": 1},
-     {"url": "x" * 4001}, {"url": 5}, {"url": "\x00"}],
-)  # fmt: skip
-def test_urls_that_are_none(api: Api, served: Served, body: dict[str, Any]) -> None:
+WRONG: list[dict[str, Any]] = [
+    {}, {"url": OUT}, {"url": "no url"}, {"url": ""}, {"url": "javascript:x"}, {"url": "https://u:s3cret@example.com/"},
+    {"url": OUT, "depth": -1}, {"url": OUT, "depth": 10**12}, {"url": OUT, "depth": None}, {"url": OUT, "rank": 1},
+    {"url": "x" * 4001}, {"url": 5}, {"url": "\x00"},
+]  # fmt: skip
+
+
+def test_urls_that_are_none(api: Api, served: Served) -> None:
     crawl_id = api.crawled(served.url("/"), budget=1)
-    wrong = body if set(body) == {"url"} and body["url"] == OUT else {"crawl_id": crawl_id, **body}
-    error = api.post("/frontier", 422, wrong)
-    assert "s3cret" not in str(error)
+    for body in WRONG:
+        wrong = body if set(body) == {"url"} and body["url"] == OUT else {"crawl_id": crawl_id, **body}
+        error = api.post("/frontier", 422, wrong)
+        assert "s3cret" not in str(error)
     api.post("/frontier", 404, {"crawl_id": "nobody", "url": OUT})
 
 

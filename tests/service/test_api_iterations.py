@@ -91,6 +91,7 @@ def test_a_daily_incremental_crawl(api: Api, served: Served, pages: Pages) -> No
     begun = api.post("/crawl", 202, body={"targets": [served.url()], "crawler": "scrapy", "delay": 0})
     crawl_id = begun["crawl_id"]
     api.ended(begun["job_id"])
+    api.ask("PATCH", f"/crawl/{crawl_id}", 200, json={"settings": {"delay": 0}})
     configured = api.post(
         f"/crawl/{crawl_id}/iterations",
         body={

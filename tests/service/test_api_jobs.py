@@ -30,7 +30,8 @@ def web() -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(tmp_path_factory.mktemp("jobs") / "home", env={"INCHWORM_GRACE": "0.2"}) as running:
+    env = {"INCHWORM_GRACE": "0.2", "INCHWORM_DELAY": "0"}
+    with serving(tmp_path_factory.mktemp("jobs") / "home", env=env) as running:
         yield running
 
 

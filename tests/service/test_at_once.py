@@ -29,8 +29,8 @@ from inchworm.job import Job, JobState
 from inchworm.rules import occurrence
 from inchworm.testing import Page, Served, Site, linked_site
 
-ROUNDS = int(os.environ.get("INCHWORM_ROUNDS") or 10)
-ROUNDS_WITH_PROCESSES = max(1, ROUNDS // 5)
+ROUNDS = int(os.environ.get("INCHWORM_ROUNDS") or 6)
+ROUNDS_WITH_PROCESSES = max(2, ROUNDS // 5)
 SEED = os.environ.get("INCHWORM_SEED") or "20261115"
 AT_ONCE = 8
 PEACEFUL = (200, 201, 202, 204, 404, 409)

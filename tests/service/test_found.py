@@ -5,28 +5,43 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-from tests.service.running import PATIENCE, serving, wait_for
+from tests.service.running import PATIENCE, Service, serving, wait_for
 
 from inchworm.app.jobs import Wanted
 from inchworm.app.whole import App
 from inchworm.errors import WrongUse
+from inchworm.service.auth import Role
 from inchworm.service.live import Channel, Event, Hub
 from inchworm.testing import Page, Site, linked_site
 
 
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with serving(tmp_path_factory.mktemp("found") / "home") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service that runs no jobs."""
+    with serving(tmp_path_factory.mktemp("idle") / "home", "--no-scheduler") as running:
+        yield running
+
+
 @pytest.mark.parametrize("value", ["\\ud800", "NaN"], ids=["half-a-character", "no-number"])
-def test_metadata_that_cannot_be_shown_is_refused(tmp_path: Path, value: str) -> None:
+def test_metadata_that_cannot_be_shown_is_refused(idle: Service, value: str) -> None:
     text = f'"{value}"' if value.startswith("\\") else value
     body = f'{{"url": "http://example.invalid/", "interval_minutes": 60, "metadata": {{"a": {text}}}}}'
-    with serving(tmp_path / "home", "--no-scheduler") as service:
-        answer = service.client.post("/api/v1/jobs", content=body.encode())
-        assert answer.status_code == 422, answer.text
-        assert service.get("/api/v1/jobs")["items"] == []
-        assert service.client.get("/api/v1/jobs?cursor=WzEsICJcdWQ4MDAiXQ").status_code == 400
+    before = idle.get("/api/v1/jobs")["items"]
+    answer = idle.client.post("/api/v1/jobs", content=body.encode())
+    assert answer.status_code == 422, answer.text
+    assert idle.get("/api/v1/jobs")["items"] == before
+    assert idle.client.get("/api/v1/jobs?cursor=WzEsICJcdWQ4MDAiXQ").status_code == 400
 
 
 def test_a_stream_that_cannot_be_read_does_not_end_the_others() -> None:
@@ -34,7 +49,7 @@ def test_a_stream_that_cannot_be_read_does_not_end_the_others() -> None:
         raise RuntimeError("gone")
 
     def whole(after: int, _: int) -> list[Event]:
-        return [Event(1, b"one")] if after < 1 else []
+        return [Event(1, "x", "one")] if after < 1 else []
 
     async def both() -> bytes:
         hub = Hub()
@@ -52,7 +67,7 @@ def test_a_stream_that_cannot_be_read_does_not_end_the_others() -> None:
         await stream.aclose()
         return got
 
-    assert asyncio.run(both()) == b"one"
+    assert asyncio.run(both()) == b"id: 1\nevent: x\ndata: one\n\n"
 
 
 def test_readers_that_leave_take_everything_along() -> None:
@@ -77,8 +92,8 @@ def test_readers_that_leave_take_everything_along() -> None:
     assert asyncio.run(come_and_go()) < 5
 
 
-def test_a_log_that_is_deleted_while_somebody_reads_it(tmp_path: Path) -> None:
-    with Site(linked_site(5)).serve() as web, serving(tmp_path / "home") as service:
+def test_a_log_that_is_deleted_while_somebody_reads_it(service: Service) -> None:
+    with Site(linked_site(5)).serve() as web:
         execution = service.once(web.url())
         service.delete(f"/api/v1/jobs/{execution['job_id']}")
         other = service.once(web.url("/1"))
@@ -86,46 +101,40 @@ def test_a_log_that_is_deleted_while_somebody_reads_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("topic", ["health", "metrics"])
-def test_who_comes_back_after_a_restart_is_told_again(tmp_path: Path, topic: str) -> None:
-    with serving(tmp_path / "home") as service:
-        headers = {**service.headers("--read-only"), "Last-Event-ID": "57"}
-        with httpx.stream("GET", f"{service.url}/sse/{topic}/events", headers=headers, timeout=PATIENCE) as stream:
-            assert next(line for line in stream.iter_lines() if line.startswith("event: ")) == f"event: {topic}"
+def test_who_comes_back_after_a_restart_is_told_again(service: Service, topic: str) -> None:
+    headers = {**service.headers(Role.READ_ONLY), "Last-Event-ID": "57000"}
+    with httpx.stream("GET", f"{service.url}/sse/{topic}/events", headers=headers, timeout=PATIENCE) as stream:
+        assert next(line for line in stream.iter_lines() if line.startswith("event: ")) == f"event: {topic}"
 
 
-def test_strangers_leave_no_trace(tmp_path: Path) -> None:
-    with serving(tmp_path / "home") as service:
-        headers = {"Idempotency-Key": "theirs"}
-        for _ in range(2):
-            httpx.post(f"{service.url}/login", data={"token": "x"}, headers=headers)
-        app = App(tmp_path / "home")
-        try:
-            assert str(app.begin_once("theirs", b"")) == "fresh"
-        finally:
-            app.close()
+def test_strangers_leave_no_trace(service: Service) -> None:
+    headers = {"Idempotency-Key": "theirs"}
+    for _ in range(2):
+        httpx.post(f"{service.url}/login", data={"token": "x"}, headers=headers)
+    app = App(service.home)
+    try:
+        assert str(app.begin_once("theirs", b"")) == "fresh"
+    finally:
+        app.close()
 
 
-def test_what_was_not_the_time_for_can_be_sent_again(tmp_path: Path) -> None:
-    with serving(tmp_path / "home", "--no-scheduler") as service:
-        body = {"url": "http://example.invalid/", "interval_minutes": 60, "schedule_enabled": False}
-        job = service.post("/api/v1/jobs", body, 201)
-        path, headers = f"/api/v1/jobs/{job['id']}/resume", {"Idempotency-Key": "later"}
-        assert service.client.post(path, headers=headers).status_code == 409
-        service.post(f"/api/v1/jobs/{job['id']}/pause")
-        assert service.client.post(path, headers=headers).status_code == 200
+def test_what_was_not_the_time_for_can_be_sent_again(idle: Service) -> None:
+    body = {"url": "http://example.invalid/", "interval_minutes": 60, "schedule_enabled": False}
+    job = idle.post("/api/v1/jobs", body, 201)
+    path, headers = f"/api/v1/jobs/{job['id']}/resume", {"Idempotency-Key": "later"}
+    assert idle.client.post(path, headers=headers).status_code == 409
+    idle.post(f"/api/v1/jobs/{job['id']}/pause")
+    assert idle.client.post(path, headers=headers).status_code == 200
 
 
-def test_sources_are_synced_once_however_often_at_once(tmp_path: Path) -> None:
-    with serving(tmp_path / "home", "--no-scheduler") as service:
-        service.put("/api/v1/config", {"url": "http://example.invalid/"})
-        threads = [
-            threading.Thread(target=service.post, args=("/api/v1/admin/sync-enabled-sources",)) for _ in range(8)
-        ]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
-        assert len(service.get("/api/v1/jobs")["items"]) == 1
+def test_sources_are_synced_once_however_often_at_once(idle: Service) -> None:
+    source = {"source_id": idle.put("/api/v1/config", {"url": "http://synced.invalid/"})["crawl_id"]}
+    threads = [threading.Thread(target=idle.post, args=("/api/v1/admin/sync-enabled-sources",)) for _ in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(idle.get("/api/v1/jobs", params=source)["items"]) == 1
 
 
 def test_a_job_that_waits_for_another_of_its_crawl_is_not_overdue(tmp_path: Path) -> None:
@@ -150,10 +159,10 @@ def test_nobody_can_type_a_password_for_a_job(tmp_path: Path) -> None:
         app.close()
 
 
-def test_the_next_run_is_tried_again_when_the_site_was_down(tmp_path: Path) -> None:
+def test_the_next_run_is_tried_again_when_the_site_was_down(service: Service) -> None:
     pages = linked_site(5)
     site = Site(dict(pages))
-    with site.serve() as web, serving(tmp_path / "home") as service:
+    with site.serve() as web:
         crawl_id = service.once(web.url())["crawl_id"]
         site.pages = {path: Page("down", 500) for path in pages}  # type: ignore[assignment]
         made = service.post(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import html
 import json
 import re
 import socket
@@ -21,6 +20,7 @@ import pytest
 import uvicorn
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import escape
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -158,7 +158,7 @@ def test_the_scheme_is_read_as_it_comes(keys, scheme):
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", "/health"), ("GET", "/login"), ("GET", "/static/a.css"), ("HEAD", "/static/a/b.js")],
+    [("GET", "/health"), ("HEAD", "/health"), ("GET", "/login"), ("GET", "/static/a.css"), ("HEAD", "/static/a/b.js")],
 )
 def test_open_paths(keys, method, path):
     assert ask(keys, method, path).status_code == 200
@@ -168,7 +168,7 @@ def test_open_paths(keys, method, path):
     ("method", "path"),
     [
         ("POST", "/health"),
-        ("HEAD", "/health"),
+        ("HEAD", "/api/v1/health"),
         ("GET", "/health/"),
         ("GET", "/healthz"),
         ("GET", "/Health"),
@@ -722,7 +722,7 @@ def test_a_code_becomes_a_cookie_once(keys, access):
     again = ask(keys, "GET", "/login", params={"code": code})
     assert (again.status_code, "set-cookie" in again.headers) == (401, False)
     assert "used already" in again.text
-    assert '<form method="post" action="/login">' in again.text
+    assert 'method="post" action="/login">' in again.text
 
 
 def test_over_https_the_cookie_stays_there(keys, access):
@@ -809,7 +809,7 @@ def test_what_stands_on_the_page_is_escaped(keys, text, status):
     params = {"next": text} | ({"code": "x"} if status == 401 else {})
     page = ask(keys, "GET", "/login", params=params)
     assert page.status_code == status
-    assert page.text.count(f'"{html.escape(text)}"') == 2
+    assert page.text.count(f'"{escape(text)}"') == 2
     assert "<script" not in page.text
 
 

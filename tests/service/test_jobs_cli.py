@@ -13,6 +13,7 @@ from tests.flow.crawling import Home
 from inchworm.job import Execution, Job
 from inchworm.rules import occurrence
 from inchworm.rules.occurrence import Ended
+from inchworm.rules.timetable import Shift
 from inchworm.store.events import Line
 
 URL = "https://a.test/docs"
@@ -303,6 +304,116 @@ def test_deleting_what_others_wait_for(home: Home) -> None:
     assert second["id"] in refused(home, "jobs", "delete", first["id"], code=1)
 
 
+# Changing
+
+
+def changed(home: Home, job: dict[str, Any], *options: str) -> dict[str, Any]:
+    found: dict[str, Any] = home.ask("jobs", "change", job["id"][:8], *options)
+    return found
+
+
+def test_changing(home: Home) -> None:
+    job = added(home, "--every", "6h")
+    now = changed(home, job, "--every", "2d", "--fixed", "--max-retries", "7", "--backoff", "9")
+    assert (now["interval_minutes"], now["interval_type"], now["adaptive_scheduling"]) == (2, "days", False)
+    assert (now["max_retries"], now["retry_backoff_seconds"], now["status"]) == (7, 9, "scheduled")
+    again = changed(home, job, "--adaptive")
+    assert (again["interval_minutes"], again["adaptive_scheduling"], again["max_retries"]) == (2, True, 7)
+    said = home.cli("jobs", "change", job["id"], "--every", "12h").stdout
+    assert said == f"Job {job['id']} is scheduled, next run {home.ask('jobs', 'show', job['id'])['next_run_at']}.\n"
+
+
+def test_a_job_that_no_longer_goes_by_the_clock(home: Home) -> None:
+    job = added(home, "--every", "6h")
+    assert changed(home, job, "--disable")["next_run_at"] is None
+    assert changed(home, job, "--enable")["next_run_at"] is not None
+
+
+def test_from_the_clock_to_another_job_and_back(home: Home) -> None:
+    first, second = added(home, "--every", "6h"), added(home, "--every", "6h", url="https://b.test/")
+    follower = changed(home, second, "--after", first["id"][:8])
+    assert (follower["after_job_id"], follower["interval_minutes"], follower["next_run_at"]) == (
+        first["id"],
+        None,
+        None,
+    )
+    by_clock = changed(home, second, "--every", "3h")
+    assert (by_clock["after_job_id"], by_clock["interval_minutes"]) == (None, 3)
+    once = changed(home, second, "--once")
+    assert (once["after_job_id"], once["interval_minutes"]) == (None, None) and once["next_run_at"]
+
+
+WRONG_CHANGES = {
+    "nothing": ((), "Nothing is to change"),
+    "two ways": (("--every", "6h", "--once"), "do not go together"),
+    "no interval": (("--every", "90s"), "whole minutes"),
+    "after nobody": (("--after", "nobody"), "no job 'nobody'"),
+    "retries": (("--max-retries", "-1"), "max_retries cannot be -1"),
+}
+
+
+@pytest.mark.parametrize(("options", "said"), WRONG_CHANGES.values(), ids=WRONG_CHANGES)
+def test_changes_that_cannot_be(home: Home, options: tuple[str, ...], said: str) -> None:
+    job = added(home, "--every", "6h")
+    assert said in refused(home, "jobs", "change", job["id"], *options)
+    assert home.app.job(job["id"]) == {**job, "updated_at": home.app.job(job["id"])["updated_at"]}
+
+
+def test_no_retries_at_all_is_a_change(home: Home) -> None:
+    assert changed(home, added(home, "--every", "6h"), "--max-retries", "0")["max_retries"] == 0
+
+
+# All of them together
+
+
+def crowded(home: Home, count: int) -> None:
+    """Daily jobs that are all due at the same time tomorrow."""
+    for number in range(count):
+        job = added(home, "--every", "1d", url=f"https://{number}.test/")
+        due_ms = home.app.clock.now_ms() + 20 * 3_600_000
+        home.app.jobs.shift([Shift(job["id"], home.app.jobs.get(job["id"]).due_ms or 0, due_ms)], 0)
+
+
+def test_stats(home: Home) -> None:
+    added(home)
+    ended(home, claimed(home), Ended("finished", 12))
+    told = home.ask("jobs", "stats")
+    assert (told["jobs"]["completed"], told["executions"]["completed"]) == (1, 1)
+    said = home.cli("jobs", "stats").stdout
+    assert re.search(r"^jobs completed +1$", said, re.MULTILINE) and re.search(
+        r"^items crawled +12$", said, re.MULTILINE
+    )
+    assert "rebalance" not in said
+
+
+def test_the_distribution(home: Home) -> None:
+    crowded(home, 4)
+    told = home.ask("jobs", "distribution")
+    assert (told["total_jobs"], told["fullest"], len(told["slots"])) == (4, 4, 96)
+    lines = home.cli("jobs", "distribution").stdout.splitlines()
+    assert lines[0].split() == ["STARTS", "AT", "JOBS"] and lines[1].split()[1] == "4"
+    assert lines[2] == "4 jobs, at most 4 in a slot." and "inchworm jobs rebalance --preview" in lines[-1]
+
+
+def test_rebalancing(home: Home) -> None:
+    crowded(home, 4)
+    before = [one["next_run_at"] for one in home.ask("jobs", "list")]
+    preview = home.ask("jobs", "rebalance", "--preview")
+    assert (preview["preview"], preview["moved"], preview["score_before"], preview["score_after"]) == (
+        True,
+        3,
+        0.0,
+        1.0,
+    )
+    said = home.cli("jobs", "rebalance", "--preview").stdout
+    assert "3 jobs would be moved" in said and said.endswith("`inchworm jobs rebalance` moves them.\n")
+    assert all(one["job_id"] in said for one in preview["moves"])
+    assert [one["next_run_at"] for one in home.ask("jobs", "list")] == before
+    assert home.cli("jobs", "rebalance").stdout.startswith("3 jobs are moved; ")
+    assert home.ask("jobs", "distribution")["fullest"] == 1
+    assert home.ask("jobs", "rebalance")["moved"] == 0
+
+
 # Looking back
 
 
@@ -386,15 +497,19 @@ def test_help_names_every_command(home: Home) -> None:
     commands = (
         "add",
         "cancel",
+        "change",
         "delete",
+        "distribution",
         "executions",
         "list",
         "logs",
         "pause",
+        "rebalance",
         "resume",
         "retry",
         "run",
         "show",
+        "stats",
         "sync",
     )
     assert tuple(re.findall(r"^  ([a-z]+) ", said, re.MULTILINE)) == commands

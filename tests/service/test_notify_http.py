@@ -5,10 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,9 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from click.testing import CliRunner
 from tests.service.running import Service, serving, wait_for
 
-from inchworm.app import App
+from inchworm.cli import main
 from inchworm.testing import Site, linked_site
 
 SECRET = "a secret that only we and the receiver know"
@@ -87,42 +85,42 @@ def repeated(service: Service, url: str, address: str) -> str:
     return crawl_id
 
 
-def deliveries(service: Service) -> list[dict[str, Any]]:
-    """The delivery log, as a person at this machine sees it."""
-    command = [sys.executable, "-m", "inchworm", "notifications", "--json"]
-    environment = {**os.environ, "INCHWORM_HOME": str(service.home)}
-    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+def deliveries(service: Service, crawl_id: str) -> list[dict[str, Any]]:
+    """What the delivery log says about a crawl, as a person at this machine sees it."""
+    done = CliRunner().invoke(main, ["notifications", "--json"], env={"INCHWORM_HOME": str(service.home)})
+    assert done.exit_code == 0, done.output
     assert "hidden" not in done.stdout, "an address may hold a secret"
-    found: list[dict[str, Any]] = json.loads(done.stdout)["notifications"]
+    return [one for one in json.loads(done.stdout)["notifications"] if one["crawl_id"] == crawl_id]
+
+
+def settled(service: Service, crawl_id: str, state: str) -> list[dict[str, Any]]:
+    """What the delivery log says about a crawl, when everything in it is in this state."""
+
+    def look() -> list[dict[str, Any]]:
+        found = deliveries(service, crawl_id)
+        return found if all(one["state"] == state for one in found) else []
+
+    found: list[dict[str, Any]] = wait_for(look, f"everything to be {state}")
     return found
 
 
-def settled(service: Service, state: str) -> list[dict[str, Any]]:
-    """The delivery log, when everything in it is in this state."""
-
-    app = App(service.home)
-
-    def look() -> bool:
-        found = app.deliveries()
-        return bool(found) and all(one["state"] == state for one in found)
-
-    try:
-        wait_for(look, f"everything to be {state}")
-    finally:
-        app.close()
-    return deliveries(service)
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def site() -> Iterator[str]:
     with Site(linked_site(4)).serve() as web:
         yield web.url()
 
 
-def test_every_complete_run_is_told_of_once_and_signed(tmp_path: Path, site: str) -> None:
-    with receiving() as (hook, got), serving(tmp_path / "home", env=ENVIRONMENT) as service:
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """For those that need none of their own."""
+    with serving(tmp_path_factory.mktemp("notify") / "home", env=ENVIRONMENT) as running:
+        yield running
+
+
+def test_every_complete_run_is_told_of_once_and_signed(service: Service, site: str) -> None:
+    with receiving() as (hook, got):
         crawl_id = repeated(service, site, hook)
-        (first,) = settled(service, "delivered")
+        (first,) = settled(service, crawl_id, "delivered")
         assert [one.path for one in got] == ["/hook?key=hidden"]
         assert got[0].is_signed
         assert got[0].told["event"] == "run_completed"
@@ -132,31 +130,36 @@ def test_every_complete_run_is_told_of_once_and_signed(tmp_path: Path, site: str
 
         service.post(f"/api/v1/crawl/{crawl_id}/iterations/next", status=202)
         wait_for(lambda: len(got) == 2, "the second message")
-        settled(service, "delivered")
+        settled(service, crawl_id, "delivered")
         assert got[1].is_signed
         assert (got[1].told["run"], got[1].told["has_changes"]) == (1, False)
         assert len({one.headers["x-inchworm-delivery"] for one in got}) == 2
     assert len(got) == 2
 
 
-def test_without_a_wish_for_completion_an_unchanged_run_is_not_told_of(tmp_path: Path, site: str) -> None:
-    with receiving() as (hook, got), serving(tmp_path / "home", env=ENVIRONMENT) as service:
+def test_without_a_wish_for_completion_an_unchanged_run_is_not_told_of(service: Service, site: str) -> None:
+    with receiving() as (hook, got):
         crawl_id = service.once(site)["crawl_id"]
+        service.client.patch(f"/api/v1/crawl/{crawl_id}", json={"settings": {"delay": 0}}).raise_for_status()
         service.post(f"/api/v1/crawl/{crawl_id}/iterations", {"notify": [hook]})
         job = service.post(f"/api/v1/crawl/{crawl_id}/iterations/next", status=202)["job_id"]
         assert service.ended(job)["status"] == "completed"
-        assert deliveries(service) == []
+        assert deliveries(service, crawl_id) == []
     assert got == []
 
 
-def test_a_receiver_that_is_down_at_first(tmp_path: Path, site: str) -> None:
+def in_vain(service: Service, crawl_id: str) -> None:
+    """Wait for a try that failed. The next one is seconds away, so that nobody is at it."""
+    wait_for(lambda: any(one["tries"] for one in deliveries(service, crawl_id)), "a try in vain")
+
+
+def test_a_receiver_that_is_down_at_first(service: Service, site: str) -> None:
     port = free_port()
-    with serving(tmp_path / "home", env=ENVIRONMENT) as service:
-        repeated(service, site, f"http://127.0.0.1:{port}/hook?key=hidden")
-        wait_for(lambda: any(one["tries"] for one in deliveries(service)), "a try in vain")
-        with receiving(port) as (_, got):
-            (one,) = settled(service, "delivered")
-        assert one["tries"] >= 2
+    crawl_id = repeated(service, site, f"http://127.0.0.1:{port}/hook?key=hidden")
+    in_vain(service, crawl_id)
+    with receiving(port) as (_, got):
+        (one,) = settled(service, crawl_id, "delivered")
+    assert one["tries"] >= 2
     assert [message.is_signed for message in got] == [True]
 
 
@@ -164,10 +167,10 @@ def test_the_service_is_killed_before_anything_arrived(tmp_path: Path, site: str
     port = free_port()
     with serving(tmp_path / "home", env=ENVIRONMENT) as service:
         crawl_id = repeated(service, site, f"http://127.0.0.1:{port}/hook?key=hidden")
-        settled(service, "waiting")
+        in_vain(service, crawl_id)
         service.kill()
     with receiving(port) as (_, got), serving(tmp_path / "home", env=ENVIRONMENT) as service:
-        (one,) = settled(service, "delivered")
+        (one,) = settled(service, crawl_id, "delivered")
         assert one["crawl_id"] == crawl_id
     assert [message.is_signed for message in got] == [True]
     assert got[0].told["run"] == 0
@@ -177,7 +180,7 @@ def test_whoever_made_the_run_is_killed_before_it_could_tell(tmp_path: Path, sit
     dying = {**ENVIRONMENT, "INCHWORM_FAULT": "before_finishing:1"}
     with receiving() as (hook, got), serving(tmp_path / "home", env=dying) as service:
         crawl_id = repeated(service, site, hook)
-        settled(service, "delivered")
+        settled(service, crawl_id, "delivered")
         job_id = service.get("/api/v1/jobs", params={"source_id": crawl_id})["items"][0]["id"]
         assert service.ended(job_id, 2)["status"] == "completed"
         tries = service.get(f"/api/v1/jobs/{job_id}/executions")["items"]

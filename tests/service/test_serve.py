@@ -100,7 +100,7 @@ class TestStart:
 class TestStop:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_what_runs_is_paused_and_goes_on_at_the_next_start(self, tmp_path: Path, number: signal.Signals) -> None:
-        site = Site({path: Page(text, delay=0.02) for path, text in linked_site(120).items()})
+        site = Site({path: Page(text, delay=0.02) for path, text in linked_site(60).items()})
         with site.serve() as web:
             with serving(tmp_path / "home") as service:
                 job = service.post("/api/v1/jobs", {"url": web.url(), "settings": {"delay": 0, "workers": 2}}, 201)
@@ -119,8 +119,8 @@ class TestStop:
             assert app.status(app.find(job["crawl_id"]))["run_state"] == "completed"
             app.close()
         asked = [hit.path for hit in web.log if hit.path not in ("/robots.txt", "/sitemap.xml")]
-        assert len(set(asked)) == 120
-        assert len(asked) <= 120 + 2, "at most what was in flight is asked again"
+        assert len(set(asked)) == 60
+        assert len(asked) <= 60 + 2, "at most what was in flight is asked again"
 
 
 def test_a_crawl_that_somebody_works_on_is_nobodys_failure(tmp_path: Path) -> None:

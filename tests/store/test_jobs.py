@@ -28,7 +28,7 @@ from inchworm.job import Execution, ExecutionState, Job, JobState
 from inchworm.rules import occurrence, states
 from inchworm.rules.occurrence import Ended
 from inchworm.rules.states import Action
-from inchworm.rules.timetable import DAY_MS, SLOTS, Waiting
+from inchworm.rules.timetable import DAY_MS, SLOTS, Shift, Waiting
 from inchworm.store.events import Events, Line
 from inchworm.store.home import Home
 from inchworm.store.jobs import KEEP_EXECUTIONS, KEEP_MS, Jobs
@@ -628,7 +628,7 @@ def test_a_follower_that_is_running_runs_once_more(jobs: Jobs) -> None:
 def test_the_jobs_of_a_slot_those_that_run_last_first(jobs: Jobs) -> None:
     for number in range(3):
         jobs.add(daily(f"j{number}"))
-        jobs.shift(f"j{number}", jobs.get(f"j{number}").due_ms or 0, NOON + 5 * HOUR + number, NOON)
+        assert moved(jobs, f"j{number}", jobs.get(f"j{number}").due_ms or 0, NOON + 5 * HOUR + number, NOON)
     jobs.add(daily("other"))
     found = list(jobs.waiting([68]))
     assert found == [Waiting(f"j{n}", NOON + 5 * HOUR + n, DAY_MS, NOON) for n in (2, 1, 0)]
@@ -637,27 +637,55 @@ def test_the_jobs_of_a_slot_those_that_run_last_first(jobs: Jobs) -> None:
     assert_slots_are_counted(jobs)
 
 
+def moved(jobs: Jobs, name: str, from_ms: int, to_ms: int, now_ms: int) -> bool:
+    return bool(jobs.shift([Shift(name, from_ms, to_ms)], now_ms))
+
+
 def test_a_job_is_moved_unless_it_changed_meanwhile(jobs: Jobs) -> None:
     jobs.add(daily("a"))
-    assert jobs.shift("a", NOON, NOON + 2 * HOUR, NOON + 1)
-    moved = jobs.get("a")
-    assert (moved.due_ms, moved.occurrence_ms, moved.moved_ms, moved.slot) == (
+    assert moved(jobs, "a", NOON, NOON + 2 * HOUR, NOON + 1)
+    after = jobs.get("a")
+    assert (after.due_ms, after.occurrence_ms, after.moved_ms, after.slot) == (
         NOON + 2 * HOUR,
         NOON + 2 * HOUR,
         NOON + 1,
         56,
     )
-    assert not jobs.shift("a", NOON, NOON + 3 * HOUR, NOON + 2), "it is not there any more"
+    assert not moved(jobs, "a", NOON, NOON + 3 * HOUR, NOON + 2), "it is not there any more"
     execution = claimed(jobs, NOON + 2 * HOUR)
-    assert not jobs.shift("a", NOON + 2 * HOUR, NOON + 3 * HOUR, NOON + 2), "it runs"
+    assert not moved(jobs, "a", NOON + 2 * HOUR, NOON + 3 * HOUR, NOON + 2), "it runs"
     due = finish(jobs, execution, NOON + 2 * HOUR, Ended(error="gone")).due_ms or 0
-    assert not jobs.shift("a", due, NOON + 3 * HOUR, NOON + 2), "it is to be tried again soon"
+    assert not moved(jobs, "a", due, NOON + 3 * HOUR, NOON + 2), "it is to be tried again soon"
     assert jobs.get("a").occurrence_ms == NOON + 2 * HOUR
     assert_slots_are_counted(jobs)
 
 
-def test_a_job_that_is_gone_is_not_moved(jobs: Jobs) -> None:
-    assert not jobs.shift("gone", NOON, NOON + HOUR, NOON)
+def test_a_job_that_is_gone_is_not_moved_and_the_others_are(jobs: Jobs) -> None:
+    for name in ("a", "b"):
+        jobs.add(daily(name))
+    gone, *there = [Shift(name, jobs.get(name).due_ms or 0, NOON + HOUR) for name in ("a", "b")]
+    jobs.delete("a")
+    assert jobs.shift([gone, *there], NOON) == there
+    assert jobs.get("b").due_ms == NOON + HOUR
+    assert jobs.shift([], NOON) == []
+    assert_slots_are_counted(jobs)
+
+
+def test_jobs_are_moved_all_at_once(jobs: Jobs) -> None:
+    """As long as it takes, nobody sees half of it: here, because the disk is full after the first."""
+    for name in ("a", "b"):
+        jobs.add(daily(name))
+    before = [jobs.get(name) for name in ("a", "b")]
+    wanted = [Shift(one.job_id, one.due_ms or 0, NOON + HOUR) for one in before]
+
+    def broken_after_first() -> Iterator[Shift]:
+        yield wanted[0]
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):
+        jobs.shift(broken_after_first(), NOON)
+    assert [jobs.get(name) for name in ("a", "b")] == before
+    assert_slots_are_counted(jobs)
 
 
 # Looking back

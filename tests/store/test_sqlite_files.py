@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing, suppress
+from contextlib import closing
 from importlib import resources
 from pathlib import Path
 
@@ -175,13 +175,13 @@ def test_a_reader_cannot_write_and_leaves_the_file_as_it_is(path):
     assert path.read_bytes() == before
 
 
-def test_a_reader_does_not_bring_a_file_up_to_date(path, steps):
+def test_whoever_reads_first_after_an_upgrade_brings_the_file_up_to_date(path, steps):
     steps(ONE)
     open_file(path, "crawl").close()
     steps(ONE, TWO)
-    with suppress(InchwormError):
-        open_file(path, "crawl", read_only=True).close()
-    assert (version_of(path), tables_of(path)) == (1, {"one"})
+    with closing(open_file(path, "crawl", read_only=True)) as reader, pytest.raises(Broken):
+        reader.execute("CREATE TABLE three (n)")
+    assert (version_of(path), tables_of(path)) == (2, {"one", "two"})
 
 
 def test_a_reader_works_while_the_owner_is_in_a_transaction(path):

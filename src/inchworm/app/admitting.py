@@ -1,8 +1,13 @@
-"""Admitting: who may come in, and requests that must not be carried out twice."""
+"""Admitting: who may come in, where those outside may send us, and requests that must not be carried out twice."""
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+
 from inchworm.app.desk import Desk
+from inchworm.errors import WrongUse
+from inchworm.fetch.guard import is_public
+from inchworm.rules import url as urls
 from inchworm.store.access import Access, Answer, Standing
 
 _NOT_NOW = 409
@@ -35,3 +40,25 @@ class Admitting(Desk):
             self.access.forget(key)
         else:
             self.access.end(key, status, body)
+
+
+def refuse_private(href: str, shown: str) -> None:
+    """Whoever is not the operator must not send us to this machine or its network. Where a name leads to is seen when
+    it is dialled; what is an address already is refused when it is asked for."""
+    if _is_private(urls.hostname_of(href)):
+        raise WrongUse(
+            f"{shown!r} is an address of this machine or of a private network.",
+            "Give a public one, or have the service started with --allow-private.",
+        )
+
+
+def _is_private(host: str) -> bool:
+    name = host.strip("[]").rstrip(".")
+    return name == "localhost" or name.endswith(".localhost") or (_is_address(name) and not is_public(name))
+
+
+def _is_address(name: str) -> bool:
+    try:
+        return bool(ip_address(name))
+    except ValueError:
+        return False

@@ -14,7 +14,7 @@ from inchworm.errors import NotNow, Unknown
 from inchworm.model import Change, CrawlInfo, RunInfo
 from inchworm.rules import parse
 from inchworm.rules.times import iso
-from inchworm.store.compare import Comparison
+from inchworm.store.compare import Comparison, turned
 from inchworm.store.crawl import CrawlStore
 
 
@@ -55,9 +55,7 @@ class Changes(Desk):
             a, b = self._two(crawl, store, first, second)
             found = list(Comparison(store, *sorted((a, b), key=lambda one: one.run_id)))
         if a.run_id > b.run_id:
-            # Backwards in time: what came then is gone now.
-            swapped = {Change.NEW: Change.DELETED, Change.DELETED: Change.NEW, Change.UNKNOWN: Change.NEW}
-            found = [one._replace(change=swapped.get(one.change, one.change)) for one in found]
+            found = [one._replace(change=turned(one.change)) for one in found]
         listed = {change: [one.url for one in found if one.change is change] for change in Change}
         counts = {change: len(urls) for change, urls in listed.items()}
         total = counts[Change.NEW] + counts[Change.MODIFIED] + counts[Change.DELETED]
@@ -85,6 +83,14 @@ class Changes(Desk):
 
     def diff(self, word: str, url: str, first: int | None = None, second: int | None = None) -> dict[str, Any]:
         """The text of one page in two runs, line by line."""
+        found = self.texts(word, url, first, second)
+        before, after = (lines or [] for lines in found.pop("texts"))
+        names = (f"run {found['baseline']}", f"run {found['current']}")
+        lines = difflib.unified_diff(before, after, names[0], names[1], lineterm="")
+        return {**found, "diff": list(lines)}
+
+    def texts(self, word: str, url: str, first: int | None = None, second: int | None = None) -> dict[str, Any]:
+        """The lines of one page in two runs; None for the run that does not have it."""
         crawl = self.find(word)
         with self.reading(crawl) as store:
             a, b = self._two(crawl, store, first, second)
@@ -95,9 +101,7 @@ class Changes(Desk):
                 f"Neither run {a.number} nor run {b.number} of {crawl.name!r} has the page {address}.",
                 "`inchworm runs` lists the runs, `inchworm show` what is known of a URL.",
             )
-        names = [f"run {one.number}" for one in (a, b)]
-        lines = difflib.unified_diff(texts[0] or [], texts[1] or [], names[0], names[1], lineterm="")
-        return {"url": address, "baseline": a.number, "current": b.number, "diff": list(lines)}
+        return {"url": address, "baseline": a.number, "current": b.number, "texts": texts}
 
     def _lines(self, crawl: CrawlInfo, store: CrawlStore, one: RunInfo, url: str) -> list[str] | None:
         """Title, text and links of a page as a run has it; None when it has none."""

@@ -13,15 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from inchworm import run, settings
+from inchworm.app.admitting import refuse_private
 from inchworm.app.checkpoints import Back, WayBack
 from inchworm.app.desk import Desk, command, defaults_of, identity, presentable, settings_of_run
 from inchworm.checkpoint import Ledger
 from inchworm.draft import Session as LedgerSession
 from inchworm.engine import Hooks, NoArchive, Owner, Sitting, Summary, fetching
-from inchworm.errors import NotNow, WrongUse
+from inchworm.errors import Broken, NotNow, WrongUse
 from inchworm.model import CheckpointType, CrawlInfo, Mode, RunInfo, RunState
 from inchworm.ports import Unreached
 from inchworm.rules import freshness, order, proxies
+from inchworm.rules import url as urls
 from inchworm.rules.scope import Patterns
 from inchworm.settings import RUN, SESSION, Settings
 
@@ -37,6 +39,9 @@ class Start:
     mode: str = ""
     typed: bool = True
     """By the user of this machine, who may crawl it; others may not send us into a private network."""
+
+    guarded: bool = False
+    """Refuse seeds there at once, unless the user of this machine has typed them before."""
 
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """What holds for every session, should the crawl be new."""
@@ -100,16 +105,25 @@ class Crawling(Desk):
         seeds = run.seeds_of(start.seeds)
         key = run.seeds_key(seeds)
         crawl = self.home.find(start.name) if start.name else self.home.find("", key)
+        if start.guarded and not (crawl and crawl.typed):
+            _refuse_private(start.seeds)
         crawl = crawl or self.home.find_or_add(self._new(start, seeds), key, bool(start.name))
         if run.seeds_key(run.seeds_of(crawl.seeds)) != key:
             raise WrongUse(
                 f"The crawl {crawl.name!r} has other seeds: {', '.join(crawl.seeds)}.",
                 "Use its seeds, or another --name.",
             )
-        if start.typed and not crawl.typed:
+        return for_a_new_start(self._meant(crawl) if start.typed else crawl)
+
+    def mean(self, word: str) -> None:
+        """The user of this machine names a crawl, which is as good as typing its seeds: they may lie in a private
+        network."""
+        self._meant(self.find(word))
+
+    def _meant(self, crawl: CrawlInfo) -> CrawlInfo:
+        if not crawl.typed:
             self.home.configure(crawl.crawl_id, typed=True)
-            crawl = dataclasses.replace(crawl, typed=True)
-        return for_a_new_start(crawl)
+        return dataclasses.replace(crawl, typed=True)
 
     def _new(self, start: Start, seeds: Sequence[Any]) -> CrawlInfo:
         name = start.name or run.default_name(seeds)
@@ -303,15 +317,30 @@ class Crawling(Desk):
         if not folder.exists():
             self.home.remove(crawl.crawl_id)
             return
-        with self.owning(crawl, self.stale()):
-            self.home.remove(crawl.crawl_id)
-            shutil.rmtree(folder, ignore_errors=True)
+        try:
+            with self.owning(crawl, self.stale()):
+                self._erase(crawl)
+        except Broken:
+            # What cannot be read cannot be worked on either, and has to go all the same.
+            if self.is_running(crawl):
+                raise
+            self._erase(crawl)
+
+    def _erase(self, crawl: CrawlInfo) -> None:
+        self.home.remove(crawl.crawl_id)
+        shutil.rmtree(self.crawl_folder(crawl), ignore_errors=True)
 
 
 def for_a_new_start(crawl: CrawlInfo) -> CrawlInfo:
     """What was set for an earlier session is not meant for this one; what was set for a run stays."""
     run_part = {name: value for name, value in crawl.settings.items() if settings.belongs_to_run(name)}
     return dataclasses.replace(crawl, settings=run_part)
+
+
+def _refuse_private(seeds: Sequence[str]) -> None:
+    for text in seeds:
+        for form in urls.seed(text) or ():
+            refuse_private(form, run.shown(text))
 
 
 def _of_run(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from inchworm.settings import Settings
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.home import Home
 from inchworm.store.lock import OwnerLock
-from inchworm.store.sqlite import plain_errors
+from inchworm.store.sqlite import last_written, plain_errors
 
 ANSWER_SECONDS = 30.0
 ENDING = ("pause", "cancel")
@@ -71,6 +71,16 @@ class Desk:
     def is_running(self, crawl: CrawlInfo) -> bool:
         folder = self.crawl_folder(crawl)
         return folder.exists() and OwnerLock(folder).is_held()
+
+    def last_written(self, crawl_id: str = "") -> tuple[int, ...]:
+        """A mark of the home, and of one crawl in it, that stays the same as long as nothing happens there; none when
+        something has just happened."""
+        home = last_written(self.folder / "home.db")
+        crawl = self.home.find(crawl_id) if crawl_id else None
+        if crawl is None:
+            return home
+        there = last_written(self.crawl_folder(crawl) / "crawl.db")
+        return (*home, *there) if home and there else ()
 
     @contextlib.contextmanager
     def reading(self, crawl: CrawlInfo) -> Iterator[CrawlStore]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from inchworm import run
+from inchworm.app.admitting import refuse_private
 from inchworm.app.desk import Desk, identity
 from inchworm.engine import Owner
 from inchworm.errors import InchwormError, NotNow, Unknown, WrongUse
@@ -87,18 +88,33 @@ class Entries(Desk):
         if found["state"] != State.REFUSED:
             raise Unknown(
                 f"{found['url']} is no link that was not followed: it is {found['state']}.",
-                f"GET /api/v1/frontier/{entry_id} shows it.",
+                "Only links that were refused are such. One that is pending can be taken out.",
             )
         return found
+
+    def entry_id(self, crawl: CrawlInfo, word: str) -> str:
+        """The id of a row of a crawl, for whoever has its URL or the id itself. By its URL, it is that of the last
+        run."""
+        if _ID.fullmatch(word):
+            if self.spot(word).crawl.crawl_id != crawl.crawl_id:
+                raise WrongUse(f"{word} is an entry of another crawl.", "Name that crawl.")
+            return word
+        with self.reading(crawl) as store:
+            current = self.run_of(crawl, store)
+            address = identity(current, word)
+            known = _standing(store, current, address)
+        if known is None:
+            raise Unknown(
+                f"{address} is not known to run {current.number} of {crawl.name!r}.", "Check how it is written."
+            )
+        return _id(Spot(crawl, current.number, known[0]))
 
     def spot(self, entry_id: str) -> Spot:
         """Which row an id means."""
         parts = _ID.fullmatch(entry_id)
         crawl = self.home.find(parts[1]) if parts else None
         if parts is None or crawl is None or crawl.crawl_id != parts[1]:
-            raise Unknown(
-                f"There is no entry {entry_id!r}.", "An id is CRAWL_RUN_NUMBER, as GET /api/v1/frontier lists them."
-            )
+            raise Unknown(f"There is no entry {entry_id!r}.", "An id is CRAWL_RUN_NUMBER, as the frontier lists it.")
         return Spot(crawl, int(parts[2]), int(parts[3]))
 
     def _entry_told(self, spot: Spot) -> dict[str, Any]:
@@ -111,9 +127,11 @@ class Entries(Desk):
 
     # Adding
 
-    def add_url(self, crawl: CrawlInfo, url: str, depth: int = 0) -> dict[str, Any]:
+    def add_url(self, crawl: CrawlInfo, url: str, depth: int = 0, guarded: bool = False) -> dict[str, Any]:
         """Put a URL into the last run by hand: judged like any other, so it may be refused. A run that was complete is
-        open again when it got something to do."""
+        open again when it got something to do. `guarded`: nothing in a private network."""
+        if guarded:
+            _refuse_private(crawl, url)
         with self.reading(crawl) as store:
             current = self.run_of(crawl, store)
             found = _found(current, url)
@@ -170,6 +188,14 @@ class Entries(Desk):
         return current, owner.store.rows(current.run_id, [spot.url_id])[0]
 
 
+def _refuse_private(crawl: CrawlInfo, url: str) -> None:
+    """Not even by hand, but for the hosts of seeds that were typed on this machine."""
+    href = urls.parse(url)
+    typed = {urls.host_of(form) for text in crawl.seeds if crawl.typed for form in urls.seed(text) or ()}
+    if href is not None and urls.host_of(href) not in typed:
+        refuse_private(href, run.shown(url))
+
+
 def _found(current: RunInfo, url: str) -> Found:
     href = urls.parse(url)
     if href is not None and urls.userinfo_of(href) is not None:
@@ -211,10 +237,14 @@ def _as_entry(row: Row) -> Entry:
     return Entry(row.url_id, row.url, address, row.kind, row.source, old.seed, old.depth, old.hops, old.lane, place)
 
 
+def _id(spot: Spot) -> str:
+    return f"{spot.crawl.crawl_id}_{spot.run}_{spot.url_id}"
+
+
 def _row_json(spot: Spot, row: Mapping[str, Any]) -> dict[str, Any]:
     waits_until = row["not_before_ms"]
     return {
-        "id": f"{spot.crawl.crawl_id}_{spot.run}_{row['url_id']}",
+        "id": _id(spot),
         "crawl_id": spot.crawl.crawl_id,
         "run": spot.run,
         **{name: value for name, value in row.items() if name != "not_before_ms"},

@@ -7,17 +7,16 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any, NamedTuple
 
 from inchworm import run, settings
+from inchworm.app.admitting import refuse_private
 from inchworm.app.changes import iteration_id
 from inchworm.app.checkpoints import Back, Checkpoints, as_json
 from inchworm.app.desk import settings_of_run
 from inchworm.app.jobs import Repeated, Task, Wanted, Working
 from inchworm.app.scheduling import is_gone
 from inchworm.errors import NotNow, Unknown, WrongUse
-from inchworm.fetch.guard import is_public
 from inchworm.job import Execution, ExecutionState, Job, JobState
 from inchworm.model import Checkpoint, CrawlInfo, Mode, RunInfo, RunState
 from inchworm.rules import occurrence, repetition, states
@@ -355,23 +354,8 @@ def _refuse_wrong_hooks(wanted: Iterations) -> None:
             raise WrongUse(
                 f"{notify.masked(address)!r} is no web address.", "Give a web hook such as https://example.org/hook."
             )
-        if not wanted.private_hooks and _is_private(urls.hostname_of(href)):
-            raise WrongUse(
-                f"{notify.masked(address)!r} is an address of this machine or of a private network.",
-                "Give a public one, or have the service started with --allow-private.",
-            )
-
-
-def _is_private(host: str) -> bool:
-    name = host.strip("[]").rstrip(".")
-    return name == "localhost" or name.endswith(".localhost") or (_is_address(name) and not is_public(name))
-
-
-def _is_address(name: str) -> bool:
-    try:
-        return bool(ip_address(name))
-    except ValueError:
-        return False
+        if not wanted.private_hooks:
+            refuse_private(href, notify.masked(address))
 
 
 def _runs_as(job: Job, mode: str) -> bool:

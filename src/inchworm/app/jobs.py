@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import fcntl
 import json
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any
 from inchworm import run, settings
 from inchworm.app.crawling import Crawling, Start
 from inchworm.errors import NotNow, Unknown, WrongUse
-from inchworm.job import Execution, Job, JobState
+from inchworm.job import Execution, ExecutionState, Job, JobState
 from inchworm.model import CrawlInfo, Mode
 from inchworm.rules import occurrence, states, timetable
 from inchworm.rules import url as urls
@@ -32,6 +33,7 @@ DEEP = 5
 SYNC_INTERVAL = (1, "days")
 SOURCE_DISABLED = "source_disabled"
 _MOST_METADATA = 16_384
+_LOOK_SECONDS = 0.5
 _MOST_RETRIES = 100
 _MOST_BACKOFF = 86_400
 _LONGEST_MS = 3_660 * 86_400_000
@@ -82,6 +84,8 @@ class Wanted:
     repeated: Repeated | None = None
     task: Task | None = None
     typed: bool = True
+    guarded: bool = False
+    """A `url` in a private network is refused."""
 
 
 class Working(Crawling):
@@ -183,11 +187,8 @@ class Working(Crawling):
         if not wanted.url:
             raise WrongUse("A job needs a crawl.", "Give `source_id` (the id of a crawl) or `url`.")
         refuse_secrets((wanted.url,))
-        return self.crawl_of((wanted.url,), {"max_depth": DEFAULT_DEPTH}, wanted.typed)
-
-    def crawl_of(self, targets: tuple[str, ...], defaults: Mapping[str, Any], typed: bool, name: str = "") -> CrawlInfo:
-        """The crawl of these seeds; a new one gets these defaults."""
-        return self.find_or_make(Start(targets, name, typed=typed, defaults=defaults))
+        defaults = {"max_depth": DEFAULT_DEPTH}
+        return self.find_or_make(Start((wanted.url,), typed=wanted.typed, guarded=wanted.guarded, defaults=defaults))
 
     def start_job(self, crawl: CrawlInfo, task: Task) -> dict[str, Any]:
         """A job that runs once, now."""
@@ -326,12 +327,18 @@ class Working(Crawling):
             raise NotNow("This job has not run yet, so it has no log.", "`inchworm jobs run` starts it.")
         return last[0]
 
-    def log_lines(self, execution_id: int) -> Iterator[Line]:
-        """The whole log of an execution, as it is now."""
-        after = 0
-        while lines := self.events.lines(execution_id, after):
-            yield from lines
-            after = lines[-1].number
+    def log_lines(self, execution_id: int, follow: bool = False) -> Iterator[Line]:
+        """The whole log of an execution: as it is now, or, to `follow` it, as it comes, to its end."""
+        after, is_over = 0, not follow
+        while True:
+            while lines := self.events.lines(execution_id, after):
+                yield from lines
+                after = lines[-1].number
+            if is_over:
+                return
+            # Once more after its end: what was written before it is there then.
+            is_over = self.jobs.execution(execution_id).state is not ExecutionState.RUNNING
+            time.sleep(0.0 if is_over else _LOOK_SECONDS)
 
 
 def refuse_secrets(targets: Sequence[str]) -> None:

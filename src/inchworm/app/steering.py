@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 
 from inchworm import errors, run, settings
 from inchworm.app.changes import iteration_id
+from inchworm.app.crawling import Start
 from inchworm.app.desk import defaults_of, presentable
 from inchworm.app.iterating import Iterating, Wake
 from inchworm.app.jobs import Task, Wanted, refuse_secrets
@@ -22,12 +24,14 @@ from inchworm.rules import order
 from inchworm.rules.scope import Patterns
 from inchworm.rules.times import iso
 from inchworm.settings import SERVICE
+from inchworm.store.sqlite import last_written
 from inchworm.store.view import View
 
 FETCHERS = {"http": True, "scrapy": True, "browser": False, "playwright": False}
 """What may fetch pages, and whether this version has it."""
 
 _MOST_JOBS = 1000
+_COUNTED = ("pages", "duplicates", "failed", "pending", "new", "modified", "deleted", "unchanged", "unknown")
 _RUN_ID = re.compile(r"([0-9A-Za-z]{1,64})_iter_([0-9]{1,18})")
 
 
@@ -41,6 +45,8 @@ class Beginning:
     mode: str = ""
     fresh: bool = False
     given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    guarded: bool = False
+    """Targets in a private network are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ class Steering(Iterating, Looking):
             _refuse_odd(wanted.name)
         refuse_secrets(wanted.targets)
         self._refuse_wrong(wanted.given)
-        crawl = self.crawl_of(wanted.targets, {}, typed=False, name=wanted.name)
+        crawl = self.find_or_make(Start(wanted.targets, wanted.name, typed=False, guarded=wanted.guarded))
         self._let_end(crawl)
         with self._taking_turns():
             self._refuse_busy(crawl)
@@ -84,7 +90,7 @@ class Steering(Iterating, Looking):
             last = self._last_run(crawl)
             if last is None or not run.is_open(last):
                 raise NotNow(
-                    f"The crawl {crawl.name!r} has no paused run to resume.", "POST /api/v1/crawl starts its next run."
+                    f"The crawl {crawl.name!r} has no paused run to resume.", "Start it: that begins its next run."
                 )
             self._refuse_wrong(given)
             _refuse_changes(last, given)
@@ -151,17 +157,20 @@ class Steering(Iterating, Looking):
             return "No session has begun: no service of this home runs jobs. It begins when one does."
         if len(self.jobs.running()) >= sum(one.executions for one in services):
             return "No session has begun yet: all executions are busy. It begins when one of them ends."
-        return "No session has begun yet. GET /api/v1/jobs/{job_id} tells when it has."
+        return "No session has begun yet. Its job tells when one has."
 
     # Configuring
 
-    def config_for(self, url: str, incremental: bool | None, budget: int | None) -> dict[str, Any]:
-        """Set how the crawl of a URL goes on from session to session, and make it if there is none."""
+    def config_for(
+        self, url: str, incremental: bool | None, budget: int | None, guarded: bool = False
+    ) -> dict[str, Any]:
+        """Set how the crawl of a URL goes on from session to session, and make it if there is none. `guarded`: not one
+        in a private network."""
         refuse_secrets((url,))
         defaults = None if budget is None else {"budget": budget or None}
         if budget is not None:
             settings.check("budget", budget)
-        crawl = self.crawl_of((url,), {}, typed=False)
+        crawl = self.find_or_make(Start((url,), typed=False, guarded=guarded))
         crawl = self.configure_crawl(crawl.crawl_id, Configuration(defaults=defaults, incremental=incremental))
         return {
             "crawl_id": crawl.crawl_id,
@@ -187,8 +196,13 @@ class Steering(Iterating, Looking):
         return self.find(crawl.crawl_id)
 
     def _with_defaults(self, crawl: CrawlInfo, changes: Mapping[str, Any]) -> dict[str, Any]:
-        changed = {**crawl.defaults, **changes}
-        defaults = {name: value for name, value in changed.items() if value is not None}
+        wanted = {name: _stored(name, value) for name, value in changes.items() if value is not None}
+        if presentable(wanted) != wanted:
+            raise WrongUse(
+                "A password is not kept for every session.",
+                "Name it at each start, or put it into config.toml or the environment.",
+            )
+        defaults = {name: value for name, value in crawl.defaults.items() if name not in changes} | wanted
         # What an earlier start named would win over it.
         remembered = {name: value for name, value in crawl.settings.items() if name not in changes}
         self._refuse_wrong(remembered, defaults)
@@ -235,12 +249,12 @@ class Steering(Iterating, Looking):
             "seeds": list(crawl.seeds),
             "enabled": crawl.enabled,
             "created_at": iso(crawl.created_ms),
-            **dict.fromkeys(("run", "run_id", "mode", "run_started_at", "note")),
-            **dict.fromkeys(("pages", "duplicates", "failed", "pending"), 0),
+            **dict.fromkeys(("run", "run_id", "mode", "run_started_at", "run_ended_at", "alarm", "note")),
+            **dict.fromkeys(_COUNTED, 0),
             "state": "",
         }
         try:
-            last = self._last_run(crawl)
+            last = self._glance(crawl)
         except InchwormError as error:
             return {**line, "note": error.message}
         if last is None:
@@ -252,8 +266,25 @@ class Steering(Iterating, Looking):
             "run_id": iteration_id(crawl, last.number),
             "mode": last.mode,
             "run_started_at": iso(last.created_ms),
-            **{name: getattr(last.counters, name) for name in ("pages", "duplicates", "failed", "pending")},
+            "run_ended_at": iso(last.ended_ms) if last.ended_ms is not None else None,
+            "alarm": last.alarm or None,
+            **{name: getattr(last.counters, name) for name in _COUNTED},
         }
+
+    def _glance(self, crawl: CrawlInfo) -> RunInfo | None:
+        """The last run of a crawl, as it was read when its files last changed: lists are looked at all the time."""
+        mark = last_written(self.crawl_folder(crawl) / "crawl.db")
+        seen = self._seen.get(crawl.crawl_id)
+        if seen is not None and seen[0] == mark:
+            return seen[1]
+        last = self._last_run(crawl)
+        if mark:
+            self._seen[crawl.crawl_id] = mark, last
+        return last
+
+    @functools.cached_property
+    def _seen(self) -> dict[str, tuple[tuple[int, ...], RunInfo | None]]:
+        return {}
 
     def crawl_told(self, crawl: CrawlInfo) -> dict[str, Any]:
         """Everything that is known of a crawl and its last run, if it has one."""
@@ -324,6 +355,12 @@ def _refuse_unless_there(fetcher: str) -> None:
         )
 
 
+def _stored(name: str, value: Any) -> Any:
+    """A setting as it is kept, checked."""
+    checked = settings.check(name, value)
+    return list(checked) if isinstance(checked, tuple) else checked
+
+
 def _refuse_odd(name: str) -> None:
     if not name.isprintable() or not name.strip():
         raise WrongUse(f"A crawl cannot be called {name!r}.", "Give it a name that people can read.")
@@ -342,7 +379,7 @@ def _error_of(execution: Execution) -> InchwormError:
     name = execution.trace.rpartition("inchworm.errors.")[2].partition(":")[0]
     kind = getattr(errors, name, None)
     is_mistake = isinstance(kind, type) and issubclass(kind, WrongUse) and not issubclass(kind, Frozen)
-    hint = f"GET /api/v1/executions/{execution.execution_id} tells more."
+    hint = f"The log of execution {execution.execution_id} tells more."
     return (WrongUse if is_mistake else NotNow)(execution.error, hint)
 
 

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from inchworm.app.agenda import Agenda
+from inchworm.app.browsing import Browsing
 from inchworm.app.checkpoints import Checkpoints
 from inchworm.app.entries import Entries
 from inchworm.app.exports import Exports
 from inchworm.app.indexing import Indexing
 from inchworm.app.iterating import Iterating
 from inchworm.app.looking import Looking
+from inchworm.app.overview import Overview
+from inchworm.app.progress import Progressing
 from inchworm.app.repeating import Repeating
 from inchworm.app.reporting import Reporting
 from inchworm.app.scheduling import Scheduling
 from inchworm.app.searching import Searching
-from inchworm.app.steering import Steering
 
 
 class App(
-    Steering,
+    Overview,
+    Progressing,
     Entries,
     Repeating,
+    Agenda,
     Scheduling,
     Iterating,
     Checkpoints,
     Exports,
+    Browsing,
     Looking,
     Searching,
     Indexing,

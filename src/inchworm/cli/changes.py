@@ -30,6 +30,7 @@ from inchworm.cli.options import (
 def recrawl(word: str, mode: str | None, as_json: bool, **values: Any) -> None:
     """Start the next run of a complete crawl, and see what changed."""
     with opened(Crawling) as app:
+        app.mean(word)
         sit(lambda hooks: app.recrawl(word, mode or "", given(values), hooks), as_json)
 
 

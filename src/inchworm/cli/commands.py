@@ -39,7 +39,7 @@ _ORDER = (
     *("checkpoint", "checkpoints", "continue"),
     *("show", "why", "failed", "retry", "queue", "search", "index", "report", "export"),
     *("serve", "token", "jobs"),
-    *("show-settings", "delete", "doctor", "demo", "execute"),
+    *("show-settings", "configure", "delete", "doctor", "demo", "demo-serve", "execute"),
 )
 _ELSEWHERE = {
     "recrawl": "changes",
@@ -50,6 +50,8 @@ _ELSEWHERE = {
     "checkpoints": "past",
     "continue": "past",
     "repeat": "repeat",
+    "queue": "queue",
+    "configure": "configure",
     "notifications": "notifications",
     "search": "search",
     "index": "index",
@@ -59,6 +61,7 @@ _ELSEWHERE = {
     "execute": "jobs",
     "serve": "serve",
     "token": "serve",
+    "demo-serve": "demo_serve",
 }
 
 
@@ -148,6 +151,7 @@ def crawl(urls: tuple[str, ...], name: str, fresh: bool, mode: str | None, as_js
 def resume(word: str, as_json: bool, **values: Any) -> None:
     """Go on with the paused run of a crawl."""
     with opened(Crawling) as app:
+        app.mean(word)
         sit(lambda hooks: app.resume(word, given(values), hooks), as_json)
 
 
@@ -193,20 +197,6 @@ def list_(as_json: bool) -> None:
     with opened_app() as app:
         found = app.crawls()
     print_json({"crawls": found}) if as_json else display.crawls(found)
-
-
-@main.command()
-@click.argument("word", metavar="CRAWL")
-@click.option("--clear", is_flag=True, help="Refuse every pending URL and complete the run; pages stay.")
-@json_flag
-def queue(word: str, clear: bool, as_json: bool) -> None:
-    """The frontier of a crawl in numbers."""
-    with opened_app() as app:
-        cleared = app.clear_queue(word) if clear else None
-        found = app.queue(word)
-    if cleared is not None:
-        found["cleared"] = cleared
-    print_json(found) if as_json else display.queue(found)
 
 
 @main.command()

@@ -14,11 +14,12 @@ from typing import Any, Protocol
 
 import click
 
-from inchworm.cli.words import clip, closing, line, opening, quoted, size
+from inchworm.cli.words import closing, line, opening, quoted
 from inchworm.errors import InchwormError
 from inchworm.model import CrawlInfo, RunInfo
 from inchworm.rules import failures
 from inchworm.rules.explain import LONGEST, explanation
+from inchworm.rules.figures import clip, size
 from inchworm.rules.url import shorten
 from inchworm.session import Progress
 

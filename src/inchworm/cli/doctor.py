@@ -13,9 +13,9 @@ from pathlib import Path
 
 from inchworm import __version__, settings
 from inchworm.app import App
-from inchworm.cli.words import size
 from inchworm.errors import InchwormError, NotNow
 from inchworm.model import CrawlInfo
+from inchworm.rules.figures import size
 
 _LIBRARIES = ("pycurl", "turbohtml", "ada-url", "isal", "click", "rich")
 _WAL_FIX = (3, 51, 3)

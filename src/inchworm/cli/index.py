@@ -11,7 +11,8 @@ from inchworm.cli import display
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, opened_app, print_json
 from inchworm.cli.search import Progress
-from inchworm.cli.words import clip, quoted
+from inchworm.cli.words import quoted
+from inchworm.rules.figures import clip
 
 _WIDTH = 200
 

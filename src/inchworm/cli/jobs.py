@@ -9,18 +9,20 @@ import click
 
 from inchworm.app.executing import TOKEN_VARIABLE, Executing
 from inchworm.app.jobs import Repeated, Task, Wanted, Working
+from inchworm.app.scheduling import LOW_SCORE, Scheduling
 from inchworm.cli import display
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, mode_option, opened, print_json, run_loop
-from inchworm.cli.words import clip
 from inchworm.errors import WrongUse
 from inchworm.job import JobState
+from inchworm.rules.figures import clip
 from inchworm.rules.times import iso
 from inchworm.rules.timetable import UNITS
 from inchworm.settings import duration
 
 _ALL = 1_000_000
 _JOB_COLUMNS = ("id", "status", "name", "every", "next_run_at", "last_run_at", "executions", "reason")
+_SHOWN = 20
 _EXECUTION_COLUMNS = ("id", "number", "status", "planned_at", "attempt", "seconds", "pages", "ended_by", "error")
 
 
@@ -55,9 +57,9 @@ def list_jobs(status: str | None, word: str | None, as_json: bool) -> None:
 @click.option("--every", metavar="DURATION", help="How often, such as 30m, 6h or 7d. Without it: once, now.")
 @click.option("--after", metavar="JOB", help="Run whenever this other job has completed.")
 @click.option("--fixed", is_flag=True, help="Keep the interval, also when nothing changes on the site.")
-@click.option("--max-retries", type=int, default=None, help="Try again so often after a failure. [default: 3]")
+@click.option("--max-retries", "retries", type=int, help="Try again so often after a failure. [default: 3]")
 @click.option("--backoff", type=int, default=None, metavar="SECONDS", help="Wait so long before the first retry.")
-@click.option("--budget", type=int, default=None, help="At most so many requests in each execution.")
+@click.option("--budget", "requests", type=int, help="At most so many requests in each execution.")
 @click.option("--max-iterations", type=int, default=None, help="Stop after so many complete runs.")
 @click.option("--stop-if-no-changes", is_flag=True, help="Stop when a complete run found nothing changed.")
 @mode_option
@@ -65,7 +67,7 @@ def list_jobs(status: str | None, word: str | None, as_json: bool) -> None:
 def add(crawl: str, every: str | None, after: str | None, as_json: bool, mode: str | None, **values: Any) -> None:
     """Make a job for a crawl, or for a URL that is to become one."""
     count, unit = _interval(every) if every else (None, None)
-    budget, limit, stops = values["budget"], values["max_iterations"], values["stop_if_no_changes"]
+    budget, limit, stops = values["requests"], values["max_iterations"], values["stop_if_no_changes"]
     with opened(Working) as app:
         known = app.home.find(crawl)
         wanted = Wanted(
@@ -74,19 +76,58 @@ def add(crawl: str, every: str | None, after: str | None, as_json: bool, mode: s
             interval_minutes=count,
             interval_type=unit,
             adaptive_scheduling=not values["fixed"],
-            max_retries=values["max_retries"],
+            max_retries=values["retries"],
             retry_backoff_seconds=values["backoff"],
             after_job_id=_full(app, after) if after else None,
             repeated=Repeated(limit, stops) if limit is not None or stops else None,
             task=Task(mode=mode or "", settings={"budget": budget} if budget else {}),
         )
         made = app.add_job(wanted)
+        app.mean(made["crawl_id"])
     if as_json:
         print_json(made)
     else:
         when = f"next run {made['next_run_at']}" if made["next_run_at"] else "it waits"
         click.echo(f"Job {made['id']} of {made['name']}: {made['status']}, {when}.")
         click.echo("`inchworm serve` runs it.")
+
+
+@jobs.command()
+@click.argument("job")
+@click.option("--every", metavar="DURATION", help="How often, such as 30m, 6h or 7d.")
+@click.option("--after", metavar="JOB", help="Run whenever this other job has completed, and no longer by the clock.")
+@click.option("--once", is_flag=True, default=None, help="Run once more, now, and no longer by the clock or a job.")
+@click.option("--enable/--disable", "enabled", default=None, help="Go by the clock, or only when somebody runs it.")
+@click.option("--fixed/--adaptive", default=None, help="Keep the interval, or double it while nothing changes.")
+@click.option("--max-retries", "retries", type=int, help="Try again so often after a failure.")
+@click.option("--backoff", type=int, default=None, metavar="SECONDS", help="Wait so long before the first retry.")
+@json_flag
+def change(job: str, as_json: bool, **values: Any) -> None:
+    """Change when a job runs, and how often it is tried."""
+    every, after, once, fixed = (values[name] for name in ("every", "after", "once", "fixed"))
+    if sum(map(bool, (every, after, once))) > 1:
+        raise WrongUse("--every, --after and --once do not go together.", "Give one of them.")
+    if all(value is None for value in values.values()):
+        raise WrongUse("Nothing is to change.", "`inchworm jobs change --help` lists what can.")
+    count, unit = _interval(every) if every else (None, None)
+    with opened(Working) as app:
+        wanted = Wanted(
+            interval_minutes=count,
+            interval_type=unit,
+            schedule_enabled=values["enabled"],
+            adaptive_scheduling=None if fixed is None else not fixed,
+            max_retries=values["retries"],
+            retry_backoff_seconds=values["backoff"],
+            after_job_id=_full(app, after) if after else None,
+        )
+        made = app.change_job(_full(app, job), wanted, _cleared(every, after, bool(once)))
+    print_json(made) if as_json else _say(made)
+
+
+def _cleared(every: str | None, after: str | None, once: bool) -> frozenset[str]:
+    """A job goes by the clock or after another one: whoever names one takes the other away."""
+    names = {"interval_minutes": once or after, "after_job_id": once or every}
+    return frozenset(name for name, is_cleared in names.items() if is_cleared)
 
 
 @jobs.command()
@@ -110,11 +151,12 @@ def _steer(name: str, verb: str, text: str) -> None:
     def steer(job: str, as_json: bool) -> None:
         with opened(Working) as app:
             found = getattr(app, verb)(_full(app, job))
-        if as_json:
-            print_json(found)
-        else:
-            when = f", next run {found['next_run_at']}" if found["next_run_at"] else ""
-            click.echo(f"Job {found['id']} is {found['status']}{when}.")
+        print_json(found) if as_json else _say(found)
+
+
+def _say(job: dict[str, Any]) -> None:
+    when = f", next run {job['next_run_at']}" if job["next_run_at"] else ""
+    click.echo(f"Job {job['id']} is {job['status']}{when}.")
 
 
 _steer("pause", "pause_job", "Keep a scheduled job from running.")
@@ -153,12 +195,13 @@ def executions(job: str, limit: int, as_json: bool) -> None:
 @jobs.command()
 @click.argument("job")
 @click.option("--execution", type=int, default=None, help="Of this execution. [default: the last one]")
+@click.option("--follow", "-f", is_flag=True, help="Go on as it is written, to its end.")
 @json_flag
-def logs(job: str, execution: int | None, as_json: bool) -> None:
+def logs(job: str, execution: int | None, follow: bool, as_json: bool) -> None:
     """The log of an execution."""
     with opened(Working) as app:
         found = app.execution_of(_full(app, job), execution)
-        for line in app.log_lines(found.execution_id):
+        for line in app.log_lines(found.execution_id, follow):
             if as_json:
                 print_json(line._asdict())
             else:
@@ -175,6 +218,63 @@ def sync(as_json: bool) -> None:
         print_json(done)
     else:
         click.echo(", ".join(f"{count} {name}" for name, count in done.items()) + ".")
+
+
+# All of them together
+
+
+@jobs.command()
+@json_flag
+def stats(as_json: bool) -> None:
+    """All jobs by their state, and the executions of the last day in numbers."""
+    with opened(Scheduling) as app:
+        found = app.scheduler_metrics()
+    if as_json:
+        print_json(found)
+        return
+    made = {name: value for name, value in found["executions"].items() if name != "window_hours"}
+    display.numbers({f"jobs {state}": count for state, count in found["jobs"].items()})
+    click.echo("\nexecutions of the last 24 hours")
+    display.numbers({**made, "stale_locks_cleared": found["stale_locks_cleared"]})
+    _advise(found["distribution_score"])
+
+
+@jobs.command()
+@json_flag
+def distribution(as_json: bool) -> None:
+    """How jobs are spread over the day, in quarters of an hour (UTC)."""
+    with opened(Scheduling) as app:
+        found = app.distribution()
+    if as_json:
+        print_json(found)
+        return
+    display.table(("starts_at", "jobs"), [(one["starts_at"], one["jobs"]) for one in found["slots"] if one["jobs"]])
+    click.echo(f"{found['total_jobs']:,} jobs, at most {found['fullest']:,} in a slot.")
+    _advise(found["distribution_score"])
+
+
+@jobs.command()
+@click.option("--preview", is_flag=True, help="Only say which jobs would be moved.")
+@json_flag
+def rebalance(preview: bool, as_json: bool) -> None:
+    """Move jobs out of slots of the day that hold more than their share."""
+    with opened(Scheduling) as app:
+        done = app.rebalance(preview)
+    if as_json:
+        print_json(done)
+        return
+    if preview and done["moves"]:
+        display.table(("job_id", "from", "to"), [tuple(one.values()) for one in done["moves"][:_SHOWN]])
+    verb, change = "would be moved" if preview else "are moved", f"{done['score_before']} to {done['score_after']}"
+    click.echo(f"{done['moved']:,} jobs {verb}; how evenly they are spread (0 to 1): {change}.")
+    if preview and done["moved"]:
+        click.echo("`inchworm jobs rebalance` moves them.")
+
+
+def _advise(score: float) -> None:
+    click.echo(f"How evenly they are spread (0 to 1): {score}.")
+    if score < LOW_SCORE:
+        click.echo("They crowd together: `inchworm jobs rebalance --preview` shows what could be moved.")
 
 
 @main.command(hidden=True)

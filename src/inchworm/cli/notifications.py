@@ -13,8 +13,8 @@ import click
 from inchworm.app.notifying import LIMIT, Notifying, Post, Sent
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, opened, print_json, run_loop
-from inchworm.cli.words import clip
 from inchworm.errors import WrongUse
+from inchworm.rules.figures import clip
 from inchworm.rules.url import shorten
 
 _WIDTH = 80

@@ -96,4 +96,5 @@ def continue_(word: str, number: str | None, validate: bool, as_new_run: bool, a
         raise WrongUse("--replay cannot change half way.", "Add --as-new-run.")
     back = Back(number, as_new_run, validate)
     with opened(Crawling) as app:
+        app.mean(word)
         sit(lambda hooks: app.go_on(word, back, named, hooks), as_json)

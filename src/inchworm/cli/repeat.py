@@ -24,9 +24,10 @@ from inchworm.cli.options import (
     run_loop,
     setting_options,
 )
-from inchworm.cli.words import clock, ending, size
+from inchworm.cli.words import ending
 from inchworm.engine import Hooks, Summary
 from inchworm.errors import WrongUse
+from inchworm.rules.figures import clock, size
 from inchworm.rules.repetition import OWN_ENDINGS, Occasion, Stop
 
 _ENDINGS: Mapping[Stop, str] = {
@@ -108,6 +109,7 @@ def repeat(
         notify_secret_file,
     )
     with opened_app() as app:
+        app.mean(word)
         ended = run_loop(app.repeat(wanted, _listener(as_json, every is None)))
     if ended.why in _ENDINGS:
         _say(_ENDINGS[ended.why].format(ended.iterations))

@@ -11,8 +11,9 @@ import click
 from inchworm.app.reporting import EXAMPLES, REPORTS, SLOWEST
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, opened_app, opened_file, print_json
-from inchworm.cli.words import clip, quoted, size
+from inchworm.cli.words import quoted
 from inchworm.errors import WrongUse
+from inchworm.rules.figures import clip, size
 from inchworm.rules.url import shorten
 
 _WIDTH = 80

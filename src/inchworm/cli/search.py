@@ -14,7 +14,8 @@ import click
 from inchworm.app.searching import LIMIT
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, opened_app, print_json
-from inchworm.cli.words import clip, quoted
+from inchworm.cli.words import quoted
+from inchworm.rules.figures import clip
 from inchworm.rules.url import shorten
 
 _WIDTH = 80

@@ -12,8 +12,9 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from inchworm.cli.words import about, clock, closing, opening, size
+from inchworm.cli.words import closing, opening
 from inchworm.model import CrawlInfo, RunInfo
+from inchworm.rules.figures import about, clock, size
 from inchworm.rules.url import shorten
 from inchworm.session import Progress
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from inchworm.model import CrawlInfo, Mode, RunInfo
+from inchworm.rules.explain import DOWNLOADED
+from inchworm.rules.figures import clock, size
 from inchworm.rules.url import shorten
 from inchworm.session import Progress
 
@@ -85,17 +87,6 @@ def closing(summary: Any) -> list[str]:
     return texts
 
 
-WHY: Mapping[str, str] = {
-    "no_validators": "the server sends neither ETag nor Last-Modified",
-    "validators_changed": "their ETag or Last-Modified changed, though they did not",
-    "distrusted": "the server's ETag or Last-Modified says nothing, so it is not asked by it",
-    "sampled": "to see whether the server tells the truth",
-    "reader_changed": "they are read in another way now",
-    "asked_in_full": "they were asked for in full",
-}
-"""Why pages that turned out to be unchanged were downloaded."""
-
-
 def changes(summary: Any) -> list[str]:
     """What a run found out that builds on others, and what that cost."""
     if summary.mode == Mode.BASELINE:
@@ -110,7 +101,7 @@ def changes(summary: Any) -> list[str]:
         texts.append(f"  saved         {size(summary.saved_bytes)} of {size(whole)} ({share:.1%})")
     for word, count in sorted(summary.downloaded.items(), key=lambda one: -one[1]):
         if word != "sampled":
-            texts.append(f"  not saved     {count:,} unchanged pages: {WHY[word]}")
+            texts.append(f"  not saved     {count:,} unchanged pages: {DOWNLOADED[word]}")
     if summary.alarm:
         texts.insert(0, f"  ATTENTION     {summary.alarm}")
     if summary.new + summary.modified + summary.deleted + summary.unknown:
@@ -130,34 +121,3 @@ def ending(summary: Any) -> str:
 def quoted(name: str) -> str:
     """As a shell takes it."""
     return shlex.quote(name)
-
-
-def clock(seconds: float) -> str:
-    """12.3s, 4m05s, 2h03m, 6d19h."""
-    if seconds < 60:
-        return f"{seconds:.1f}s"
-    if seconds < 3600:
-        return f"{int(seconds // 60)}m{int(seconds % 60):02}s"
-    if seconds < 172_800:
-        return f"{int(seconds // 3600)}h{int(seconds % 3600 // 60):02}m"
-    return f"{int(seconds // 86_400)}d{int(seconds % 86_400 // 3600):02}h"
-
-
-def about(seconds: float) -> str:
-    """A time that nobody knows exactly: 7s, 4m, 2h10m."""
-    return f"{max(1, round(seconds))}s" if seconds < 99 else clock(60 * round(seconds / 60)).replace("m00s", "m")
-
-
-def size(count: int) -> str:
-    amount = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} TB"
-
-
-def clip(text: str, width: int) -> str:
-    """The beginning of a text, on one line."""
-    plain = "".join(c if c.isprintable() else " " for c in text)
-    return plain if len(plain) <= width else plain[: width - 1] + "…"

@@ -28,6 +28,16 @@ REASONS: Mapping[str, str] = {
     "unlinked": "no page has led to it for three runs",
     "cleared": "somebody took it out of the queue",
 }
+
+DOWNLOADED: Mapping[str, str] = {
+    "no_validators": "the server sends neither ETag nor Last-Modified",
+    "validators_changed": "their ETag or Last-Modified changed, though they did not",
+    "distrusted": "the server's ETag or Last-Modified says nothing, so it is not asked by it",
+    "sampled": "to see whether the server tells the truth",
+    "reader_changed": "they are read in another way now",
+    "asked_in_full": "they were asked for in full",
+}
+"""Why pages that turned out to be unchanged were downloaded."""
 """Why a URL is not crawled, in words."""
 
 

@@ -101,32 +101,40 @@ def rebalance(loads: Sequence[int], jobs: Iterable[Waiting], now_ms: int) -> lis
     A job stays within an interval of now, so that it never misses a run.
     """
     after, fair = list(loads), math.ceil(sum(loads) / SLOTS)
-    from_ms = now_ms + _SETTLED_MS
-    first = from_ms // SLOT_MS
-    room: dict[int, list[tuple[int, int]]] = {}
+    rooms: dict[int, _Room] = {}
     shifts: list[Shift] = []
     for job in jobs:
-        slot = slot_of(job.due_ms)
+        _, due_ms, every_ms, _ = job
+        slot = due_ms // SLOT_MS % SLOTS
         if after[slot] <= fair or not may_move(job, now_ms):
             continue
-        reach = max(1, min((job.every_ms - _SETTLED_MS) // SLOT_MS, SLOTS))
-        if reach not in room:
-            room[reach] = [(after[(first + ahead) % SLOTS], ahead) for ahead in range(reach)]
-            heapq.heapify(room[reach])
-        target, ahead = _emptiest(room[reach], after, first)
-        to_ms = max(from_ms, (first + ahead) * SLOT_MS)
-        if after[target] < fair and to_ms <= now_ms + job.every_ms:
+        reach = max(1, min((every_ms - _SETTLED_MS) // SLOT_MS, SLOTS))
+        if reach not in rooms:
+            rooms[reach] = _Room(after, reach, now_ms + _SETTLED_MS)
+        target, to_ms = rooms[reach].emptiest()
+        if after[target] < fair and to_ms <= now_ms + every_ms:
             after[slot] -= 1
             after[target] += 1
-            shifts.append(Shift(job.job_id, job.due_ms, to_ms))
+            shifts.append(Shift(job.job_id, due_ms, to_ms))
     return shifts
 
 
-def _emptiest(room: list[tuple[int, int]], after: Sequence[int], first: int) -> tuple[int, int]:
-    """The least loaded slot. What others have put there meanwhile is noticed when it comes up."""
-    while True:
-        load, ahead = room[0]
-        target = (first + ahead) % SLOTS
-        if load >= after[target]:
-            return target, ahead
-        heapq.heapreplace(room, (after[target], ahead))
+class _Room:
+    """The next so many slots, the emptiest first. `after`: how many jobs each slot of the day has, which goes on
+    changing."""
+
+    def __init__(self, after: Sequence[int], reach: int, from_ms: int) -> None:
+        self._after = after
+        first = from_ms // SLOT_MS
+        times = [max(from_ms, (first + ahead) * SLOT_MS) for ahead in range(reach)]
+        self._heap = [(after[slot_of(to_ms)], to_ms, slot_of(to_ms)) for to_ms in times]
+        heapq.heapify(self._heap)
+
+    def emptiest(self) -> tuple[int, int]:
+        """The least loaded slot, of equals the earliest, and when a job would run there. What came into a slot
+        meanwhile is noticed when it comes up."""
+        while True:
+            load, to_ms, slot = self._heap[0]
+            if load >= self._after[slot]:
+                return slot, to_ms
+            heapq.heapreplace(self._heap, (self._after[slot], to_ms, slot))

@@ -5,14 +5,19 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from typing import cast
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
 from inchworm import __version__
+from inchworm.errors import Unknown
 from inchworm.service import login
-from inchworm.service.gate import Keys
+from inchworm.service.dashboard.frame import refused
+from inchworm.service.gate import Keys, is_browser
 from inchworm.service.once import Once
-from inchworm.service.web import EitherSpelling, Verbs, handle_errors
+from inchworm.service.web import EitherSpelling, Verbs, handle_errors, http_trouble
 
 _ABOUT = """\
 A web crawler that never loses its place. All times are ISO 8601 in UTC. Bodies and query parameters may be written in
@@ -33,6 +38,19 @@ _TOPICS = (
     ("live", "routes"),
     ("health", "routes"),
     ("reference", "routes"),
+    ("templating", "static_files"),
+    ("dashboard.live", "routes"),
+    ("dashboard.overview", "routes"),
+    ("dashboard.runs", "routes"),
+    ("dashboard.comparing", "routes"),
+    ("dashboard.content", "routes"),
+    ("dashboard.content", "bodies"),
+    ("dashboard.tree", "routes"),
+    ("dashboard.slots", "routes"),
+    ("dashboard.jobs", "routes"),
+    ("dashboard.status", "routes"),
+    ("dashboard.crawls", "routes"),
+    ("dashboard.configuring", "routes"),
 )
 
 
@@ -41,8 +59,9 @@ def api(verbs: Verbs, keys: Keys | None = None, living: Living | None = None) ->
     made = FastAPI(
         title="inchworm", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, lifespan=living
     )
-    made.state.verbs = verbs
+    made.state.verbs, made.state.keys = verbs, keys
     handle_errors(made)
+    made.add_exception_handler(404, _nowhere)
     for module, name in _TOPICS:
         made.include_router(getattr(importlib.import_module(f"inchworm.service.{module}"), name))
     if keys is not None:
@@ -50,3 +69,10 @@ def api(verbs: Verbs, keys: Keys | None = None, living: Living | None = None) ->
     made.add_middleware(EitherSpelling)
     made.add_middleware(Once, verbs=verbs)
     return made
+
+
+async def _nowhere(request: Request, error: Exception) -> Response:
+    """A path that leads nowhere: people get a page."""
+    if is_browser(request.scope):
+        return await run_in_threadpool(refused, request, Unknown("There is no such page.", "Start at the overview."))
+    return http_trouble(cast(HTTPException, error))

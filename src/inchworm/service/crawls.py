@@ -81,6 +81,14 @@ class CrawlList(Answer):
     next_cursor: str | None
 
 
+class OverviewAnswer(Answer):
+    crawls: int
+    running: list[CrawlLine]
+    changed: list[CrawlLine]
+    attention: list[dict[str, Any]]
+    recent: list[CrawlLine]
+
+
 class CrawlAnswer(CrawlLine):
     incremental_crawling_enabled: bool
     crawl_budget: int
@@ -181,7 +189,8 @@ def start_crawl(app: Home, service: Service, body: NewCrawl) -> Any:
     named = given(body, SETTINGS)
     refuse_null(named)
     targets = tuple(body.targets or (body.url or "",))
-    wanted = Beginning(targets, body.name or "", body.crawler, body.mode or "", body.fresh, named)
+    guarded = not service.values.allow_private
+    wanted = Beginning(targets, body.name or "", body.crawler, body.mode or "", body.fresh, named, guarded)
     crawl, job_id = app.start_crawl(wanted)
     return app.start_told(crawl, job_id, app.session_of(job_id, service.wake))
 
@@ -237,6 +246,12 @@ def _stopped(app: App, crawl_id: str, state: str) -> dict[str, Any]:
 # Crawls
 
 
+@routes.get("/overview", response_model=OverviewAnswer, responses=refusals())
+def overview(app: Home) -> Any:
+    """What runs now, what changed lately, what needs attention."""
+    return app.overview()
+
+
 @routes.get("/crawls", response_model=CrawlList, responses=refusals(400))
 def list_crawls(app: Home, page: Paged) -> Any:
     """All crawls, in the order in which they were made, with how their last runs stand."""
@@ -270,11 +285,12 @@ def delete_crawl(app: Home, crawl_id: CrawlId) -> None:
 
 
 @routes.put("/config", response_model=ConfigAnswer, responses=refusals(400))
-def configure(app: Home, body: Config) -> Any:
+def configure(app: Home, service: Service, body: Config) -> Any:
     """Set how the crawl of a URL goes on from session to session. The crawl is made if there is none."""
     values = given(body, ("incremental_crawling_enabled", "crawl_budget"))
     refuse_null(values)
-    return app.config_for(body.url, body.incremental_crawling_enabled, body.crawl_budget)
+    guarded = not service.values.allow_private
+    return app.config_for(body.url, body.incremental_crawling_enabled, body.crawl_budget, guarded)
 
 
 # Runs

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import ConfigDict, Field
 
 from inchworm.model import Reason, Source, State
-from inchworm.service.web import Answer, Body, Home, Paged, crawl_of, cursor_of, listed, refusals
+from inchworm.service.web import Answer, Body, Home, Paged, Service, crawl_of, cursor_of, listed, refusals
 
 routes = APIRouter(prefix="/api/v1", tags=["frontier"])
 EntryId = Annotated[str, Path(max_length=110, examples=["7fb21d4d1e_0_1"])]
@@ -77,10 +77,10 @@ def list_entries(
     response_model=AddedEntry,
     responses={200: {"model": AddedEntry, "description": "It was known already"}, **refusals(400, 404, 409)},
 )
-def add_entry(app: Home, response: Response, body: NewEntry) -> Any:
+def add_entry(app: Home, service: Service, response: Response, body: NewEntry) -> Any:
     """Add a URL by hand. It is judged like any other, so it may be refused: `state`, `reason` and `why` tell. One that
     is known already is answered with 200."""
-    made = app.add_url(crawl_of(app, body.crawl_id), body.url, body.depth)
+    made = app.add_url(crawl_of(app, body.crawl_id), body.url, body.depth, not service.values.allow_private)
     if not made["added"]:
         response.status_code = 200
     return {**made, "message": _message(made)}

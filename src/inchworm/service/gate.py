@@ -43,7 +43,7 @@ _BODY_SECONDS = 30.0
 _MAX_ADDRESSES = 10_000
 _MAX_NEXT = 2000
 _LOOKING = ("GET", "HEAD")
-_OPEN = {("GET", "/health"), ("GET", "/login"), ("POST", "/login")}
+_OPEN = {("GET", "/health"), ("HEAD", "/health"), ("GET", "/login"), ("POST", "/login")}
 _STATIC = "/static/"
 _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_](?:[a-z0-9_.-]{0,252}))(?::[0-9]{1,5})?")
 _DEFAULT_PORT = {"http": ":80", "https": ":443"}
@@ -54,6 +54,18 @@ _UNLESS_SET = {
     "Referrer-Policy": "no-referrer",
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
 }
+
+_STORED = re.compile(r"/crawls/[^/]+/body")
+STORED_HEADERS = {
+    "X-Frame-Options": "SAMEORIGIN",
+    "Content-Security-Policy": (
+        "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none';"
+        " frame-ancestors 'self'"
+    ),
+    "X-DNS-Prefetch-Control": "off",
+}
+"""What others wrote, and the archive has, may look like a page of ours and be no part of it: nothing in it runs, sends,
+loads or knows our cookies, in a frame of ours or alone. Whatever is answered there bears this."""
 
 
 class Refused(InchwormError):
@@ -360,6 +372,8 @@ def _add_headers(headers: MutableHeaders, path: str, status: int) -> None:
         headers[name] = value
     for name, value in _UNLESS_SET.items():
         headers.setdefault(name, value)
+    if _STORED.fullmatch(path):
+        headers.update(STORED_HEADERS)
     if not path.startswith(_STATIC):
         headers.setdefault("Cache-Control", "no-store")
     if status == 401:
@@ -367,7 +381,7 @@ def _add_headers(headers: MutableHeaders, path: str, status: int) -> None:
 
 
 def _refusal(scope: Scope, error: InchwormError) -> Response:
-    if error.status == 401 and _is_browser(scope):
+    if error.status == 401 and is_browser(scope):
         return _to_login(scope)
     body = {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
     response = JSONResponse(body, error.status)
@@ -379,7 +393,7 @@ def _refusal(scope: Scope, error: InchwormError) -> Response:
     return response
 
 
-def _is_browser(scope: Scope) -> bool:
+def is_browser(scope: Scope) -> bool:
     """Whether somebody looks at this with a browser and can log in."""
     headers = Headers(scope=scope)
     return scope["method"] == "GET" and "text/html" in headers.get("accept", "") and "authorization" not in headers

@@ -106,6 +106,7 @@ class Health:
         return {**self.as_json(), "problems": [dataclasses.asdict(one) for one in self.problems]}
 
 
+@routes.head("/health", include_in_schema=False)
 @routes.get("/health", response_model=HealthAnswer)
 async def health(request: Request) -> Any:
     """Whether all is well. Open to everybody, so it tells no details."""

@@ -134,6 +134,7 @@ def add_job(app: Home, service: Service, body: NewJob) -> Any:
         **given(body, _WANTED),
         task=Task(mode=body.mode or "", settings=given(body.settings, SETTINGS)),
         typed=False,
+        guarded=not service.values.allow_private,
     )
     made = app.add_job(wanted)
     service.wake()

@@ -40,10 +40,15 @@ log = logging.getLogger("inchworm.live")
 
 
 class Event(NamedTuple):
-    """One event, as it goes over the wire."""
+    """One event: its number, what it is, and what it says, in JSON."""
 
     number: int
-    data: bytes
+    kind: str
+    text: str
+
+    def wire(self) -> bytes:
+        # JSON has no line breaks of its own, so an event is what we say it is, whatever stands in it.
+        return f"id: {self.number}\nevent: {self.kind}\ndata: {self.text}\n\n".encode()
 
 
 Fetch = Callable[[int, int], list[Event]]
@@ -51,8 +56,7 @@ Fetch = Callable[[int, int], list[Event]]
 
 
 def event(number: int, kind: str, data: Mapping[str, Any]) -> Event:
-    # JSON has no line breaks of its own, so an event is what we say it is, whatever stands in it.
-    return Event(number, f"id: {number}\nevent: {kind}\ndata: {json.dumps(dict(data))}\n\n".encode())
+    return Event(number, kind, json.dumps(dict(data)))
 
 
 class Channel:
@@ -106,7 +110,7 @@ class Hub:
 
     def __init__(self) -> None:
         self._channels: dict[str, Channel] = {}
-        self._closing = asyncio.Event()
+        self.closing = asyncio.Event()
 
     def channel(self, name: str, make: Callable[[], Channel]) -> Channel:
         if sum(one.watchers for one in self._channels.values()) >= MOST_WATCHERS:
@@ -118,16 +122,16 @@ class Hub:
 
     def close(self) -> None:
         """End all streams: the service stops."""
-        self._closing.set()
+        self.closing.set()
 
     async def work(self) -> None:
         """Look at every channel twice a second, and forget those that nobody watches."""
-        while not self._closing.is_set():
+        while not self.closing.is_set():
             self._channels = {name: one for name, one in self._channels.items() if one.is_watched()}
             for name, channel in list(self._channels.items()):
                 await self._look(name, channel)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._closing.wait(), LOOK_SECONDS)
+                await asyncio.wait_for(self.closing.wait(), LOOK_SECONDS)
 
     async def _look(self, name: str, channel: Channel) -> None:
         """One that cannot be read must not end the others."""
@@ -136,29 +140,37 @@ class Hub:
         except Exception:
             log.exception("The stream %s could not be read; it is tried again", name)
 
-    async def watch(self, channel: Channel, after: int) -> AsyncGenerator[bytes, None]:
-        """Everything after a number, until the channel is over, the reader leaves, or the service stops."""
+    async def follow(self, channel: Channel, after: int) -> AsyncGenerator[list[Event], None]:
+        """Everything after a number, until the channel is over, the reader leaves, or the service stops. Nothing, in
+        an empty list, when nothing has happened for a while."""
         channel.watchers += 1
         number = after
         try:
-            yield b"retry: 2000\n\n"
-            while not self._closing.is_set():
+            while not self.closing.is_set():
                 # Taken before we look: whatever comes while we do, wakes us.
                 moved, over = channel.moved, channel.over
                 if found := await channel.after(number):
                     number = found[-1].number
-                    yield b"".join(one.data for one in found)
+                    yield found
                 elif over:
-                    yield b"event: end\ndata: {}\n\n"
                     return
                 elif not await self._happens(moved):
-                    yield b": still here\n\n"
+                    yield []
         finally:
             channel.watchers -= 1
 
+    async def watch(self, channel: Channel, after: int) -> AsyncGenerator[bytes, None]:
+        """The same, as it goes over the wire."""
+        yield b"retry: 2000\n\n"
+        async with contextlib.aclosing(self.follow(channel, after)) as events:
+            async for found in events:
+                yield b"".join(one.wire() for one in found) or b": still here\n\n"
+        if not self.closing.is_set():
+            yield b"event: end\ndata: {}\n\n"
+
     async def _happens(self, moved: asyncio.Event) -> bool:
         """Wait until something happens; False when nothing does for a while."""
-        waits = [asyncio.ensure_future(moved.wait()), asyncio.ensure_future(self._closing.wait())]
+        waits = [asyncio.ensure_future(moved.wait()), asyncio.ensure_future(self.closing.wait())]
         try:
             done, _ = await asyncio.wait(waits, timeout=_QUIET_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 import time
 from urllib.parse import parse_qsl
@@ -17,27 +16,13 @@ from inchworm.errors import InchwormError, NoEntry
 from inchworm.service import auth, gate
 from inchworm.service.auth import Identity, Role
 from inchworm.service.gate import Keys, Refused, TooMany
+from inchworm.service.templating import templates
 
 _MAX_FIELDS = 8
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Log in · inchworm</title></head>
-<body>
-<h1>inchworm</h1>
-<p>{text}</p>
-<form method="post" action="/login">
-<input type="hidden" name="next" value="{target}">
-<p><label>Token <input type="password" name="token" maxlength="{longest}" autocomplete="off" required autofocus></label>
-<button>Log in</button></p>
-</form>
-<p><a href="{target}">Go on, if you are logged in already</a></p>
-</body>
-</html>
-"""
-_WELCOME = "Paste a token. <code>inchworm token</code> makes one."
+_WELCOME = "Paste a token. `inchworm token` makes one."
 _USED = "This link was used already, or it is too old. Ask for a new one, or paste a token."
-_WRONG = "That is not a valid token, or it has expired. <code>inchworm token</code> makes a new one."
+_WRONG = "That is not a valid token, or it has expired. `inchworm token` makes a new one."
 _FOREIGN = "That came from a page of another site. If it was you, paste the token here."
 _TOO_MANY = "Too many wrong tokens came from your address. Wait a minute, then try again."
 
@@ -127,6 +112,8 @@ def _refused(error: InchwormError, wrong: str, target: str) -> Response:
 
 
 def _page(text: str, target: str, status: int = 200) -> Response:
-    page = _PAGE.format(text=text, target=html.escape(target), longest=auth.MAX_TOKEN_BYTES)
+    page = templates().get_template("login.html")
+    longest, is_refused = auth.MAX_TOKEN_BYTES, status >= 400
     # A form on a page that keeps quiet to everybody names no origin, not even to us.
-    return HTMLResponse(page, status, {"Referrer-Policy": "same-origin"})
+    headers = {"Referrer-Policy": "same-origin"}
+    return HTMLResponse(page.render(text=text, target=target, longest=longest, is_refused=is_refused), status, headers)

@@ -2,58 +2,25 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import re
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from typing import Any
 
-from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from fastapi import Request
+from fastapi.responses import Response
 
+from inchworm.service.dashboard.frame import page, pages
 from inchworm.service.settings import SETTINGS
 
-routes = APIRouter(include_in_schema=False)
+routes = pages()
 _METHODS = ("get", "post", "put", "patch", "delete")
-_STATIC = {"inchworm.css": "text/css; charset=utf-8"}
-
-
-@functools.cache
-def templates() -> Environment:
-    """Everything is escaped, and a name that is missing is an error."""
-    made = Environment(loader=PackageLoader("inchworm.service"), autoescape=True, undefined=StrictUndefined)
-    made.filters["code"] = _code
-    return made
-
-
-def _code(text: str) -> Markup:
-    """Text in which `this` stands for code."""
-    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped before
-
-
-@routes.get("/")
-def home() -> Response:
-    return RedirectResponse("/docs", 303)
 
 
 @routes.get("/docs")
 def docs(request: Request) -> Response:
     """Every route: what it takes, what it answers, how it refuses."""
     schema = request.app.openapi()
-    page = templates().get_template("reference.html")
-    return HTMLResponse(page.render(title="API", info=schema["info"], groups=groups(schema)))
-
-
-@routes.get("/static/{name}")
-def static(name: str) -> Response:
-    """Our own files; no path of a caller's ever reaches the disk."""
-    if name not in _STATIC:
-        return Response(status_code=404)
-    body = (resources.files("inchworm.service") / "static" / name).read_bytes()
-    return Response(body, media_type=_STATIC[name], headers={"Cache-Control": "max-age=3600"})
+    return page(request, "reference.html", info=schema["info"], groups=groups(schema))
 
 
 def groups(schema: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:

@@ -31,6 +31,8 @@ from inchworm.app.whole import App
 from inchworm.errors import Broken, CannotServe, InchwormError, WrongUse
 from inchworm.rules.times import iso
 from inchworm.service import auth, build
+from inchworm.service.dashboard import status
+from inchworm.service.dashboard.live import Board
 from inchworm.service.gate import Gate, Keys, hosts_of
 from inchworm.service.health import Health
 from inchworm.service.live import Feed, Hub
@@ -173,10 +175,10 @@ class _Service:
     @contextlib.asynccontextmanager
     async def _living(self, api: FastAPI) -> AsyncIterator[None]:
         """What works beside the routes, as long as the server runs."""
-        self._hub = Hub()
-        api.state.hub, api.state.feeds, api.state.health = self._hub, self._feeds, self._health
+        self._hub, board = Hub(), Board(self._verbs, {"status": status.watching(self._health)})
+        api.state.hub, api.state.board, api.state.feeds, api.state.health = self._hub, board, self._feeds, self._health
         await asyncio.to_thread(self._look)
-        tasks = [asyncio.create_task(work) for work in (self._hub.work(), self._watch(), self._deliver())]
+        tasks = [asyncio.create_task(work) for work in (self._hub.work(), board.work(), self._watch(), self._deliver())]
         try:
             yield
         finally:

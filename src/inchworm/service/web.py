@@ -238,10 +238,7 @@ def handle_errors(api: FastAPI) -> None:
 
     @api.exception_handler(HTTPException)
     async def http(_: Request, error: HTTPException) -> JSONResponse:
-        phrase = HTTPStatus(error.status_code).phrase
-        answer = trouble(error.status_code, phrase.lower().replace(" ", "_"), error.detail or phrase, _hint(error))
-        answer.headers.update(error.headers or {})
-        return answer
+        return http_trouble(error)
 
     @api.exception_handler(Exception)
     async def unexpected(_: Request, error: Exception) -> JSONResponse:
@@ -250,6 +247,13 @@ def handle_errors(api: FastAPI) -> None:
         return trouble(
             500, "error", f"Something went wrong here (error {number}).", "The log of the service says what."
         )
+
+
+def http_trouble(error: HTTPException) -> JSONResponse:
+    phrase = HTTPStatus(error.status_code).phrase
+    answer = trouble(error.status_code, phrase.lower().replace(" ", "_"), error.detail or phrase, _hint(error))
+    answer.headers.update(error.headers or {})
+    return answer
 
 
 def _hint(error: HTTPException) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -24,6 +27,9 @@ _ONLY_LATER = (
     " JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done WHERE f.run_id = ? AND f.url_id = b.url_id"
     " AND f.state = 'done' AND v.outcome IN ('page', 'duplicate')) ORDER BY b.url_id"
 )
+_RANGE = " AND f.url_id > ? AND f.url_id <= ?"
+_BOTH_PART = _BOTH.replace(_PRESENT, _PRESENT + _RANGE)
+_ONLY_LATER_PART = _ONLY_LATER.replace(_PRESENT, _PRESENT + _RANGE)
 _BETWEEN = (
     "SELECT v.outcome, v.change FROM visit v JOIN run r USING (run_id) JOIN frontier f ON f.run_id = v.run_id"
     " AND f.url_id = v.url_id AND f.done = v.seq WHERE v.url_id = ? AND v.run_id <= ? AND r.horizon > ?"
@@ -35,6 +41,11 @@ _LAST_HEARD = (
     "SELECT outcome FROM visit WHERE url_id = ? AND run_id <= ? AND outcome IN ('page', 'duplicate', 'deleted')"
     " ORDER BY run_id DESC, seq DESC LIMIT 1"
 )
+_STEP = 2_000
+"""Numbers of URLs that are looked at together."""
+
+_MOST_STEPS = 10
+_BACKWARDS = {Change.NEW: Change.DELETED, Change.DELETED: Change.NEW, Change.UNKNOWN: Change.NEW}
 
 
 class Compared(NamedTuple):
@@ -61,6 +72,29 @@ class Comparison:
             yield self._judged(row)
         for url_id, url, change in self._db.execute(_ONLY_LATER, (second, first)).fetchall():
             yield Compared(url, self._came_back(url_id, change))
+
+    def part(self, after: int, until: int) -> list[tuple[int, Compared]]:
+        """The pages whose URLs have numbers behind `after` and up to `until`, in the order of their numbers."""
+        first, second = self._first.run_id, self._second.run_id
+        both = self._db.execute(_BOTH_PART, (first, after, until, second)).fetchall()
+        later = self._db.execute(_ONLY_LATER_PART, (second, after, until, first)).fetchall()
+        found = [(row[0], self._judged(row)) for row in both]
+        found += [(url_id, Compared(url, self._came_back(url_id, change))) for url_id, url, change in later]
+        return sorted(found)
+
+    def unchanged(self, after: int, last: int, limit: int) -> tuple[list[int], int | None]:
+        """Numbers of URLs that both runs have alike, from behind one on, and behind which one it goes on. Looks at a
+        part of them only, so there may be fewer than the limit though there are more."""
+        found: list[int] = []
+        for _ in range(_MOST_STEPS):
+            until = min(after + _STEP, last)
+            found += [url_id for url_id, one in self.part(after, until) if one.change is Change.UNCHANGED]
+            if len(found) > limit:
+                return found[:limit], found[limit - 1]
+            if until >= last:
+                return found, None
+            after = until
+        return found, after
 
     def _judged(self, row: tuple[Any, ...]) -> Compared:
         url_id, url, payload, *then, state, reason, outcome, failure, change, note, payload_now = row[:13]
@@ -100,3 +134,46 @@ class Comparison:
         """Whether the last that was heard of it is that it is gone."""
         heard = [outcome for outcome, change in self._between(url_id) if outcome == "deleted" or change]
         return bool(heard) and heard[-1] == "deleted"
+
+
+# Bit by bit
+
+
+def turned(change: Change) -> Change:
+    """Backwards in time: what came then is gone now."""
+    return _BACKWARDS.get(change, change)
+
+
+class Tally:
+    """Counts what became of the pages between two runs, a while at a time, and remembers where it saw a change. One
+    thread at a time."""
+
+    def __init__(self, is_backwards: bool) -> None:
+        self._is_backwards = is_backwards
+        self._seen: dict[Change, array[int]] = {one: array("q") for one in Change if one is not Change.UNCHANGED}
+        self._unchanged = 0
+        self.looked_at = 0
+
+    def count(self, comparison: Comparison, last: int, seconds: float) -> None:
+        """Go on counting up to the URL of this number, for so long at most."""
+        until = time.monotonic() + seconds
+        while self.looked_at < last and time.monotonic() < until:
+            after, self.looked_at = self.looked_at, min(self.looked_at + _STEP, last)
+            for url_id, one in comparison.part(after, self.looked_at):
+                self._note(url_id, turned(one.change) if self._is_backwards else one.change)
+
+    def _note(self, url_id: int, change: Change) -> None:
+        if change is Change.UNCHANGED:
+            self._unchanged += 1
+        else:
+            self._seen[change].append(url_id)
+
+    def counts(self) -> dict[str, int]:
+        found = {change.value: len(seen) for change, seen in self._seen.items()}
+        return {**found, Change.UNCHANGED.value: self._unchanged}
+
+    def listed(self, change: Change, after: int, limit: int) -> list[int]:
+        """The numbers of the URLs that came to this, from behind one on."""
+        seen = self._seen[change]
+        start = bisect_right(seen, after)
+        return list(seen[start : start + limit])

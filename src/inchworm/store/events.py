@@ -98,6 +98,15 @@ class Events:
             ).fetchall()
         return [Line(*row) for row in rows]
 
+    def last_lines(self, execution_id: int, limit: int) -> list[Line]:
+        """The end of an execution's log, in its order."""
+        with self._home.reading() as db:
+            rows = db.execute(
+                "SELECT number, at_ms, level, text FROM log_line WHERE execution_id = ? ORDER BY number DESC LIMIT ?",
+                (execution_id, limit),
+            ).fetchall()
+        return [Line(*row) for row in reversed(rows)]
+
     # Services
 
     def enrol(self, service: Service) -> None:

@@ -11,6 +11,7 @@ import json
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import starmap
 from typing import Any, NamedTuple
 
 from inchworm.errors import Lost, NotNow, Unknown
@@ -18,7 +19,7 @@ from inchworm.job import Execution, ExecutionState, Job, JobState
 from inchworm.rules import occurrence, states
 from inchworm.rules.occurrence import Ended
 from inchworm.rules.states import Move
-from inchworm.rules.timetable import SLOTS, Waiting, interval_ms
+from inchworm.rules.timetable import SLOTS, UNITS, Shift, Waiting
 from inchworm.store.events import tell
 from inchworm.store.home import Home
 
@@ -33,6 +34,9 @@ _IS_FREE = "NOT EXISTS (SELECT 1 FROM job r WHERE r.crawl_id = j.crawl_id AND r.
 """No other job of the same crawl runs."""
 
 _SELECT_EXECUTION = f"SELECT {', '.join(_EXECUTION)} FROM execution"
+_CASES = " ".join(f"WHEN '{unit}' THEN {ms}" for unit, ms in UNITS.items())
+_EVERY_MS = f"interval_count * CASE interval_unit {_CASES} END"
+_SELECT_WAITING = f"SELECT job_id, due_ms, {_EVERY_MS}, moved_ms FROM job WHERE slot = ? ORDER BY due_ms DESC"
 
 
 class Lock(NamedTuple):
@@ -82,6 +86,12 @@ class Jobs:
         with self._home.reading() as db:
             rows = db.execute(f"{_SELECT}{clause} ORDER BY created_ms, job_id LIMIT ?", (*values, limit)).fetchall()
         return [_job(row) for row in rows]
+
+    def newest(self, crawl_id: str, limit: int) -> list[Job]:
+        """The jobs of a crawl that were made last, newest first."""
+        query = f"{_SELECT} WHERE crawl_id = ? ORDER BY created_ms DESC, job_id DESC LIMIT ?"
+        with self._home.reading() as db:
+            return [_job(row) for row in db.execute(query, (crawl_id, limit)).fetchall()]
 
     def beginning_with(self, text: str) -> list[str]:
         """The ids that begin like this; two are enough to know that there are several."""
@@ -141,27 +151,15 @@ class Jobs:
 
     def waiting(self, slots: Iterable[int]) -> Iterator[Waiting]:
         """The jobs of these slots, those that run last first: they have the longest time to be moved."""
-        query = (
-            "SELECT job_id, due_ms, interval_count, interval_unit, moved_ms FROM job"
-            " WHERE slot = ? ORDER BY due_ms DESC"
-        )
         for slot in slots:
             with self._home.reading() as db:
-                rows = db.execute(query, (slot,)).fetchall()
-            for job_id, due_ms, count, unit, moved_ms in rows:
-                yield Waiting(job_id, due_ms, interval_ms(count, unit), moved_ms)
+                rows = db.execute(_SELECT_WAITING, (slot,)).fetchall()
+            yield from starmap(Waiting, rows)
 
-    def shift(self, job_id: str, from_ms: int, to_ms: int, now_ms: int) -> bool:
-        """Move a job to another time, unless it changed meanwhile."""
+    def shift(self, shifts: Iterable[Shift], now_ms: int) -> list[Shift]:
+        """Move jobs to other times, all at once, but for those that changed meanwhile; which ones were moved."""
         with self._home.writing() as db:
-            row = db.execute(f"{_SELECT} WHERE job_id = ?", (job_id,)).fetchone()
-            if row is None:
-                return False
-            job = _job(row)
-            if job.due_ms != from_ms or job.lock_token is not None or job.retries:
-                return False
-            _write(db, job, dataclasses.replace(job, due_ms=to_ms, occurrence_ms=to_ms, moved_ms=now_ms), now_ms)
-        return True
+            return [one for one in shifts if _shift(db, one, now_ms)]
 
     # Running
 
@@ -319,6 +317,16 @@ class Jobs:
             db.executemany("DELETE FROM log_line WHERE execution_id = ?", [(one,) for one in gone])
             db.executemany("DELETE FROM execution WHERE execution_id = ?", [(one,) for one in gone])
         return len(gone)
+
+
+def _shift(db: sqlite3.Connection, wanted: Shift, now_ms: int) -> bool:
+    row = db.execute(f"{_SELECT} WHERE job_id = ?", (wanted.job_id,)).fetchone()
+    job = _job(row) if row is not None else None
+    if job is None or job.due_ms != wanted.from_ms or job.lock_token is not None or job.retries:
+        return False
+    moved = dataclasses.replace(job, due_ms=wanted.to_ms, occurrence_ms=wanted.to_ms, moved_ms=now_ms)
+    _write(db, job, moved, now_ms)
+    return True
 
 
 def _take(db: sqlite3.Connection, job: Job, service_id: str, now_ms: int) -> Execution:

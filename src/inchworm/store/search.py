@@ -33,7 +33,7 @@ TITLE_WEIGHT = 8.0
 _CHUNK = 500
 _CHUNK_CHARS = 8_000_000
 
-_SCHEMA = """
+SCHEMA = """
 CREATE TABLE page (           -- the newest visit of each URL that tells whether the page is there
   url_id   INTEGER PRIMARY KEY,
   url      TEXT NOT NULL,
@@ -103,7 +103,7 @@ def search(path: Path, source: Source, question: Question) -> Found:
         index.catch_up(source)
         return index.find(question)
 
-    return used(File(path, VERSION, _SCHEMA, path.parent), work)
+    return used(File(path, VERSION, SCHEMA, path.parent), work)
 
 
 class Index(Follower):

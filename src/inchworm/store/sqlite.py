@@ -15,6 +15,7 @@ from inchworm.errors import Broken, NotNow, TooNew, Unknown
 
 BUSY_SECONDS = 60.0
 _SWITCH_SECONDS = 5.0
+_TICK_NS = 1_000_000_000
 _SMALL_CACHE = 6_000
 _LARGE_CACHE = 98_000
 """In KB."""
@@ -69,10 +70,10 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: str, read_only:
             f"{path} was written by a newer inchworm (schema {version}, this one knows {len(steps)}).",
             "Upgrade inchworm: pip install --upgrade inchworm",
         )
+    if read_only and not version:
+        raise _not_ready(path)
     if read_only and version < len(steps):
-        raise NotNow(
-            f"{path} is not ready to be read.", "Try again in a moment; a crawl that works on it brings it up to date."
-        )
+        _bring_up_to_date(path, schema)
     size_cache(connection, 0)
     if read_only:
         return
@@ -83,6 +84,19 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: str, read_only:
     connection.execute("PRAGMA wal_autocheckpoint = 16000")
     for number in range(version, len(steps)):
         _migrate(connection, number + 1, steps[number])
+
+
+def _bring_up_to_date(path: Path, schema: str) -> None:
+    """For whoever only reads, and comes first after an upgrade."""
+    try:
+        open_file(path, schema).close()
+    except Broken:
+        raise _not_ready(path) from None
+
+
+def _not_ready(path: Path) -> NotNow:
+    hint = "Try again in a moment; a crawl that works on it brings it up to date."
+    return NotNow(f"{path} is not ready to be read.", hint)
 
 
 def size_cache(connection: sqlite3.Connection, rows: int) -> None:
@@ -171,3 +185,14 @@ def _hint(text: str) -> str:
     if "malformed" in text or "not a database" in text:
         return "The file is damaged. `inchworm doctor` tells more; restore it from a backup."
     return "`inchworm doctor` tells more."
+
+
+def last_written(path: Path) -> tuple[int, ...]:
+    """A mark of a database that stays the same as long as nobody writes; nothing when it was written just now, since
+    it may be written again within one tick of the clock that files go by."""
+    found: list[int] = []
+    for name in (path.name, f"{path.name}-wal"):
+        with contextlib.suppress(OSError):
+            file = path.with_name(name).stat()
+            found += file.st_mtime_ns, file.st_size
+    return tuple(found) if found and time.time_ns() - max(found[::2]) > _TICK_NS else ()

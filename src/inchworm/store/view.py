@@ -16,6 +16,12 @@ SPAN = 100_000
 _PAGE = 500
 _WHY = ("no_validators", "validators_changed", "distrusted", "sampled", "reader_changed", "asked_in_full")
 _FOR_EVER = 1 << 62
+_NO_LIMIT = -1
+_SAME = (
+    "SELECT v.seq, u.url FROM visit v JOIN url u USING (url_id) JOIN frontier f ON f.run_id = v.run_id"
+    " AND f.url_id = v.url_id AND f.done = +v.seq WHERE v.run_id = ? AND v.text_hash = ? AND +v.seq <= ?"
+    " AND v.outcome = '{}' LIMIT ?"
+)
 
 
 class Kept(NamedTuple):
@@ -61,28 +67,23 @@ class View:
         return row
 
     def _visits_of(self, run_id: int, url_id: int) -> list[dict[str, Any]]:
-        where = "v.run_id = ? AND v.url_id = ? ORDER BY v.seq"
+        # The plus keeps SQLite off the index of the record, which would have it read the whole run.
+        where = "v.run_id = ? AND v.url_id = ? ORDER BY +v.seq"
         return [self._with_alternates(visit) for visit in self._visits(where, run_id, url_id)]
 
     def _with_alternates(self, visit: dict[str, Any]) -> dict[str, Any]:
         visit["alternate_urls"] = self.alternates(visit["run_id"], visit["text_hash"])
         return visit
 
-    def alternates(self, run_id: int, text_hash: str | None, until: int = _FOR_EVER) -> list[str]:
-        """Every URL of the run with this text up to a seq, the primary one first."""
+    def alternates(
+        self, run_id: int, text_hash: str | None, until: int = _FOR_EVER, limit: int = _NO_LIMIT
+    ) -> list[str]:
+        """URLs of the run with this text up to a seq, the primary one first; of each outcome so many at most."""
         if text_hash is None:
             return []
-        # One question per outcome, because each has an index of its own.
-        rows = [
-            row
-            for outcome in ("page", "duplicate")
-            for row in self._db.execute(
-                "SELECT v.seq, u.url FROM visit v JOIN url u USING (url_id) JOIN frontier f ON f.run_id = v.run_id"
-                f" AND f.url_id = v.url_id AND f.done = v.seq WHERE v.run_id = ? AND v.text_hash = ? AND v.seq <= ?"
-                f" AND v.outcome = '{outcome}'",
-                (run_id, bytes.fromhex(text_hash), until),
-            )
-        ]
+        values = (run_id, bytes.fromhex(text_hash), until, limit)
+        # One question per outcome, because each has an index of its own; the plus keeps SQLite to it.
+        rows = [row for outcome in ("page", "duplicate") for row in self._db.execute(_SAME.format(outcome), values)]
         return [url for _, url in sorted(rows)]
 
     def _visits(self, where: str, *arguments: Any) -> Iterator[dict[str, Any]]:
@@ -165,6 +166,17 @@ class View:
             (run_id,),
         )
         return dict(rows.fetchall())
+
+    def sizes(self) -> list[tuple[int, int, int, int]]:
+        """Number, beginning and pages of every run, duplicates included, and whether it is complete."""
+        return self._db.execute(
+            "SELECT number, created_ms, pages + duplicates, state = 'completed' FROM run ORDER BY number"
+        ).fetchall()
+
+    def iterations(self) -> int:
+        """How many complete runs build on another."""
+        row = self._db.execute("SELECT COUNT(*) FROM run WHERE mode <> 'baseline' AND state = 'completed'").fetchone()
+        return int(row[0])
 
     def queue_counts(self, run_id: int) -> list[dict[str, Any]]:
         """How many rows per source, state and reason. This one counts; it is for people, not for the engine."""

@@ -157,6 +157,7 @@ CREATE TABLE delivery (
 );
 CREATE INDEX delivery_due ON delivery (due_ms) WHERE state = 'waiting';
 CREATE INDEX delivery_settled ON delivery (settled_ms) WHERE settled_ms IS NOT NULL;
+CREATE INDEX delivery_state ON delivery (state, delivery_id);
 CREATE INDEX delivery_crawl ON delivery (crawl_id, delivery_id);
 
 CREATE TABLE delivery_try (

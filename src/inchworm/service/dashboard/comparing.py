@@ -1,0 +1,241 @@
+"""Pages about what changed: two runs side by side, and the text of one page in both."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+from itertools import islice, zip_longest
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import Query, Request
+
+from inchworm.app.progress import Place, Sought
+from inchworm.app.whole import App
+from inchworm.errors import Unknown
+from inchworm.model import Change, CrawlInfo
+from inchworm.service.dashboard.frame import page, pages, part
+from inchworm.service.dashboard.live import Parts, view
+from inchworm.service.iterations import CrawlId
+from inchworm.service.web import Home, Page, Paged, crawl_of, cursor_of, listed
+
+routes = pages()
+
+RUNS = 200
+"""So many runs can be chosen from."""
+
+LINES = 2_000
+ROWS = 400
+LONGEST = 600
+"""What is shown of a text: so many lines are compared, so many shown, and so much of each."""
+
+_MOST_BYTES = 110_000
+"""Of both texts together, as they are written in a page."""
+
+CONTEXT = 3
+_FOLD = 2 * CONTEXT + 2
+_MOST_EFFORT = 600_000
+"""Pairs of words that are looked at: whoever writes a page must not decide how long we think about it."""
+
+_ALIKE = 0.35
+_NAME = re.compile(r"([^:]*):(\d{1,18}):(\d{1,18}):([^:]*):(.*)", re.DOTALL)
+_ORDER = (Change.MODIFIED, Change.NEW, Change.DELETED, Change.UNKNOWN, Change.UNCHANGED)
+_WORD = re.compile(r"\s+|\w+\s*|[^\w\s]\s*")
+
+# Numbers come as texts, because an empty choice of a form is none.
+Chosen = Annotated[str, Query(max_length=18, pattern=r"^\d*$")]
+Text = Annotated[str, Query(max_length=500)]
+Word = Annotated[str, Query(max_length=20)]
+
+
+# Two runs
+
+
+@routes.get("/crawls/{crawl_id}/compare")
+def compare(
+    request: Request,
+    app: Home,
+    crawl_id: CrawlId,
+    paged: Paged,
+    baseline: Chosen = "",
+    current: Chosen = "",
+    change: Word = "",
+    q: Text = "",
+) -> Any:
+    crawl = crawl_of(app, crawl_id)
+    context: dict[str, Any] = {"crawl": crawl, "tab": "compare", "runs": app.run_list(crawl, RUNS), "q": q}
+    if len(context["runs"]) < 2:
+        return page(request, "compare.html", **context, found=None, parts={})
+    after = cursor_of(paged, int)
+    runs = (_number(baseline), _number(current))
+    place = Place(after[0] if after else 0, paged.limit)
+    found = app.compare_part(crawl, runs, Sought(change, q), place)
+    shown = _parts(crawl, found, q, request.query_params.get("cursor", ""))
+    is_counting = found["looked_at"] < found["urls"] and after is None
+    named = f"compare:{crawl_id}:{found['baseline']}:{found['current']}:{found['change']}:{q}"
+    return page(request, "compare.html", **context, found=found, parts=shown, view=named if is_counting else "")
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text else None
+
+
+@view("compare")
+def compare_parts(app: App, name: str) -> Parts:
+    """While it is still being counted, a little more of it is known every time."""
+    parts = _NAME.fullmatch(name)
+    if parts is None:
+        raise Unknown("There is no such comparison.", "Load the page again.")
+    crawl_id, baseline, current, change, q = parts.groups()
+    crawl = crawl_of(app, crawl_id)
+    found = app.compare_part(crawl, (int(baseline), int(current)), Sought(change, q), Place())
+    return _parts(crawl, found, q, "")
+
+
+def _parts(crawl: CrawlInfo, found: dict[str, Any], q: str, cursor: str) -> Parts:
+    numbers = {"baseline": found["baseline"], "current": found["current"]}
+    context = {
+        "at": f"/crawls/{crawl.crawl_id}",
+        "found": found,
+        "order": [(change.value, found["counts"][change.value]) for change in _ORDER],
+        "query": {**numbers, "change": found["change"], "q": q, "cursor": cursor},
+        "next_cursor": _cursor(found["next_after"]),
+        "owner": found["baseline"] if found["change"] in ("deleted", "unknown") else found["current"],
+    }
+    return {f"compare-{name}": part(f"_compare_{name}.html", **context) for name in ("counts", "pages")}
+
+
+def _cursor(after: int | None) -> str | None:
+    """The cursor of what comes behind a number."""
+    more = [after, after] if after is not None else []
+    sealed: str | None = listed(more, Page(None, 1), lambda number: number)["next_cursor"]
+    return sealed
+
+
+# One page in two runs
+
+
+class Piece(NamedTuple):
+    """A piece of a line, and whether only this side has it."""
+
+    text: str
+    is_marked: bool = False
+
+
+class Side(NamedTuple):
+    """A line of one text."""
+
+    number: int
+    pieces: tuple[Piece, ...]
+
+
+class Row(NamedTuple):
+    """Two lines side by side. `folded`: so many lines that are the same are left out here."""
+
+    left: Side | None = None
+    right: Side | None = None
+    is_same: bool = False
+    folded: int = 0
+
+
+@routes.get("/crawls/{crawl_id}/diff")
+def diff(
+    request: Request,
+    app: Home,
+    crawl_id: CrawlId,
+    url: Annotated[str, Query(max_length=4000)],
+    baseline: Chosen = "",
+    current: Chosen = "",
+) -> Any:
+    crawl = crawl_of(app, crawl_id)
+    found = app.texts(crawl.crawl_id, url, _number(baseline), _number(current))
+    before, after = found.pop("texts")
+    rows = side_by_side((before or [])[:LINES], (after or [])[:LINES])
+    context: dict[str, Any] = {
+        "crawl": crawl,
+        "tab": "compare",
+        "found": found,
+        "has": (before is not None, after is not None),
+        "rows": rows[: (shown := fitting(rows))],
+        "is_cut": len(rows) > shown or max(len(before or ()), len(after or ())) > LINES,
+        "is_same": all(row.is_same or row.folded for row in rows),
+    }
+    return page(request, "diff.html", **context)
+
+
+def fitting(rows: Sequence[Row]) -> int:
+    """How many of the rows go onto one page."""
+    size = 0
+    for number, row in enumerate(rows[:ROWS]):
+        pieces = (piece for side in (row.left, row.right) if side for piece in side.pieces)
+        size += sum(len(escape(piece.text).encode(errors="replace")) for piece in pieces)
+        if size > _MOST_BYTES:
+            return number
+    return min(len(rows), ROWS)
+
+
+def side_by_side(before: Sequence[str], after: Sequence[str]) -> list[Row]:
+    """Two texts line by line, what is the same folded to a few lines around what is not. One row more than is shown is
+    enough."""
+    return list(islice(_rows(before, after), ROWS + 1))
+
+
+def _rows(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:
+    effort = 0
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, before, after).get_opcodes():
+        if tag == "equal":
+            same = [_same(number, before[number], number - a + c) for number in range(a, b)]
+            yield from _folded(same, is_first=a == 0, is_last=b == len(before) and d == len(after))
+            continue
+        for left, right in zip_longest(range(a, b), range(c, d)):
+            old = None if left is None else clipped(before[left])
+            new = None if right is None else clipped(after[right])
+            effort += _effort(old, new)
+            marked = words(old or "", new or "") if effort < _MOST_EFFORT else whole(old or "", new or "")
+            yield Row(
+                None if left is None else Side(left + 1, marked[0]),
+                None if right is None else Side(right + 1, marked[1]),
+            )
+
+
+def _effort(old: str | None, new: str | None) -> int:
+    return len(_WORD.findall(old)) * len(_WORD.findall(new)) if old and new else 0
+
+
+def _same(number: int, text: str, other: int) -> Row:
+    pieces = (Piece(clipped(text)),)
+    return Row(Side(number + 1, pieces), Side(other + 1, pieces), is_same=True)
+
+
+def _folded(rows: list[Row], is_first: bool, is_last: bool) -> list[Row]:
+    head, tail = 0 if is_first else CONTEXT, 0 if is_last else CONTEXT
+    if len(rows) < max(_FOLD, head + tail + 2):
+        return rows
+    return [*rows[:head], Row(folded=len(rows) - head - tail), *rows[len(rows) - tail :]]
+
+
+Marked = tuple[tuple[Piece, ...], tuple[Piece, ...]]
+
+
+def whole(old: str, new: str) -> Marked:
+    return (Piece(old, True),), (Piece(new, True),)
+
+
+def words(old: str, new: str) -> Marked:
+    """Two lines, the words that differ marked; all of both where they have little in common."""
+    a, b = _WORD.findall(old), _WORD.findall(new)
+    matcher = difflib.SequenceMatcher(None, a, b)
+    if matcher.quick_ratio() < _ALIKE or matcher.ratio() < _ALIKE:
+        return whole(old, new)
+    left: list[Piece] = []
+    right: list[Piece] = []
+    for tag, i, j, k, m in matcher.get_opcodes():
+        is_marked = tag != "equal"
+        left += [Piece("".join(a[i:j]), is_marked)] if j > i else []
+        right += [Piece("".join(b[k:m]), is_marked)] if m > k else []
+    return tuple(left), tuple(right)
+
+
+def clipped(line: str) -> str:
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"

@@ -1,0 +1,213 @@
+"""Pages about crawls: all of them, and one of them with its runs over time; and what can be done to one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+from urllib.parse import parse_qsl, urlencode
+
+from fastapi import Path, Query, Request
+
+from inchworm import run
+from inchworm.app.steering import Configuration
+from inchworm.app.whole import App
+from inchworm.errors import NotNow, WrongUse
+from inchworm.model import CrawlInfo, RunState
+from inchworm.rules import url as urls
+from inchworm.service.dashboard.frame import Fields, Form, back, page, pages, part
+from inchworm.service.dashboard.growth import growth
+from inchworm.service.dashboard.live import Parts, view
+from inchworm.service.web import Home, Page, Paged, Service, Verbs, crawl_of, cursor_of, listed
+
+routes = pages()
+CrawlId = Annotated[str, Path(max_length=64)]
+Text = Annotated[str, Query(max_length=200)]
+_CRAWLS = 50
+_RUNS = 30
+_CHANGES = ("new", "modified", "unchanged", "deleted", "unknown")
+
+
+# All crawls
+
+
+@routes.get("/crawls")
+def crawls(request: Request, app: Home, paged: Paged, text: Text = "") -> Any:
+    seen = cursor_of(paged, str, str)
+    asked = urlencode({"text": text, **(dict(zip(("at", "id"), seen, strict=True)) if seen else {})})
+    return page(request, "crawls.html", view=f"crawls:{asked}", text=text, parts=list_parts(app, asked))
+
+
+@view("crawls")
+def list_parts(app: App, asked: str) -> Parts:
+    """Crawls whose name has this `text`, made before `at`; of those made in that moment, the ones before `id`."""
+    values = dict(parse_qsl(asked))
+    seen, text = (values.get("at", ""), values.get("id", "")), values.get("text", "")
+    found = app.latest_crawls(seen if any(seen) else None, _CRAWLS + 1, text)
+    shown = listed(found, Page(None, _CRAWLS), lambda one: [one["created_at"], one["crawl_id"]])
+    query = {"text": text, "cursor": "seen" if any(seen) else ""}
+    return {"crawls": part("_crawls_rows.html", **shown, query=query)}
+
+
+# One crawl
+
+
+@routes.get("/crawls/{crawl_id}")
+def crawl(request: Request, app: Home, crawl_id: CrawlId, paged: Paged) -> Any:
+    found = crawl_of(app, crawl_id)
+    before = cursor_of(paged, int)
+    older = _runs_part(found, app.run_history(found, before[0], _RUNS + 1), before[0]) if before else None
+    return page(
+        request,
+        "crawl.html",
+        view=f"crawl:{crawl_id}",
+        crawl=found,
+        tab="overview",
+        seeds=[{"text": run.shown(text), "href": _href(text)} for text in found.seeds],
+        parts=crawl_parts(app, crawl_id),
+        older=older,
+    )
+
+
+@view("crawl")
+def crawl_parts(app: App, crawl_id: str) -> Parts:
+    found = crawl_of(app, crawl_id)
+    now = app.standing(found)
+    names = ("state", "standing", "jobs")
+    history = {"runs": [], "sizes": []} if now["note"] else app.run_history(found, None, _RUNS + 1)
+    return {
+        **{name: part(f"_crawl_{name}.html", crawl=found, now=now) for name in names},
+        "growth": part("_crawl_growth.html", chart=growth(history["sizes"])),
+        "runs": _runs_part(found, history, None),
+    }
+
+
+def _runs_part(found: CrawlInfo, history: Mapping[str, Any], before: int | None) -> str:
+    """Runs, each as long a bar as it is large. `before`: the number that they are below, if they are not the newest."""
+    shown = listed(history["runs"], Page(None, _RUNS), lambda one: one["run"])
+    rows = [{**one, "counts": _counts(one)} for one in shown["items"]]
+    totals = [sum(count for _, count in one["counts"]) for one in rows]
+    longest = max([1, *totals, *(pages for _, _, pages, _ in history["sizes"])])
+    return part(
+        "_crawl_runs.html", crawl=found, rows=rows, longest=longest, before=before, next_cursor=shown["next_cursor"]
+    )
+
+
+def _counts(one: dict[str, Any]) -> list[tuple[str, int]]:
+    """What became of the pages of a run. To a run that builds on no other, all are new."""
+    if one["parent"] is None:
+        return [("new", one["pages"] + one["duplicates"])]
+    return [(name, one[name]) for name in _CHANGES]
+
+
+def _href(text: str) -> str:
+    form = (urls.seed(text) or ("",))[0]
+    return form if form.startswith(("http://", "https://")) and urls.userinfo_of(form) is None else ""
+
+
+# What can be done to a crawl
+
+
+@routes.post("/crawls/{crawl_id}/start")
+def start(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
+    """The next run, now; the first is the baseline. `mode`: incremental or full."""
+    found, mode = crawl_of(app, crawl_id), form.text("mode")
+    if mode not in ("", "incremental", "full"):
+        raise WrongUse(f"mode cannot be {mode!r}.", "It takes incremental or full.")
+    job = app.start_next(found.crawl_id, mode)
+    begun = app.begun(job["id"], service.wake, job["executions"])
+    said = f"Run {begun.run} has begun." if begun else "The next run begins when the service gets to it."
+    return back(f"/crawls/{crawl_id}", said)
+
+
+@routes.post("/crawls/{crawl_id}/resume")
+def resume(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
+    found = crawl_of(app, crawl_id)
+    return back(page_of(form, crawl_id), _resumed(app, service, found))
+
+
+def _resumed(app: App, service: Verbs, found: CrawlInfo) -> str:
+    is_empty = not app.queue_told(found)["pending"]
+    job_id = app.resume_crawl(found, {})
+    return _told(app, found, job_id, service, is_empty)
+
+
+def _told(app: App, found: CrawlInfo, job_id: str, service: Verbs, until_its_end: bool = False) -> str:
+    """What came of a start, when its session has begun."""
+    execution = app.session_of(job_id, service.wake, until_its_end=until_its_end)
+    return str(app.start_told(found, job_id, execution)["message"])
+
+
+@routes.post("/crawls/{crawl_id}/pause")
+def pause(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
+    state = app.pause(crawl_of(app, crawl_id).crawl_id)
+    hint = "It goes on where it stopped when you resume it." if state == RunState.PAUSED else ""
+    return back(page_of(form, crawl_id), f"The run is {state}.", hint)
+
+
+@routes.post("/crawls/{crawl_id}/cancel")
+def cancel(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
+    refuse_unsure(form)
+    state = app.end_run(crawl_of(app, crawl_id))
+    return back(page_of(form, crawl_id), f"The run is {state}.", "Its pages stay.")
+
+
+@routes.post("/crawls/{crawl_id}/fresh")
+def start_over(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
+    refuse_unsure(form)
+    found = crawl_of(app, crawl_id)
+    job_id = app.start_over(found, guarded=not service.values.allow_private)
+    return back(f"/crawls/{crawl_id}", _told(app, found, job_id, service))
+
+
+@routes.post("/crawls/{crawl_id}/checkpoint")
+def checkpoint(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
+    made = app.checkpoint(crawl_of(app, crawl_id).crawl_id)
+    return back(page_of(form, crawl_id), f"Checkpoint {made['checkpoint_number']} is made.")
+
+
+@routes.post("/crawls/{crawl_id}/retry")
+def retry(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
+    """Open what failed again, `kind` of it or all, and have it fetched: by the session that runs, else by a new one."""
+    found = crawl_of(app, crawl_id)
+    count = app.retry(found.crawl_id, form.text("kind") or None)
+    to = page_of(form, crawl_id)
+    if not count:
+        return back(to, "Nothing that failed is left to try again.")
+    said = "1 URL is tried again." if count == 1 else f"{count:,} URLs are tried again."
+    if app.is_running(found):
+        return back(to, said)
+    try:
+        return back(to, f"{said} {_resumed(app, service, found)}")
+    except NotNow as error:
+        return back(to, f"{said} They wait for the next session.", error.message)
+
+
+@routes.post("/crawls/{crawl_id}/enable")
+def enable(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
+    app.configure_crawl(crawl_of(app, crawl_id).crawl_id, Configuration(enabled=True))
+    service.wake()
+    return back(page_of(form, crawl_id), "The crawl is on: its jobs run by themselves.")
+
+
+@routes.post("/crawls/{crawl_id}/disable")
+def disable(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
+    app.configure_crawl(crawl_of(app, crawl_id).crawl_id, Configuration(enabled=False))
+    return back(page_of(form, crawl_id), "The crawl is off: its scheduled jobs are paused.")
+
+
+@routes.post("/crawls/{crawl_id}/delete")
+def delete(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
+    refuse_unsure(form)
+    found = crawl_of(app, crawl_id)
+    app.remove_crawl(found)
+    return back("/crawls", f"The crawl {found.name!r} is deleted.")
+
+
+def page_of(form: Form, crawl_id: str) -> str:
+    """The page that the form came from."""
+    return form.text("back") or f"/crawls/{crawl_id}"
+
+
+def refuse_unsure(form: Form) -> None:
+    if form.text("sure") != "yes":
+        raise WrongUse("That cannot be taken back, so it is asked for once more.", "Open it and say yes.")

@@ -1,0 +1,403 @@
+"""Jobs: all of them, one of them, one execution with its log as it is written; and whatever can be done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+from urllib.parse import parse_qsl, urlencode
+
+from fastapi import Query, Request
+from fastapi.responses import Response
+
+from inchworm.app.jobs import SOURCE_DISABLED, Task, Wanted
+from inchworm.app.whole import App
+from inchworm.errors import InchwormError, Unknown, WrongUse
+from inchworm.job import ExecutionState, JobState
+from inchworm.rules.figures import clip
+from inchworm.rules.times import iso
+from inchworm.rules.timetable import SLOTS, UNITS
+from inchworm.service.dashboard.frame import Fields, Form, back, page, pages, part
+from inchworm.service.dashboard.live import Parts, view
+from inchworm.service.jobs import ExecutionId, JobId
+from inchworm.service.templating import one_of
+from inchworm.service.web import Home, Paged, Service, cursor_of, listed
+from inchworm.service.web import Page as Place
+
+routes = pages()
+ROWS = 50
+_MOST_NAMES = 100
+_MOST_TRACE = 20_000
+_MOST_DIGITS = 15
+_MODES = ("", "incremental", "full")
+
+
+# All jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which jobs a page lists; its name is what an open page watches."""
+
+    status: str = ""
+    crawl: str = ""
+    slot: int | None = None
+    after: tuple[int, str] | None = None
+
+    @property
+    def query(self) -> dict[str, Any]:
+        return {"status": self.status, "crawl": self.crawl, "slot": "" if self.slot is None else self.slot}
+
+    @property
+    def name(self) -> str:
+        after = {"made": self.after[0], "job": self.after[1]} if self.after else {}
+        return urlencode({name: value for name, value in {**self.query, **after}.items() if value != ""})
+
+    @classmethod
+    def named(cls, name: str) -> Which:
+        """From a name that anybody may have written."""
+        given = dict(parse_qsl(name))
+        made = _digits(given.get("made", ""))
+        after = (made, given.get("job", "")) if made is not None else None
+        return cls(given.get("status", ""), given.get("crawl", ""), _digits(given.get("slot", "")), after)
+
+    @property
+    def where(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"state": self.status, "crawl_id": self.crawl}
+        return {name: value for name, value in {**found, "slot": self.slot}.items() if value not in ("", None)}
+
+
+def _digits(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
+
+
+@routes.get("/jobs")
+def jobs(
+    request: Request,
+    app: Home,
+    place: Paged,
+    status: JobState | None = None,
+    crawl: Annotated[str, Query(max_length=200)] = "",
+    slot: Annotated[int | None, Query(ge=0, lt=SLOTS)] = None,
+) -> Any:
+    which = Which(status or "", crawl, slot, cursor_of(place, int, str))
+    return _jobs_page(request, app, which)
+
+
+def _jobs_page(
+    request: Request,
+    app: App,
+    which: Which,
+    status: int = 200,
+    values: Mapping[str, str] | None = None,
+    trouble: InchwormError | None = None,
+) -> Response:
+    found = app.home.find(which.crawl) if which.crawl else None
+    return page(
+        request,
+        "jobs.html",
+        status,
+        view=f"jobs:{which.name}",
+        parts=_jobs_parts(app, which),
+        which=which,
+        crawl=found,
+        names=[one.name for one in app.home.crawls()[:_MOST_NAMES]],
+        values=values or {"target": found.name if found else "", "unit": "hours", "adaptive": "yes"},
+        trouble=trouble,
+    )
+
+
+@view("jobs")
+def jobs_parts(app: App, name: str) -> Parts:
+    return _jobs_parts(app, Which.named(name))
+
+
+def _jobs_parts(app: App, which: Which) -> Parts:
+    found = [_told(one) for one in app.agenda(which.where, which.after, ROWS + 1)]
+    rows = listed(found, Place(None, ROWS), lambda one: [one["created_ms"], one["id"]])
+    counts = app.jobs.counts()
+    query = {**which.query, "cursor": "yes" if which.after else ""}
+    return {
+        "job-tabs": part("_jobs_tabs.html", counts=counts, total=sum(counts.values()), which=which),
+        "job-rows": part("_jobs_rows.html", rows=rows, which=which, query=query),
+    }
+
+
+@routes.post("/jobs")
+def add_job(request: Request, app: Home, service: Service, form: Fields) -> Any:
+    """Make a job for a crawl, by its name, its id or the address of its site."""
+    try:
+        made = app.add_job(_wanted(form, is_guarded=not service.values.allow_private))
+    except InchwormError as error:
+        return _jobs_page(request, app, Which(), error.status, form, error)
+    service.wake()
+    return back(f"/jobs/{made['id']}", f"There is a job for {made['name']} now.")
+
+
+def _wanted(form: Form, is_guarded: bool) -> Wanted:
+    target = form.text("target")
+    if not target:
+        raise WrongUse("A job needs a crawl.", "Give the name of a crawl, or the address of a site.")
+    return Wanted(
+        source_id=target,
+        url=target,
+        interval_minutes=_whole(form, "every"),
+        interval_type=form.text("unit") or None,
+        adaptive_scheduling="adaptive" in form,
+        task=Task(mode=form.text("mode")),
+        typed=False,
+        guarded=is_guarded,
+    )
+
+
+def _whole(form: Form, name: str) -> int | None:
+    """A number that was filled in; None when nothing was."""
+    text = form.text(name)
+    if not text:
+        return None
+    if (number := _digits(text)) is None:
+        raise WrongUse(f"{clip(text, 40)!r} is no whole number.", "Give digits only, such as 6.")
+    return number
+
+
+# What can be done with a job
+
+
+class Act(StrEnum):
+    PAUSE = "pause"
+    RESUME = "resume"
+    RETRY = "retry"
+    RUN = "run"
+    CANCEL = "cancel"
+
+
+_SAID = {
+    Act.PAUSE: "{name} is paused. It runs again when you resume it.",
+    Act.RESUME: "{name} goes on.",
+    Act.RETRY: "{name} is tried again, with all its retries.",
+    Act.RUN: "{name} runs now.",
+    Act.CANCEL: "The job of {name} is cancelled. What it crawled stays, and its run can be continued.",
+}
+
+
+@routes.post("/jobs/{job_id}/edit")
+def change_job(request: Request, app: Home, service: Service, job_id: JobId, form: Fields) -> Any:
+    try:
+        wanted, cleared = _changed(form)
+        made = app.change_job(job_id, wanted, cleared)
+    except Unknown:
+        raise
+    except InchwormError as error:
+        return _edit_page(request, app, job_id, error.status, form, error)
+    service.wake()
+    return back(f"/jobs/{job_id}", f"Changed. {made['name'] or 'It'} runs {rhythm(app.job_whole(job_id))}.")
+
+
+def _changed(form: Form) -> tuple[Wanted, frozenset[str]]:
+    after = form.text("after")
+    wanted = Wanted(
+        interval_minutes=_whole(form, "every"),
+        interval_type=form.text("unit") or None,
+        schedule_enabled="enabled" in form,
+        adaptive_scheduling="adaptive" in form,
+        max_retries=_whole(form, "retries"),
+        retry_backoff_seconds=_whole(form, "backoff"),
+        after_job_id=after or None,
+    )
+    empty = {"interval_minutes": wanted.interval_minutes is None, "after_job_id": not after}
+    return wanted, frozenset(name for name, is_empty in empty.items() if is_empty)
+
+
+@routes.post("/jobs/{job_id}/delete")
+def delete_job(request: Request, app: Home, job_id: JobId, _: Fields) -> Any:
+    name = app.job(job_id)["name"] or job_id
+    app.delete_job(job_id)
+    came_from: str = request.state.back
+    is_list = came_from.partition("?")[0] == "/jobs"
+    return back(came_from if is_list else "/jobs", f"The job of {name} is deleted. What it crawled stays.")
+
+
+@routes.post("/jobs/{job_id}/{act}")
+def steer_job(request: Request, app: Home, service: Service, job_id: JobId, act: Act, _: Fields) -> Any:
+    verbs = {
+        Act.PAUSE: app.pause_job,
+        Act.RESUME: app.resume_job,
+        Act.RETRY: app.retry_job,
+        Act.RUN: app.run_job,
+        Act.CANCEL: app.cancel_job,
+    }
+    made = verbs[act](job_id)
+    service.wake()
+    return back(request.state.back or f"/jobs/{job_id}", _SAID[act].format(name=made["name"] or "The job"))
+
+
+# One job
+
+
+@routes.get("/jobs/{job_id}/edit")
+def edit_job(request: Request, app: Home, job_id: JobId) -> Any:
+    return _edit_page(request, app, job_id)
+
+
+def _edit_page(
+    request: Request,
+    app: App,
+    job_id: str,
+    status: int = 200,
+    values: Mapping[str, str] | None = None,
+    trouble: InchwormError | None = None,
+) -> Response:
+    job = app.job(job_id)
+    others = [one for one in app.list_jobs({}, None, _MOST_NAMES) if one["id"] != job_id]
+    context = {"job": job, "others": others, "values": values or _filled_in(job), "trouble": trouble}
+    return page(request, "job_edit.html", status, units=tuple(UNITS), **context)
+
+
+def _filled_in(job: Mapping[str, Any]) -> dict[str, str]:
+    """The form as it is before anybody changes it."""
+    boxes = {"enabled": job["schedule_enabled"] or not job["interval_minutes"], "adaptive": job["adaptive_scheduling"]}
+    return {
+        "every": str(job["interval_minutes"] or ""),
+        "unit": job["interval_type"],
+        "retries": str(job["max_retries"]),
+        "backoff": str(job["retry_backoff_seconds"]),
+        "after": job["after_job_id"] or "",
+        **{name: "yes" for name, is_on in boxes.items() if is_on},
+    }
+
+
+@routes.get("/jobs/{job_id}")
+def job(request: Request, app: Home, job_id: JobId, place: Paged) -> Any:
+    before = cursor_of(place, int)
+    found = _job_parts(app, job_id, before[0] if before else None)
+    name = app.job(job_id)["name"] or job_id
+    watched = f"job:{job_id}:{before[0]}" if before else f"job:{job_id}"
+    return page(request, "job.html", view=watched, parts=found, name=name, job_id=job_id)
+
+
+@view("job")
+def job_parts(app: App, name: str) -> Parts:
+    job_id, _, before = name.partition(":")
+    return _job_parts(app, job_id, _digits(before))
+
+
+def _job_parts(app: App, job_id: str, before: int | None) -> Parts:
+    job = _told(app.job_whole(job_id))
+    found = app.executions(job_id, before, ROWS + 1)
+    executions = listed(found, Place(None, ROWS), lambda one: one["execution_number"])
+    query = {"cursor": "yes" if before is not None else ""}
+    return {
+        "job-head": part("_job_head.html", job=job),
+        "job-facts": part("_job_facts.html", job=job, does=does(job)),
+        "job-figures": part("_job_figures.html", stats=app.job_stats(job_id)),
+        "job-executions": part("_job_executions.html", job=job, executions=executions, query=query),
+    }
+
+
+# In words
+
+
+def _told(job: Mapping[str, Any]) -> dict[str, Any]:
+    reason = "Its crawl is switched off." if job["reason"] == SOURCE_DISABLED else job["reason"]
+    return {**job, "rhythm": rhythm(job), "why": reason}
+
+
+def rhythm(job: Mapping[str, Any]) -> str:
+    """How often a job runs, as it is now."""
+    if job["base_seconds"] is None:
+        waits = "after another job" if job["after_job_id"] else "whenever somebody starts it"
+        return waits if job["after_job_id"] or job["repetition"] else "once"
+    base, current = job["base_seconds"], job["current_interval_seconds"]
+    said = f"every {span(base)}"
+    if not job["schedule_enabled"]:
+        return f"{said}, but its schedule is switched off"
+    return f"{said}, now {span(current)} because nothing changed" if current != base else said
+
+
+def span(seconds: int) -> str:
+    """30 min, 1 h 4 min, 7 days."""
+    days, rest = divmod(seconds, 86_400)
+    hours, minutes = divmod(rest // 60, 60)
+    said = [one_of(days, "day")] if days else []
+    said += [f"{hours} h"] if hours else []
+    said += [f"{minutes} min"] if minutes else []
+    return " ".join(said)
+
+
+_DOES = {
+    "crawl": "Goes on with the run that is open; when there is none, begins the next one.",
+    "resume": "Goes on with the run that is open.",
+    "recrawl": "Begins a new run.",
+    "fresh": "Begins anew, as if nothing were known.",
+    "continue": "Goes back to a checkpoint and goes on from there.",
+}
+_HOW = {
+    "incremental": "New runs ask only for what may have changed.",
+    "full": "New runs fetch everything again.",
+}
+
+
+def does(job: Mapping[str, Any]) -> list[str]:
+    """What a job does, in sentences."""
+    task, repetition = job["task"], job["repetition"]
+    said = [_DOES.get(task.get("verb", "crawl"), ""), _HOW.get(task.get("mode", ""), "")]
+    if task.get("checkpoint"):
+        said.append(f"The checkpoint is {task['checkpoint']}.")
+    if repetition:
+        said += _repeats(repetition)
+    return [one for one in said if one]
+
+
+def _repeats(repetition: Mapping[str, Any]) -> list[str]:
+    said = []
+    if repetition["max_iterations"]:
+        said.append(f"It ends after {repetition['max_iterations']:,} runs.")
+    if repetition["stop_if_no_changes"]:
+        said.append("It ends when a run finds nothing changed.")
+    if repetition["notify"]:
+        occasion = "every run" if repetition["notify_on"] == "completion" else "runs that found changes"
+        others = "1 other is" if repetition["notify"] == 1 else f"{repetition['notify']} others are"
+        said.append(f"{others} told of {occasion}.")
+    return said
+
+
+# One execution
+
+
+@routes.get("/executions/{execution_id}")
+def execution(request: Request, app: Home, execution_id: ExecutionId) -> Any:
+    # Its state before its log: whatever was written before its end is there then.
+    found = app.execution(execution_id)
+    lines = app.log_tail(execution_id)
+    name = app.job(found["job_id"])["name"] or found["crawl_id"]
+    return page(
+        request,
+        "execution.html",
+        path=f"/jobs/{found['job_id']}",  # where it belongs to in the menu
+        view=f"execution:{execution_id}",
+        parts=execution_parts(app, str(execution_id)),
+        one=found,
+        name=name,
+        lines=[{"at": iso(line.at_ms)[11:19], "level": line.level, "text": line.text} for line in lines],
+        last=lines[-1].number if lines else 0,
+        left_out=lines[0].number - 1 if lines else 0,
+        is_over=found["status"] != ExecutionState.RUNNING,
+    )
+
+
+@view("execution")
+def execution_parts(app: App, name: str) -> Parts:
+    number = _digits(name)
+    if number is None:
+        raise Unknown(f"There is no execution {clip(name, 40)!r}.", "Load the page again.")
+    one = app.execution(number)
+    job = _told(app.job_whole(one["job_id"]))
+    seconds = (one["duration_ms"] or 0) / 1000
+    if one["status"] == ExecutionState.RUNNING:
+        seconds = max(0.0, (app.clock.now_ms() - app.jobs.execution(number).started_ms) / 1000)
+    context = {"one": one, "job": job, "seconds": seconds, "trace": (one["stack_trace"] or "")[-_MOST_TRACE:]}
+    return {
+        "execution-head": part("_execution_head.html", **context),
+        "execution-facts": part("_execution_facts.html", **context),
+    }

@@ -1,0 +1,46 @@
+"""The first page: what runs now, what changed lately, what needs attention, and where a crawl is started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+
+from inchworm.app.steering import Beginning
+from inchworm.app.whole import App
+from inchworm.errors import InchwormError
+from inchworm.service.dashboard.frame import Fields, back, page, pages, part
+from inchworm.service.dashboard.live import Parts, view
+from inchworm.service.web import Home, Service
+
+routes = pages()
+
+
+@routes.get("/")
+def overview(request: Request, app: Home) -> Any:
+    return page(request, "overview.html", view="overview:", parts=parts(app, ""))
+
+
+@view("overview")
+def parts(app: App, _: str) -> Parts:
+    found = app.overview()
+    return {name: part(f"_overview_{name}.html", **found) for name in ("running", "changed", "attention", "recent")}
+
+
+@routes.get("/start")
+def new_crawl(request: Request, url: str = "") -> Any:
+    return page(request, "start.html", values={"url": url}, trouble=None)
+
+
+@routes.post("/start")
+def start(request: Request, app: Home, service: Service, form: Fields) -> Any:
+    """Start a crawl by its URL, or go on with it."""
+    urls = tuple(form.text("url").split())
+    named = {name: form.text(name) for name in ("budget", "max_depth") if form.text(name)}
+    try:
+        guarded = not service.values.allow_private
+        crawl, job_id = app.start_crawl(Beginning(urls, form.text("name"), given=named, guarded=guarded))
+        told = app.start_told(crawl, job_id, app.session_of(job_id, service.wake))
+    except InchwormError as error:
+        return page(request, "start.html", error.status, values=dict(form), trouble=error)
+    return back(f"/crawls/{crawl.crawl_id}", told["message"])
