@@ -14,9 +14,9 @@ from tests.crash.trial import Ended, Running, Trial, Twist
 
 from inchworm.fault import POINTS
 
-KILLS = int(os.environ.get("INCHWORM_KILLS") or 70)
+KILLS = int(os.environ.get("INCHWORM_KILLS") or 42)
 SEED = os.environ.get("INCHWORM_SEED") or "20261115"
-PER_TRIAL = 5
+PER_TRIAL = 3
 
 PER_START = ("in_recovery", "after_recovery")
 PER_COMMIT = ("before_archive", "before_commit", "in_commit", "after_commit")

@@ -1,6 +1,6 @@
 """F1: SIGKILL at every named point, at any request, any time, any SQL statement and any file call (I1 to I6).
 
-Five kills per test; INCHWORM_KILLS says how many in all, INCHWORM_SEED repeats a run. A crawl is killed, started
+Three kills per test; INCHWORM_KILLS says how many in all, INCHWORM_SEED repeats a run. A crawl is killed, started
 again by the same command, killed again, …, and must in the end equal one that nobody disturbed.
 """
 

@@ -59,7 +59,6 @@ def token(ttl: str, read_only: bool, revoke: str | None, link: bool, url: str, a
     Whoever has it can do everything, or with --read-only see everything, until its time is over.
     """
     from inchworm.service import auth
-    from inchworm.service.serve import LINK_SECONDS
 
     with opened(App) as app:
         secret, _ = auth.secret_of(app.folder, os.environ, is_public=False)
@@ -68,7 +67,7 @@ def token(ttl: str, read_only: bool, revoke: str | None, link: bool, url: str, a
             return
         if link:
             code, digest = auth.login_code()
-            app.invite(digest, LINK_SECONDS)
+            app.invite(digest, auth.LINK_SECONDS)
             click.echo(f"{url.rstrip('/')}/login?code={code}")
             return
         role = auth.Role.READ_ONLY if read_only else auth.Role.FULL

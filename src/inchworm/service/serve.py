@@ -42,7 +42,6 @@ from inchworm.service.web import Verbs
 from inchworm.settings import Settings
 
 PORT = 8060
-LINK_SECONDS = 15 * 60
 _WATCH_SECONDS = 1.0
 _DELIVER_SECONDS = 2.0
 _LAST_SECONDS = 5
@@ -227,7 +226,7 @@ class _Service:
         host, port = self._listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         code, digest = auth.login_code()
-        self._verbs.app.invite(digest, LINK_SECONDS)
+        self._verbs.app.invite(digest, auth.LINK_SECONDS)
         print(f"inchworm serves {self._app.folder} at http://{shown}:{port}/", file=sys.stderr)
         print(
             f"Log in, once and within 15 minutes: http://{shown}:{port}/login?code={code}", file=sys.stderr, flush=True
