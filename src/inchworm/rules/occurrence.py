@@ -13,7 +13,7 @@ from inchworm.rules.states import Move
 
 BUSY_MS = 60_000
 MOST_CRASHES = 10
-"""So many tries of one occurrence may die before it counts as failed: whatever kills them may kill the machine."""
+"""So many tries may die before that counts as a failure: whatever kills them may kill the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,10 @@ def after_failure(job: Job, error: str, now_ms: int) -> Job:
 
 
 def after_crash(job: Job, error: str, now_ms: int) -> Job:
-    """Whoever ran it is gone: the next one goes on at once, with the same occurrence."""
+    """Whoever ran it is gone: the next one goes on at once, with the same occurrence. Where that does not help, it has
+    failed like any other."""
     if job.crashes >= MOST_CRASHES:
-        return dataclasses.replace(job, state=states.after(Move.FAIL, job.state), due_ms=None, reason=error)
+        return after_failure(dataclasses.replace(job, crashes=0), error, now_ms)
     return dataclasses.replace(handed_back(job, now_ms), crashes=job.crashes + 1)
 
 
