@@ -37,6 +37,9 @@ Make = Callable[[App, str], Parts]
 VIEWS: dict[str, Make] = {}
 
 LOOK_SECONDS = 1.0
+_SHARE = 0.005
+"""Of a core: what takes longer to make is looked at less often."""
+
 _QUIET_SECONDS = 15.0
 _LINGER_SECONDS = 5.0
 _LOGIN_SECONDS = 5.0
@@ -66,6 +69,7 @@ class Shown:
         self.watchers = 0
         self.wanted_at = time.monotonic()
         self.moved = asyncio.Event()
+        self.due_at = 0.0
         self._looking = asyncio.Lock()
 
     def is_watched(self) -> bool:
@@ -85,8 +89,9 @@ class Shown:
         mark = self._mark()
         if mark and mark == self._made_at:
             return self.parts
+        began = time.thread_time()
         parts = self._make()
-        self._made_at = mark
+        self._made_at, self.due_at = mark, time.monotonic() + (time.thread_time() - began) / _SHARE
         return parts
 
 
@@ -122,7 +127,8 @@ class Board:
         """Renew what is watched, once a second."""
         while True:
             self._shown = {name: one for name, one in self._shown.items() if one.is_watched()}
-            for name, one in list(self._shown.items()):
+            now = time.monotonic()
+            for name, one in [(name, one) for name, one in self._shown.items() if one.due_at <= now]:
                 try:
                     await one.look()
                 except InchwormError as error:
