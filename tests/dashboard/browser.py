@@ -50,6 +50,15 @@ class Visitor:
         )
         self.context.set_default_timeout(PATIENCE_MS)
         self.trouble: list[str] = []
+        self._tab: Page | None = None
+
+    def show(self, path: str) -> Page:
+        """A page in the tab that is open already: a new one costs a process."""
+        if self._tab is None:
+            self._tab = self.open(path)
+        else:
+            self._tab.goto(path)
+        return self._tab
 
     def open(self, path: str = "/") -> Page:
         page = self.context.new_page()

@@ -27,11 +27,10 @@ def visitor(browser: Browser, shown: Filled) -> Iterator[Visitor]:
 @pytest.mark.parametrize("route", routes("GET"), ids=lambda route: route.path)
 def test_page(visitor: Visitor, shown: Filled, route: PageRoute) -> None:
     for path in shown.paths(route):
-        page = visitor.context.new_page()
+        page = visitor.show("/login")
         answer = page.goto(path)
         assert answer and answer.status == 200, page.inner_text("main")
         check(page)
-        page.close()
 
 
 @pytest.mark.parametrize("path", ["/login", "/crawls/nothing", "/nowhere"])
@@ -42,6 +41,7 @@ def test_page_beside_them(visitor: Visitor, path: str) -> None:
 
 
 def check(page: Page) -> None:
+    page.emulate_media(color_scheme="light")
     page.evaluate(SOME)
     page.evaluate(AXE.read_text())
     assert problems(page, {}) == []

@@ -115,10 +115,9 @@ def check(page: Page, visitor: Visitor) -> None:
 def test_page(visitor: Visitor, hostile: Filled, route: PageRoute) -> None:
     visitor.trouble.clear()
     for path in hostile.paths(route):
-        page = visitor.open(path)
+        page = visitor.show(path)
         page.wait_for_timeout(50)
         check(page, visitor)
-        page.close()
 
 
 @pytest.mark.parametrize(
@@ -142,12 +141,10 @@ def test_questions(visitor: Visitor, hostile: Filled, route: PageRoute) -> None:
 def test_each_page_of_theirs(visitor: Visitor, hostile: Filled) -> None:
     """What is known of every such page."""
     visitor.trouble.clear()
-    page = visitor.open("/")
     for attack in ATTACKS:
-        page.goto(f"/crawls/{hostile.names['crawl_id']}/page?url={address(hostile, attack)}")
+        page = visitor.show(f"/crawls/{hostile.names['crawl_id']}/page?url={address(hostile, attack)}")
         expect(page.get_by_role("navigation", name="Pages about this crawl")).to_be_visible()
         check(page, visitor)
-    page.close()
 
 
 def address(hostile: Filled, attack: str) -> str:

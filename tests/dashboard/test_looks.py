@@ -39,18 +39,15 @@ def test_page_beside_them(visitor: Visitor, path: str, name: str) -> None:
 
 
 def look(visitor: Visitor, path: str, name: str) -> None:
-    page = visitor.open(path)
-    try:
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-            for width in WIDTHS:
-                page.set_viewport_size({"width": width, "height": HEIGHT})
-                assert is_too_wide(page) == "", f"at {width} px"
-                if KEEPS_ALL or (width, scheme) in ((1440, "light"), (390, "dark")):
-                    picture(page, f"{name} {width} {scheme}")
-        check_night(page)
-    finally:
-        page.close()
+    page = visitor.show(path)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": HEIGHT})
+            assert is_too_wide(page) == "", f"at {width} px"
+            if KEEPS_ALL or (width, scheme) in ((1440, "light"), (390, "dark")):
+                picture(page, f"{name} {width} {scheme}")
+    check_night(page)
 
 
 def check_night(page: Page) -> None:
