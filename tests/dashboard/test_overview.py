@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -139,6 +140,30 @@ def test_a_view_is_made_again_only_when_something_happened(tmp_path: Path) -> No
 
     asyncio.run(look())
     assert len(made) == 4 and one.parts == {"a": "4"}
+
+
+def test_a_view_that_goes_on_with_something_is_looked_at_every_time(tmp_path: Path) -> None:
+    verbs = Verbs(tmp_path / "home", Settings(), lambda: None)
+    steps: list[int] = []
+
+    def work(_: App, __: str) -> live.Parts:
+        steps.append(1)
+        sum(range(200_000))
+        return {"a": str(len(steps))}
+
+    async def look() -> None:
+        shown = Board(verbs).shown("steps:x")
+        for number in range(3):
+            await shown.look()
+            assert shown.parts == {"a": str(number + 1)} and shown.due_at <= time.monotonic()
+
+    try:
+        live.view("steps", works=True)(work)
+        asyncio.run(look())
+    finally:
+        del live.VIEWS["steps"]
+        live.WORKING.discard("steps")
+        verbs.close()
 
 
 def test_a_watcher_gets_what_it_has_not_got(tmp_path: Path) -> None:

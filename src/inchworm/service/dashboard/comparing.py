@@ -81,7 +81,7 @@ def _number(text: str) -> int | None:
     return int(text) if text else None
 
 
-@view("compare")
+@view("compare", works=True)
 def compare_parts(app: App, name: str) -> Parts:
     """While it is still being counted, a little more of it is known every time."""
     parts = _NAME.fullmatch(name)

@@ -195,7 +195,7 @@ def search(request: Request, app: Home, crawl_id: CrawlId, q: Annotated[str, Que
     return page(request, "search.html", crawl=crawl, tab="pages", q=q, trouble=trouble, results=results, view=name)
 
 
-@view("search")
+@view("search", works=True)
 def results(app: App, rest: str) -> Parts:
     """Goes on with the index while somebody waits for it, and shows what is found by now."""
     crawl_id, _, q = rest.partition(":")

@@ -35,6 +35,8 @@ Make = Callable[[App, str], Parts]
 """Makes the parts of a view from what stands behind its name."""
 
 VIEWS: dict[str, Make] = {}
+WORKING: set[str] = set()
+"""Views that go on with some work at every look, whether anything was written or not."""
 
 LOOK_SECONDS = 1.0
 _SHARE = 0.005
@@ -48,11 +50,13 @@ STILL_HERE = b": still here\n\n"
 _GONE = {"gone": "What this page showed has been deleted."}
 
 
-def view(name: str) -> Callable[[Make], Make]:
+def view(name: str, works: bool = False) -> Callable[[Make], Make]:
     """The parts that this function makes are renewed on pages that watch `name:…`."""
 
     def register(make: Make) -> Make:
         VIEWS[name] = make
+        if works:
+            WORKING.add(name)
         return make
 
     return register
@@ -61,8 +65,9 @@ def view(name: str) -> Callable[[Make], Make]:
 class Shown:
     """A view that somebody watches. `mark` stays the same as long as nothing happens that it could show."""
 
-    def __init__(self, make: Callable[[], Parts], mark: Callable[[], tuple[int, ...]]) -> None:
+    def __init__(self, make: Callable[[], Parts], mark: Callable[[], tuple[int, ...]], works: bool = False) -> None:
         self._make = make
+        self._works = works
         self._mark = mark
         self._made_at: tuple[int, ...] = ()
         self.parts: Parts = {}
@@ -91,7 +96,8 @@ class Shown:
             return self.parts
         began = time.thread_time()
         parts = self._make()
-        self._made_at, self.due_at = mark, time.monotonic() + (time.thread_time() - began) / _SHARE
+        self._made_at = mark
+        self.due_at = time.monotonic() + (0.0 if self._works else (time.thread_time() - began) / _SHARE)
         return parts
 
 
@@ -110,7 +116,7 @@ class Board:
         if make is None:
             raise Unknown(f"There is no view {kind!r}.", "Load the page again.")
         if name not in self._shown:
-            self._shown[name] = Shown(lambda: self._parts(make, rest), lambda: self._mark(kind, rest))
+            self._shown[name] = Shown(lambda: self._parts(make, rest), lambda: self._mark(kind, rest), kind in WORKING)
         self._shown[name].wanted_at = time.monotonic()
         return self._shown[name]
 
@@ -121,7 +127,7 @@ class Board:
             return _GONE
 
     def _mark(self, kind: str, rest: str) -> tuple[int, ...]:
-        return () if kind in self._own else self._verbs.app.last_written(rest.partition(":")[0])
+        return () if kind in self._own or kind in WORKING else self._verbs.app.last_written(rest.partition(":")[0])
 
     async def work(self) -> None:
         """Renew what is watched, once a second."""
