@@ -22,7 +22,7 @@ from pathlib import Path
 import uvloop
 
 from inchworm.app import App, Hooks, Start
-from inchworm.session import Progress
+from inchworm.model import Progress
 
 LINKS = 40
 BEAT_SECONDS = 0.01

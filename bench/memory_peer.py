@@ -7,8 +7,8 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from inchworm import engine
 from inchworm.cli import main
+from inchworm.engine import owner, sitting
 from inchworm.model import Spot
 from inchworm.store import crawl, sqlite
 
@@ -47,6 +47,6 @@ class Store(crawl.CrawlStore):
 
 if __name__ == "__main__":
     crawl.open_file = open_in_memory
-    engine.CrawlStore = Store  # type: ignore[misc]
-    engine.warc.WarcWriter = Nowhere  # type: ignore[misc, assignment]
+    owner.CrawlStore = sitting.CrawlStore = Store  # type: ignore[misc]
+    sitting.warc.WarcWriter = Nowhere  # type: ignore[misc, assignment]
     main()

@@ -24,7 +24,7 @@ from inchworm import run as runs
 from inchworm import settings
 from inchworm.checkpoint import Ledger
 from inchworm.draft import Session as LedgerSession
-from inchworm.engine import NoArchive
+from inchworm.engine.owner import NoArchive
 from inchworm.frontier import Window
 from inchworm.model import CheckpointType, Entry, Found, Mode, Outcome, Reading, Visit
 from inchworm.store.crawl import CrawlStore

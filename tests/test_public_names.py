@@ -34,6 +34,16 @@ def test_the_version_is_the_one_of_the_package():
 
 
 def test_rules_can_be_imported_without_the_engine():
-    code = "import sys, inchworm.rules.url; print(*(m for m in sys.modules if m in ('pycurl', 'inchworm.engine')))"
+    assert _loaded("inchworm.rules.url", "pycurl", "inchworm.engine") == []
+
+
+def test_whoever_only_looks_does_not_wait_for_what_crawls():
+    heavy = ("asyncio", "pycurl", "turbohtml", "ssl", "inchworm.session")
+    assert _loaded("inchworm.cli, inchworm.app.looking, inchworm.app.changes", *heavy) == []
+
+
+def _loaded(modules: str, *wanted: str) -> list[str]:
+    """Which of these a new process has when it has imported those."""
+    code = f"import sys, {modules}; print(*(m for m in sys.modules if m in {wanted}))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == ""
+    return told.stdout.split()

@@ -26,9 +26,8 @@ from rich.text import Text
 from inchworm.app import App, Start
 from inchworm.cli.terminal import Terminal
 from inchworm.cli.words import opening
-from inchworm.engine import Hooks, Summary
-from inchworm.model import Counters
-from inchworm.session import Progress
+from inchworm.engine.caller import Hooks, Summary
+from inchworm.model import Counters, Progress
 from inchworm.testing import Site, linked_site
 
 PAGES = 900

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from inchworm.app import App, Start
-from inchworm.engine import Hooks, Summary
-from inchworm.model import Visit
-from inchworm.session import Progress
+from inchworm.engine.caller import Hooks, Summary
+from inchworm.model import Progress, Visit
 
 
 class Crawl:

@@ -478,6 +478,19 @@ class SessionInfo:
     message: str = ""
 
 
+class Progress(NamedTuple):
+    """Where a session stands, for people who watch."""
+
+    counters: Counters
+    requests: int
+    size: int
+    seconds: float
+    in_flight: tuple[str, ...]
+    order: str
+    seeds: tuple[tuple[str, int], ...] = ()
+    is_ending: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class CrawlInfo:
     """A crawl. `settings`: what its last session was given; `defaults`: what holds for each; `typed`: its seeds were

@@ -24,7 +24,7 @@ from inchworm.draft import Committed
 from inchworm.errors import InchwormError
 from inchworm.frontier import HELD_BYTES, Lane, Slot, Window
 from inchworm.host import Hosts
-from inchworm.model import Counters, EndedBy, Entry, Kind, Outcome, Reason, Refusal, RunInfo, Turn, Visit
+from inchworm.model import EndedBy, Entry, Kind, Outcome, Progress, Reason, Refusal, RunInfo, Turn, Visit
 from inchworm.ports import Store
 from inchworm.rules import control, order, politeness
 from inchworm.rules.limits import exhausted, is_worth_it, may_reserve
@@ -54,19 +54,6 @@ class Orders(Protocol):
     def poll(self) -> EndedBy | Callable[[], Committed | None] | None:
         """PAUSED or CANCELLED when the session shall end; something to be done between two commits; or nothing."""
         ...
-
-
-class Progress(NamedTuple):
-    """Where a session stands, for people who watch."""
-
-    counters: Counters
-    requests: int
-    size: int
-    seconds: float
-    in_flight: tuple[str, ...]
-    order: str
-    seeds: tuple[tuple[str, int], ...] = ()
-    is_ending: bool = False
 
 
 class Ended(NamedTuple):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
-from itertools import pairwise
 
 import pytest
 from tests.crash import checker, website
 from tests.crash.conftest import Trials
 from tests.crash.reference import Reference, assert_same
 from tests.crash.trial import Ended, Running, Trial, Twist
-from tests.crash.website import Web, Website, article
+from tests.crash.website import Web, Website, article, gap_but_one
 
 STOP_AT = 80
 
@@ -128,5 +127,4 @@ def test_a_resumed_crawl_is_as_polite_as_before(trials: Trials) -> None:
         trial.sit(during=_kill_at(2))
         trial.complete()
         trial.check()
-        starts = [hit.time for hit in web.hits()]
-    assert min(later - sooner for sooner, later in pairwise(starts)) > 0.25
+        assert gap_but_one(web) > 0.25

@@ -227,7 +227,7 @@ def test_a_url_is_added_by_hand(api: Api, partial: str, served: Served) -> None:
     add = {"back": path}
     assert "It waits for its turn" in do(api, f"{path}/add", {"url": served.url("/by-hand"), **add})
     assert "known already" in do(api, f"{path}/add", {"url": served.url("/by-hand"), **add})
-    assert "It is not followed" in do(api, f"{path}/add", {"url": "http://b.test/", **add})
+    assert "It is refused (out_of_scope)" in do(api, f"{path}/add", {"url": "http://b.test/", **add})
     assert "is not a web address" in do(api, f"{path}/add", {"url": EVIL, **add})
     assert "has visited" in do(api, f"{path}/add", {"url": served.url("/docs/a"), **add})
     assert "by-hand" in get(api, f"/crawls/{partial}/page", url=served.url("/by-hand"))

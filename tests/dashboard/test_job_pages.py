@@ -95,6 +95,18 @@ def actions(html: str) -> set[str]:
     return set(re.findall(r'formaction="/jobs/\w+/(\w+)"', html))
 
 
+def listed(api: Api, path: str) -> list[str]:
+    """The jobs on all pages of a list."""
+    seen: list[str] = []
+    while True:
+        page = get(api, path)
+        seen += re.findall(r'href="/jobs/(\w{32})">job', page)
+        more = re.search(r'href="([^"]*)" rel="next"', page)
+        if more is None:
+            return seen
+        path = more[1].replace("&amp;", "&")
+
+
 class TestTheList:
     def test_no_job_yet(self, tmp_path: Path) -> None:
         with serving(tmp_path / "empty", jobs=False) as api:
@@ -161,14 +173,9 @@ class TestTheList:
         with serving(tmp_path / "many", jobs=False) as api:
             crawl = api.make("http://many.example/")
             made = [hourly(api, crawl) for _ in range(2 * ROWS + 3)]
-            seen: list[str] = []
-            path: str | None = "/jobs"
-            while path:
-                page = get(api, path)
-                seen += re.findall(r'href="/jobs/(\w{32})">job', page)
-                more = re.search(r'href="([^"]*)" rel="next"', page)
-                path = more[1].replace("&amp;", "&") if more else None
-        assert len(seen) == len(made) and set(seen) == set(made)
+            assert sorted(listed(api, "/jobs")) == sorted(made)
+            due = {one.job_id: (one.due_ms, one.job_id) for one in api.app.jobs.find({}, None, 1000)}
+            assert listed(api, "/jobs?order=next") == sorted(made, key=due.__getitem__)
 
     @pytest.mark.parametrize(
         ("path", "status"),
@@ -196,13 +203,13 @@ class TestTheList:
         assert job_id in parts["job-rows"] and 'name="key"' not in parts["job-rows"]
 
     @pytest.mark.parametrize(
-        "name", ["", "status=%00", "slot=x&made=-1", "made=" + "9" * 40, "slot=999999999999999", "&&=="]
+        "name", ["", "status=%00", "slot=x&place=-1", "place=" + "9" * 40, "slot=999999999999999", "&&=="]
     )
     def test_a_view_that_somebody_made_up_does_no_harm(self, api: Api, name: str) -> None:
         assert jobs_parts(api.app, name)
 
     def test_a_view_is_named_after_what_it_shows(self) -> None:
-        which = Which("failed", "c 1&x", 7, (123, "abc"))
+        which = Which("failed", "c 1&x", 7, "next", (123, "abc"))
         assert Which.named(which.name) == which
         assert Which.named("") == Which()
 

@@ -14,9 +14,8 @@ from rich.console import Console
 from inchworm.app import App
 from inchworm.cli import doctor, words
 from inchworm.cli.terminal import Terminal
-from inchworm.engine import Summary
-from inchworm.model import Counters, CrawlInfo, RunInfo, RunState
-from inchworm.session import Progress
+from inchworm.engine.caller import Summary
+from inchworm.model import Counters, CrawlInfo, Progress, RunInfo, RunState
 
 CRAWL = CrawlInfo("id", "example.org/docs", ("https://example.org/docs",), {}, 0)
 RUN = RunInfo(1, 0, "baseline", None, RunState.IN_PROGRESS, 0, {}, Counters(pages=12, pending=3), (), "", 0, None)

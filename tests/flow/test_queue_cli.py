@@ -75,8 +75,8 @@ def test_a_part_of_the_list(home: Home, crawl: str, served: Served) -> None:
 
 def test_adding(home: Home, crawl: str, served: Served) -> None:
     url = served.url("/hidden")
-    assert home.cli("queue", crawl, "--add", url).stdout == f"{url} waits for its turn.\n"
-    assert home.cli("queue", crawl, "--add", url).stdout == f"{url} was known already, and waits.\n"
+    assert home.cli("queue", crawl, "--add", url).stdout == f"{url}: It waits for its turn.\n"
+    assert home.cli("queue", crawl, "--add", url).stdout == f"{url}: It was known already, and waits for its turn.\n"
     assert (row(home, url)["source"], row(home, url)["depth"]) == ("manual", 0)
     assert "/hidden" in resumed(home)
 
@@ -88,7 +88,7 @@ def test_adding_deep(home: Home, crawl: str, served: Served) -> None:
 
 def test_what_is_added_may_be_refused(home: Home, crawl: str) -> None:
     said = home.cli("queue", crawl, "--add", "https://elsewhere.example/2").stdout
-    assert said.startswith("https://elsewhere.example/2 is refused (out_of_scope): ")
+    assert said.startswith("https://elsewhere.example/2: It is refused (out_of_scope): ")
 
 
 # Taking out

@@ -31,7 +31,7 @@ from inchworm.rules.states import Action
 from inchworm.rules.timetable import DAY_MS, SLOTS, Shift, Waiting
 from inchworm.store.events import Events, Line
 from inchworm.store.home import Home
-from inchworm.store.jobs import KEEP_EXECUTIONS, KEEP_MS, Jobs
+from inchworm.store.jobs import KEEP_EXECUTIONS, KEEP_MS, Jobs, place_of
 from inchworm.testing import ManualClock
 
 MINUTE = 60_000
@@ -146,6 +146,21 @@ def test_jobs_are_found_in_pages_each_once(jobs: Jobs) -> None:
             found += [one.job_id for one in page]
             after = (page[-1].created_ms, page[-1].job_id)
         assert found == expected
+
+
+def test_jobs_are_found_in_the_order_of_their_next_runs(jobs: Jobs) -> None:
+    """Those that have none come last."""
+    due = {"a": NOON + 9, "b": None, "c": NOON, "d": NOON + 9, "e": None}
+    for name, moment in due.items():
+        jobs.add(job(name))
+        jobs.change(name, lambda one, due_ms=moment: dataclasses.replace(one, due_ms=due_ms), NOON)
+    for size in (1, 2, 100):
+        found: list[str] = []
+        after = None
+        while page := jobs.find({}, after, size, by_next=True):
+            found += [one.job_id for one in page]
+            after = place_of(page[-1], by_next=True)
+        assert found == ["c", "a", "d", "b", "e"]
 
 
 def test_jobs_are_found_by_state_and_by_crawl(jobs: Jobs) -> None:

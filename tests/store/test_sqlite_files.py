@@ -15,7 +15,7 @@ import pytest
 
 from inchworm.checkpoint import Ledger
 from inchworm.draft import Session
-from inchworm.engine import NoArchive
+from inchworm.engine.owner import NoArchive
 from inchworm.errors import Broken, InchwormError, TooNew, Unknown
 from inchworm.model import Outcome, Visit
 from inchworm.settings import make

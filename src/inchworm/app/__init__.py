@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from inchworm.app.crawling import Start
     from inchworm.app.desk import home_folder
     from inchworm.app.whole import App
-    from inchworm.engine import Hooks, Summary, SystemClock
+    from inchworm.engine.caller import Hooks, Summary
+    from inchworm.engine.owner import SystemClock
     from inchworm.sink.export import FORMATS, Target
 
 __all__ = ["FORMATS", "App", "Hooks", "Start", "Summary", "SystemClock", "Target", "home_folder"]
@@ -20,10 +21,10 @@ __all__ = ["FORMATS", "App", "Hooks", "Start", "Summary", "SystemClock", "Target
 _WHERE = {
     "App": "inchworm.app.whole",
     "FORMATS": "inchworm.sink.export",
-    "Hooks": "inchworm.engine",
+    "Hooks": "inchworm.engine.caller",
     "Start": "inchworm.app.crawling",
-    "Summary": "inchworm.engine",
-    "SystemClock": "inchworm.engine",
+    "Summary": "inchworm.engine.caller",
+    "SystemClock": "inchworm.engine.owner",
     "Target": "inchworm.sink.export",
     "home_folder": "inchworm.app.desk",
 }

@@ -17,6 +17,7 @@ from inchworm.job import Execution, Job
 from inchworm.rules import states, timetable
 from inchworm.rules.times import iso
 from inchworm.store.events import Line, Service
+from inchworm.store.jobs import place_of
 
 _DEFAULT_POLL = 1.0
 _MOST_FOLLOWERS = 100
@@ -38,11 +39,13 @@ class Agenda(Scheduling):
     """Verbs for whoever looks after jobs."""
 
     def agenda(
-        self, where: Mapping[str, Any], after: tuple[int, str] | None = None, limit: int = 50
+        self, where: Mapping[str, Any], after: tuple[int, str] | None = None, limit: int = 50, by_next: bool = False
     ) -> list[dict[str, Any]]:
-        """Jobs in the order in which they were made, each with what holds it up and what can be done with it."""
+        """Jobs in the order in which they were made, or in that of their next runs; each with its place in this list,
+        what holds it up and what can be done with it."""
         moment = self._moment()
-        return [self._agenda_line(job, moment) for job in self.jobs.find(where, after, limit)]
+        found = self.jobs.find(where, after, limit, by_next)
+        return [{**self._agenda_line(job, moment), "place": place_of(job, by_next)} for job in found]
 
     def job_whole(self, job_id: str) -> dict[str, Any]:
         """One job, with the job it runs after and those that run after it."""
@@ -107,7 +110,6 @@ class Agenda(Scheduling):
         return {
             **told,
             "task": {**told["task"], "settings": presentable(told["task"].get("settings", {}))},
-            "created_ms": job.created_ms,
             "base_seconds": _base_seconds(job),
             "execution_id": running.execution_id if running is not None and is_mine else None,
             "is_overdue": waits and running is None,

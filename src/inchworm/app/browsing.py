@@ -14,7 +14,7 @@ from inchworm.app.desk import identity
 from inchworm.app.looking import Looking, visit_json
 from inchworm.app.searching import opened_texts, snippet
 from inchworm.archive import reader as warc_reader
-from inchworm.engine import Bodies
+from inchworm.engine.bodies import Bodies
 from inchworm.errors import Unknown, WrongUse
 from inchworm.fetch import replay
 from inchworm.model import CrawlInfo, Failure, Response, RunInfo

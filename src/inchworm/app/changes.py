@@ -9,10 +9,9 @@ from typing import Any
 
 from inchworm import run
 from inchworm.app.desk import Desk, identity
-from inchworm.engine import Bodies
+from inchworm.engine.bodies import Bodies
 from inchworm.errors import NotNow, Unknown
 from inchworm.model import Change, CrawlInfo, RunInfo
-from inchworm.rules import parse
 from inchworm.rules.times import iso
 from inchworm.store.compare import Comparison, turned
 from inchworm.store.crawl import CrawlStore
@@ -105,6 +104,8 @@ class Changes(Desk):
 
     def _lines(self, crawl: CrawlInfo, store: CrawlStore, one: RunInfo, url: str) -> list[str] | None:
         """Title, text and links of a page as a run has it; None when it has none."""
+        from inchworm.rules import parse  # whoever only counts changes does not wait for the HTML parser
+
         known = store.known(one.run_id, [url]).get(url)
         visit = store.visit_of(one.run_id, known.url_id) if known and known.in_run else None
         if visit is None or visit.outcome not in ("page", "duplicate"):

@@ -19,7 +19,7 @@ from inchworm.archive import reader as warc_reader
 from inchworm.archive import warc
 from inchworm.checkpoint import Ledger
 from inchworm.draft import Session as LedgerSession
-from inchworm.engine import NoArchive, Owner
+from inchworm.engine.owner import NoArchive, Owner
 from inchworm.errors import Broken, NotNow, Unknown, WrongUse
 from inchworm.model import Checkpoint, CheckpointType, CrawlInfo, EndedBy, RunInfo
 from inchworm.rules.scope import Patterns

@@ -18,7 +18,8 @@ from inchworm.app.checkpoints import Back, WayBack
 from inchworm.app.desk import Desk, command, defaults_of, identity, presentable, settings_of_run
 from inchworm.checkpoint import Ledger
 from inchworm.draft import Session as LedgerSession
-from inchworm.engine import Hooks, NoArchive, Owner, Sitting, Summary, fetching
+from inchworm.engine.caller import Hooks, Summary
+from inchworm.engine.owner import NoArchive, Owner
 from inchworm.errors import Broken, NotNow, WrongUse
 from inchworm.model import CheckpointType, CrawlInfo, Mode, RunInfo, RunState
 from inchworm.ports import Unreached
@@ -146,6 +147,8 @@ class Crawling(Desk):
 
     async def _session(self, crawl: CrawlInfo, start: Start, hooks: Hooks, planned: Planner) -> Summary:
         """One session. Nothing is changed before all that was typed is known to be right."""
+        from inchworm.engine.sitting import Sitting, fetching  # whoever only looks does not wait for curl and parsers
+
         ground = self.ground()
         remembered = {**crawl.settings, **start.given}
         if any(map(proxies.is_masked, remembered.get("proxies", ()))):

@@ -14,7 +14,7 @@ from typing import Any
 from inchworm import run, settings
 from inchworm.checkpoint import Ledger
 from inchworm.draft import Session as LedgerSession
-from inchworm.engine import NoArchive, Owner, SystemClock
+from inchworm.engine.owner import NoArchive, Owner, SystemClock
 from inchworm.errors import NotNow, Unknown, WrongUse
 from inchworm.model import CrawlInfo, RunInfo
 from inchworm.ports import Clock

@@ -10,7 +10,7 @@ from typing import Any
 from inchworm import run
 from inchworm.app.admitting import refuse_private
 from inchworm.app.desk import Desk, identity
-from inchworm.engine import Owner
+from inchworm.engine.owner import Owner
 from inchworm.errors import InchwormError, NotNow, Unknown, WrongUse
 from inchworm.model import CrawlInfo, Entry, Found, Kind, Reason, Refusal, RunInfo, RunState, Source, State
 from inchworm.ports import Row
@@ -148,7 +148,8 @@ class Entries(Desk):
         if after is None:
             raise NotNow(f"{found.url} was not taken.", "Try again.")
         shown = self._entry_told(Spot(crawl, current.number, after[0]))
-        return {**shown, "added": before is None or before[1] is not after[1]}
+        is_added = before is None or before[1] is not after[1]
+        return {**shown, "added": is_added, "message": _message(shown, is_added)}
 
     def _add(self, owner: Owner, crawl: CrawlInfo, found: Found, depth: int) -> None:
         current = self.run_of(crawl, owner.store)
@@ -194,6 +195,13 @@ def _refuse_private(crawl: CrawlInfo, url: str) -> None:
     typed = {urls.host_of(form) for text in crawl.seeds if crawl.typed for form in urls.seed(text) or ()}
     if href is not None and urls.host_of(href) not in typed:
         refuse_private(href, run.shown(url))
+
+
+def _message(entry: Mapping[str, Any], is_added: bool) -> str:
+    """What became of a URL that was added by hand."""
+    if entry["state"] == State.REFUSED:
+        return f"It is refused ({entry['reason']}): {entry['why']}."
+    return "It waits for its turn." if is_added else "It was known already, and waits for its turn."
 
 
 def _found(current: RunInfo, url: str) -> Found:

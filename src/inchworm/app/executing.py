@@ -26,14 +26,13 @@ from inchworm.app.jobs import Task, Working
 from inchworm.app.notifying import Telling, Wish
 from inchworm.app.repeating import Repeating, Repetition
 from inchworm.app.scheduling import this_machine
-from inchworm.engine import Hooks, Summary
+from inchworm.engine.caller import Hooks, Summary
 from inchworm.errors import InchwormError, Owned
 from inchworm.job import Execution, ExecutionState, Job, JobState
-from inchworm.model import Change, Counters, CrawlInfo, EndedBy, RunInfo, RunState, SessionInfo
+from inchworm.model import Change, Counters, CrawlInfo, EndedBy, Progress, RunInfo, RunState, SessionInfo
 from inchworm.rules import occurrence, repetition
 from inchworm.rules.occurrence import Ended
 from inchworm.rules.repetition import Occasion
-from inchworm.session import Progress
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.events import MOST_LINES, Events, Line
 from inchworm.store.home import Home

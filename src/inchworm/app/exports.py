@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from inchworm.app.desk import Desk
-from inchworm.engine import Bodies
+from inchworm.engine.bodies import Bodies
 from inchworm.errors import WrongUse
 from inchworm.model import CrawlInfo, RunInfo
 from inchworm.sink import export

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from inchworm import fault, run
 from inchworm.app.changes import Changes
-from inchworm.engine import Hooks
+from inchworm.engine.caller import Hooks
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.fetch.guard import is_public
 from inchworm.model import CrawlInfo, RunInfo, RunState

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from inchworm import fault, run, settings
 from inchworm.app.crawling import Crawling, Plan, Start
 from inchworm.app.notifying import Notifying, Telling, Wish
-from inchworm.engine import Hooks, Owner, Summary
+from inchworm.engine.caller import Hooks, Summary
+from inchworm.engine.owner import Owner
 from inchworm.errors import InchwormError, Lost, NotNow, Owned, TooNew, Unknown, WrongUse
 from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo, RunState, SessionInfo
 from inchworm.rules import repetition

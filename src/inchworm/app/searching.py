@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from inchworm.app.desk import Desk
-from inchworm.engine import Bodies
+from inchworm.engine.bodies import Bodies
 from inchworm.errors import WrongUse
 from inchworm.model import Document, Failure, Kind
 from inchworm.ports import Read

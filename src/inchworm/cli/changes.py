@@ -6,7 +6,9 @@ from typing import Any
 
 import click
 
+from inchworm.app.changes import Changes
 from inchworm.app.crawling import Crawling
+from inchworm.app.repeating import Repeating
 from inchworm.cli import display
 from inchworm.cli.commands import main
 from inchworm.cli.options import (
@@ -15,7 +17,6 @@ from inchworm.cli.options import (
     json_flag,
     mode_option,
     opened,
-    opened_app,
     print_json,
     setting_options,
     sit,
@@ -40,7 +41,7 @@ def recrawl(word: str, mode: str | None, as_json: bool, **values: Any) -> None:
 @json_flag
 def runs(word: str, stats: bool, as_json: bool) -> None:
     """The runs of a crawl: what each found, and what it saved."""
-    with opened_app() as app:
+    with opened(Repeating) as app:
         if stats:
             told = app.iteration_stats(word)
             print_json(told) if as_json else display.numbers(told["totals"])
@@ -61,7 +62,7 @@ def compare(word: str, first: int | None, second: int | None, show_all: bool, as
     Without numbers: the last run and the one it builds on. A page is deleted only when the server said so; one that
     could not be reached is unknown.
     """
-    with opened_app() as app:
+    with opened(Changes) as app:
         found = app.compare(word, first, second)
     print_json(found) if as_json else display.comparison(found, show_all)
 
@@ -74,6 +75,6 @@ def compare(word: str, first: int | None, second: int | None, show_all: bool, as
 @json_flag
 def diff(word: str, url: str, first: int | None, second: int | None, as_json: bool) -> None:
     """What changed on one page between two runs: its text, line by line."""
-    with opened_app() as app:
+    with opened(Changes) as app:
         found = app.diff(word, url, first, second)
     print_json(found) if as_json else display.difference(found)

@@ -17,6 +17,7 @@ import click
 
 from inchworm import __version__, settings
 from inchworm.app.crawling import Crawling, Start
+from inchworm.app.looking import Looking
 from inchworm.cli import display
 from inchworm.cli.options import (
     RUN_OPTIONS,
@@ -25,7 +26,6 @@ from inchworm.cli.options import (
     json_flag,
     mode_option,
     opened,
-    opened_app,
     print_json,
     setting_options,
     sit,
@@ -160,7 +160,7 @@ def resume(word: str, as_json: bool, **values: Any) -> None:
 @json_flag
 def pause(word: str, as_json: bool) -> None:
     """Pause a crawl that another process works on."""
-    with opened_app() as app:
+    with opened(Crawling) as app:
         _say(app.pause(word), as_json, "The run is {}.")
 
 
@@ -169,7 +169,7 @@ def pause(word: str, as_json: bool) -> None:
 @json_flag
 def cancel(word: str, as_json: bool) -> None:
     """End a crawl's run for good; its pages stay."""
-    with opened_app() as app:
+    with opened(Crawling) as app:
         _say(app.cancel(word), as_json, "The run is {}.")
 
 
@@ -185,7 +185,7 @@ def _say(state: str, as_json: bool, text: str) -> None:
 @json_flag
 def status(word: str, as_json: bool) -> None:
     """Where a crawl stands."""
-    with opened_app() as app:
+    with opened(Looking) as app:
         found = app.status(app.find(word))
     print_json(found) if as_json else display.status(found)
 
@@ -194,7 +194,7 @@ def status(word: str, as_json: bool) -> None:
 @json_flag
 def list_(as_json: bool) -> None:
     """Every crawl in this home."""
-    with opened_app() as app:
+    with opened(Looking) as app:
         found = app.crawls()
     print_json({"crawls": found}) if as_json else display.crawls(found)
 
@@ -209,7 +209,7 @@ def show(word: str, url: str, number: int | None, as_json: bool) -> None:
 
     State, place, source, depth, where it was found, status, hashes, alternates, where its body is.
     """
-    with opened_app() as app:
+    with opened(Looking) as app:
         found = app.show(word, url, number)
     print_json(found) if as_json else display.entry(found)
 
@@ -220,7 +220,7 @@ def show(word: str, url: str, number: int | None, as_json: bool) -> None:
 @json_flag
 def why(word: str, url: str, as_json: bool) -> None:
     """Why a URL was or was not crawled."""
-    with opened_app() as app:
+    with opened(Looking) as app:
         found = app.why(word, url)
     print_json(found) if as_json else click.echo(found["why"])
 
@@ -231,7 +231,7 @@ def why(word: str, url: str, as_json: bool) -> None:
 @json_flag
 def failed(word: str, kind: str | None, as_json: bool) -> None:
     """URLs that failed, and why."""
-    with opened_app() as app:
+    with opened(Looking) as app:
         found = app.failed(word, kind)
     print_json({"failed": found}) if as_json else display.failed(found, word)
 
@@ -243,7 +243,7 @@ def failed(word: str, kind: str | None, as_json: bool) -> None:
 @json_flag
 def retry(word: str, kind: str | None, url: str | None, as_json: bool) -> None:
     """Re-open failed URLs; the next session fetches them."""
-    with opened_app() as app:
+    with opened(Crawling) as app:
         count = app.retry(word, kind, url)
     if as_json:
         print_json({"reopened": count})
@@ -256,7 +256,7 @@ def retry(word: str, kind: str | None, url: str | None, as_json: bool) -> None:
 @json_flag
 def show_settings(word: str, as_json: bool) -> None:
     """The settings a crawl works with."""
-    with opened_app() as app:
+    with opened(Looking) as app:
         found = app.effective_settings(word)
     print_json(found) if as_json else display.settings_table(found)
 
@@ -267,7 +267,7 @@ def show_settings(word: str, as_json: bool) -> None:
 @json_flag
 def delete(word: str, yes: bool, as_json: bool) -> None:
     """Delete a crawl: its record and its archive."""
-    with opened_app() as app:
+    with opened(Crawling) as app:
         found = app.find(word)
         if not yes and not as_json and sys.stdin.isatty():
             click.confirm(f"Delete {found.name!r} with all its pages?", abort=True)
@@ -284,7 +284,7 @@ def doctor_(as_json: bool) -> None:
     """
     from inchworm.cli.doctor import examine  # it loads what no other command needs
 
-    with opened_app() as app:
+    with opened(Looking) as app:
         findings = examine(app)
     healthy = all(finding.ok for finding in findings)
     if as_json:

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from inchworm import settings
-from inchworm.app.steering import Configuration
+from inchworm.app.steering import Configuration, Steering
 from inchworm.cli import display
 from inchworm.cli.commands import main
-from inchworm.cli.options import RUN_OPTIONS, SESSION_OPTIONS, given, json_flag, opened_app, print_json, setting_options
+from inchworm.cli.options import RUN_OPTIONS, SESSION_OPTIONS, given, json_flag, opened, print_json, setting_options
 from inchworm.errors import WrongUse
 
 _NAMES = (*SESSION_OPTIONS[:4], *RUN_OPTIONS, *SESSION_OPTIONS[4:])
@@ -37,7 +37,7 @@ def configure(word: str, name: str | None, unset: tuple[str, ...], as_json: bool
     """
     enabled, incremental = values.pop("enabled"), values.pop("incremental")
     changes = _changes(given(values), unset)
-    with opened_app() as app:
+    with opened(Steering) as app:
         wanted = Configuration(name, changes or None, incremental, enabled)
         told = app.crawl_told(app.configure_crawl(app.find(word).crawl_id, wanted))
     print_json(told) if as_json else display.settings_table(_rows(told))

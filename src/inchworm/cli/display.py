@@ -16,12 +16,11 @@ import click
 
 from inchworm.cli.words import closing, line, opening, quoted
 from inchworm.errors import InchwormError
-from inchworm.model import CrawlInfo, RunInfo
+from inchworm.model import CrawlInfo, Progress, RunInfo
 from inchworm.rules import failures
 from inchworm.rules.explain import LONGEST, explanation
 from inchworm.rules.figures import clip, size
 from inchworm.rules.url import shorten
-from inchworm.session import Progress
 
 LOG_SECONDS = 5.0
 LATER_LOG_SECONDS = 60.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inchworm import __version__, settings
-from inchworm.app import App
+from inchworm.app.looking import Looking
 from inchworm.errors import InchwormError, NotNow
 from inchworm.model import CrawlInfo
 from inchworm.rules.figures import size
@@ -30,7 +30,7 @@ class Finding:
     hint: str = ""
 
 
-def examine(app: App) -> list[Finding]:
+def examine(app: Looking) -> list[Finding]:
     """Look at everything; one line for each thing looked at."""
     findings = [*_versions(), *_machine(app), *_settings(app)]
     for crawl in app.home.crawls():
@@ -52,7 +52,7 @@ def _versions() -> Iterator[Finding]:
     yield Finding(True, "SQLite", sqlite3.sqlite_version + note)
 
 
-def _machine(app: App) -> Iterator[Finding]:
+def _machine(app: Looking) -> Iterator[Finding]:
     certificates = ssl.get_default_verify_paths().cafile
     yield Finding(
         certificates is not None,
@@ -66,7 +66,7 @@ def _machine(app: App) -> Iterator[Finding]:
     yield Finding(enough, "disk", f"{size(free)} free for {app.folder}", hint)
 
 
-def _settings(app: App) -> Iterator[Finding]:
+def _settings(app: Looking) -> Iterator[Finding]:
     path = app.folder / "config.toml"
     try:
         settings.from_file(path)
@@ -76,7 +76,7 @@ def _settings(app: App) -> Iterator[Finding]:
         yield Finding(True, "settings", str(path) if path.exists() else f"defaults (no {path})")
 
 
-def _crawl(app: App, crawl: CrawlInfo) -> Iterator[Finding]:
+def _crawl(app: Looking, crawl: CrawlInfo) -> Iterator[Finding]:
     with app.reading(crawl) as store:
         checked = app.check(crawl, store)
     if not checked:
@@ -85,5 +85,5 @@ def _crawl(app: App, crawl: CrawlInfo) -> Iterator[Finding]:
         yield Finding(False, crawl.name, problem, f"Keep a copy of {_folder(app, crawl)} and report this.")
 
 
-def _folder(app: App, crawl: CrawlInfo) -> Path:
+def _folder(app: Looking, crawl: CrawlInfo) -> Path:
     return app.crawl_folder(crawl)

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from inchworm.app.indexing import Indexing
 from inchworm.cli import display
 from inchworm.cli.commands import main
-from inchworm.cli.options import json_flag, opened_app, print_json
+from inchworm.cli.options import json_flag, opened, print_json
 from inchworm.cli.search import Progress
 from inchworm.cli.words import quoted
 from inchworm.rules.figures import clip
@@ -30,7 +31,7 @@ def index(word: str, rebuild: bool, aside: bool, status: bool, as_json: bool) ->
     the crawl, NAME_raw_content. It gets a document for every page that is new or changed, and loses those of pages that
     are gone. Works while the crawl runs, too.
     """
-    with opened_app() as app:
+    with opened(Indexing) as app:
         if aside:
             listed = app.set_aside(word)
             print_json({"set_aside": listed}) if as_json else _list(listed, word)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import gc
 import json
 import sys
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -17,11 +16,11 @@ import click
 from inchworm import settings
 from inchworm.app.desk import Desk
 from inchworm.cli import display
-from inchworm.engine import Hooks, Summary
+from inchworm.engine.caller import Hooks, Summary
 from inchworm.model import Mode
 
 if TYPE_CHECKING:
-    from inchworm.app.whole import App
+    pass
 
 
 def setting_options(names: tuple[str, ...]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -82,13 +81,6 @@ def opened(verbs: type[_Verbs]) -> Iterator[_Verbs]:
         app.close()
 
 
-def opened_app() -> AbstractContextManager[App]:
-    """All the verbs."""
-    from inchworm.app.whole import App
-
-    return opened(App)
-
-
 def sit(work: Callable[[Hooks], Coroutine[Any, Any, Summary]], as_json: bool) -> None:
     with display.live() as shown:
         hooks = Hooks(shown.started, shown.progress, None, signals=True)
@@ -107,6 +99,8 @@ def run_loop(work: Coroutine[Any, Any, _Result]) -> _Result:
     try:
         import uvloop
     except ImportError:
+        import asyncio
+
         return asyncio.run(work)
     result: _Result = uvloop.run(work)
     return result

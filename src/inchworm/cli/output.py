@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from inchworm.app import FORMATS, App, Target
+from inchworm.app import FORMATS, Target
+from inchworm.app.exports import Exports
 from inchworm.cli.commands import main
-from inchworm.cli.options import json_flag, opened_app, opened_file, print_json
+from inchworm.cli.options import json_flag, opened, opened_file, print_json
 from inchworm.errors import WrongUse
 
 
@@ -42,7 +43,7 @@ def export(
     if wanted and format_name != "files":
         raise WrongUse("--type goes with the format `files`.", "Leave it out.")
     target = FORMATS[format_name].target
-    with opened_app() as app:
+    with opened(Exports) as app:
         if target is Target.FOLDER or (target is Target.EITHER and output is not None and output.is_dir()):
             count, skipped = _to_folder(app, word, format_name, output, number, wanted)
         else:
@@ -57,13 +58,13 @@ def export(
         click.echo(f"{skipped:,} left out: their bodies are not in the archive.")
 
 
-def _to_file(app: App, word: str, format_name: str, output: Path | None, number: int | None) -> int:
+def _to_file(app: Exports, word: str, format_name: str, output: Path | None, number: int | None) -> int:
     with opened_file(output) as out:
         return app.export(word, format_name, out, number)
 
 
 def _to_folder(
-    app: App, word: str, format_name: str, output: Path | None, number: int | None, wanted: tuple[str, ...]
+    app: Exports, word: str, format_name: str, output: Path | None, number: int | None, wanted: tuple[str, ...]
 ) -> tuple[int, int]:
     if output is None:
         raise WrongUse(f"The format {format_name!r} writes a folder.", "Say where: -o FOLDER")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from inchworm.app.checkpoints import Back
+from inchworm.app.checkpoints import Back, Checkpoints
 from inchworm.app.crawling import Crawling
 from inchworm.cli import display
 from inchworm.cli.commands import main
@@ -17,7 +17,6 @@ from inchworm.cli.options import (
     given,
     json_flag,
     opened,
-    opened_app,
     opened_file,
     print_json,
     setting_options,
@@ -34,7 +33,7 @@ def checkpoint(word: str, as_json: bool) -> None:
 
     It costs the same however large the crawl is. Works while the crawl runs, too.
     """
-    with opened_app() as app:
+    with opened(Checkpoints) as app:
         made = app.checkpoint(word)
     print_json(made) if as_json else display.checkpoints([made])
 
@@ -53,7 +52,7 @@ def checkpoints(word: str, as_json: bool, **asked: Any) -> None:
     One is made every 100 pages (--checkpoint-every), at every stop, and whenever you ask for it. Each is a position in
     the run's record, so it takes a few hundred bytes; `inchworm continue` goes back to one.
     """
-    with opened_app() as app:
+    with opened(Checkpoints) as app:
         if asked["exported"] is not None:
             _export(word, asked["exported"], asked["output"], as_json)
         elif asked["deleted"] is not None:
@@ -71,7 +70,7 @@ def checkpoints(word: str, as_json: bool, **asked: Any) -> None:
 
 
 def _export(word: str, number: str, output: Path | None, as_json: bool) -> None:
-    with opened_app() as app, opened_file(output) as out:
+    with opened(Checkpoints) as app, opened_file(output) as out:
         count = app.export_checkpoint(word, number, out)
     if output is not None:
         print_json({"path": str(output), "count": count}) if as_json else click.echo(f"{count} URLs to {output}")

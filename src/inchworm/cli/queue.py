@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from inchworm.app.whole import App
 from inchworm.cli import display
 from inchworm.cli.commands import main
-from inchworm.cli.options import json_flag, opened_app, print_json
+from inchworm.cli.options import json_flag, opened, print_json
 from inchworm.errors import WrongUse
 from inchworm.model import Reason, State
 from inchworm.rules.url import shorten
-
-if TYPE_CHECKING:
-    from inchworm.app.whole import App
 
 _COLUMNS = ("id", "state", "reason", "depth", "url")
 _WIDTH = 100
@@ -50,7 +48,7 @@ def queue(word: str, as_json: bool, **asked: Any) -> None:
     What is added while the crawl runs is taken by the session that runs. To take out and to dismiss, pause it first.
     """
     _refuse_muddle(asked)
-    with opened_app() as app:
+    with opened(App) as app:
         if asked["added"] is not None:
             _add(app, word, asked, as_json)
         elif asked["taken_out"] is not None:
@@ -114,8 +112,4 @@ def _add(app: App, word: str, asked: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(made)
         return
-    url = shorten(made["url"], _WIDTH)
-    if made["state"] == State.REFUSED:
-        click.echo(f"{url} is refused ({made['reason']}): {made['why']}.")
-    else:
-        click.echo(f"{url} waits for its turn." if made["added"] else f"{url} was known already, and waits.")
+    click.echo(f"{shorten(made['url'], _WIDTH)}: {made['message']}")

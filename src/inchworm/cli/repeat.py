@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from inchworm import settings
-from inchworm.app.repeating import Listener, Repetition
+from inchworm.app.repeating import Listener, Repeating, Repetition
 from inchworm.cli import display
 from inchworm.cli.commands import main
 from inchworm.cli.options import (
@@ -19,13 +19,13 @@ from inchworm.cli.options import (
     given,
     json_flag,
     mode_option,
-    opened_app,
+    opened,
     print_json,
     run_loop,
     setting_options,
 )
 from inchworm.cli.words import ending
-from inchworm.engine import Hooks, Summary
+from inchworm.engine.caller import Hooks, Summary
 from inchworm.errors import WrongUse
 from inchworm.rules.figures import clock, size
 from inchworm.rules.repetition import OWN_ENDINGS, Occasion, Stop
@@ -108,7 +108,7 @@ def repeat(
         notify_on,
         notify_secret_file,
     )
-    with opened_app() as app:
+    with opened(Repeating) as app:
         app.mean(word)
         ended = run_loop(app.repeat(wanted, _listener(as_json, every is None)))
     if ended.why in _ENDINGS:

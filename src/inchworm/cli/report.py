@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from inchworm.app.reporting import EXAMPLES, REPORTS, SLOWEST
+from inchworm.app.reporting import EXAMPLES, REPORTS, SLOWEST, Reporting
 from inchworm.cli.commands import main
-from inchworm.cli.options import json_flag, opened_app, opened_file, print_json
+from inchworm.cli.options import json_flag, opened, opened_file, print_json
 from inchworm.cli.words import quoted
 from inchworm.errors import WrongUse
 from inchworm.rules.figures import clip, size
@@ -57,7 +57,7 @@ def report(word: str, name: str, number: int | None, limit: int | None, as_json:
     """
     if as_json and as_csv:
         raise WrongUse("--json and --csv exclude each other.", "Leave one out.")
-    with opened_app() as app:
+    with opened(Reporting) as app:
         if as_csv:
             with opened_file(None) as out:
                 app.report_csv(word, name, out, number, limit)

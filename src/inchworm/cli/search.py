@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from inchworm.app.searching import LIMIT
+from inchworm.app.searching import LIMIT, Searching
 from inchworm.cli.commands import main
-from inchworm.cli.options import json_flag, opened_app, print_json
+from inchworm.cli.options import json_flag, opened, print_json
 from inchworm.cli.words import quoted
 from inchworm.rules.figures import clip
 from inchworm.rules.url import shorten
@@ -45,7 +45,7 @@ def search(word: str, text: tuple[str, ...], limit: int, as_json: bool) -> None:
     text are one result. Works while the crawl runs, too. The first search of a crawl reads all its pages, later ones
     only what is new.
     """
-    with opened_app() as app:
+    with opened(Searching) as app:
         found = app.search(word, " ".join(text), limit, Progress("Reading pages to search"))
     if as_json:
         print_json(found)

@@ -35,6 +35,8 @@ def serve(host: str, port: int, no_scheduler: bool, log_json: bool, **values: An
     \b
     Exit codes: 4 the secret cannot be used; 5 the port cannot; 6 the home cannot.
     """
+    # It would look through every package that is installed for plugins of the one that checks requests.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from inchworm.service import serve as service
 
     folder = home_folder()

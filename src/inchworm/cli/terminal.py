@@ -13,10 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from inchworm.cli.words import closing, opening
-from inchworm.model import CrawlInfo, RunInfo
+from inchworm.model import CrawlInfo, Progress, RunInfo
 from inchworm.rules.figures import about, clock, size
 from inchworm.rules.url import shorten
-from inchworm.session import Progress
 
 _SHOWN_URLS = 4
 _BAR = 40

@@ -6,11 +6,10 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from inchworm.model import CrawlInfo, Mode, RunInfo
+from inchworm.model import CrawlInfo, Mode, Progress, RunInfo
 from inchworm.rules.explain import DOWNLOADED
 from inchworm.rules.figures import clock, size
 from inchworm.rules.url import shorten
-from inchworm.session import Progress
 
 ENDINGS: Mapping[str, str] = {
     "finished": "Complete: nothing is left to crawl.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 
-import turbohtml
 from xxhash import xxh3_64_digest
 
 READER = "3"
@@ -37,5 +36,7 @@ def link_hash(hrefs: str) -> bytes:
 
 def fingerprint(resources: bool, drop_params: tuple[str, ...] = ()) -> str:
     """Names what reads pages and how. Readings of different fingerprints cannot be compared."""
+    import turbohtml  # takes long to load, and most who know of pages never read one
+
     named = f"{READER} turbohtml={turbohtml.__version__} resources={int(resources)}"
     return f"{named} drop={','.join(drop_params)}" if drop_params else named

@@ -63,7 +63,8 @@ def api(verbs: Verbs, keys: Keys | None = None, living: Living | None = None) ->
     handle_errors(made)
     made.add_exception_handler(404, _nowhere)
     for module, name in _TOPICS:
-        made.include_router(getattr(importlib.import_module(f"inchworm.service.{module}"), name))
+        # Not by `include_router`, which makes every route a second time; ours are whole already.
+        made.router.routes.extend(getattr(importlib.import_module(f"inchworm.service.{module}"), name).routes)
     if keys is not None:
         made.router.routes.extend(login.routes(keys))
     made.add_middleware(EitherSpelling)

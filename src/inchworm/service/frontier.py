@@ -83,13 +83,7 @@ def add_entry(app: Home, service: Service, response: Response, body: NewEntry) -
     made = app.add_url(crawl_of(app, body.crawl_id), body.url, body.depth, not service.values.allow_private)
     if not made["added"]:
         response.status_code = 200
-    return {**made, "message": _message(made)}
-
-
-def _message(made: dict[str, Any]) -> str:
-    if made["state"] == State.REFUSED:
-        return f"It is refused ({made['reason']}): {made['why']}."
-    return "It waits for its turn." if made["added"] else "It was known already, and waits for its turn."
+    return made
 
 
 @routes.get("/frontier/{entry_id}", response_model=EntryAnswer, responses=refusals(404, 409))

@@ -23,6 +23,9 @@ from inchworm.rules.timetable import SLOTS, UNITS, Shift, Waiting
 from inchworm.store.events import tell
 from inchworm.store.home import Home
 
+NEVER_MS = 2**53 - 1
+"""Where a job without a next run stands among those that have one."""
+
 KEEP_EXECUTIONS = 100
 KEEP_MS = 30 * 86_400_000
 _JSON = ("task", "repetition", "metadata")
@@ -50,6 +53,12 @@ class Lock(NamedTuple):
 Decide = Callable[[Job], Job]
 
 
+def place_of(job: Job, by_next: bool) -> tuple[int, str]:
+    """Where a job stands in a list of them."""
+    moment = job.created_ms if not by_next else NEVER_MS if job.due_ms is None else job.due_ms
+    return moment, job.job_id
+
+
 class Jobs:
     """The jobs of one home."""
 
@@ -75,16 +84,20 @@ class Jobs:
         with self._home.reading() as db:
             return _get(db, job_id)
 
-    def find(self, where: Mapping[str, Any], after: tuple[int, str] | None, limit: int) -> list[Job]:
-        """Jobs in the order in which they were made. `where`: `state`, `crawl_id`; `after`: the last one seen."""
+    def find(
+        self, where: Mapping[str, Any], after: tuple[int, str] | None, limit: int, by_next: bool = False
+    ) -> list[Job]:
+        """Jobs in the order in which they were made, or in that of their next runs. `where`: `state`, `crawl_id`;
+        `after`: the place of the last one seen."""
+        key = f"COALESCE(due_ms, {NEVER_MS})" if by_next else "created_ms"
         conditions = [f"{name} = ?" for name in where]
         values = list(where.values())
         if after is not None:
-            conditions.append("(created_ms, job_id) > (?, ?)")
+            conditions.append(f"({key}, job_id) > (?, ?)")
             values += after
         clause = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         with self._home.reading() as db:
-            rows = db.execute(f"{_SELECT}{clause} ORDER BY created_ms, job_id LIMIT ?", (*values, limit)).fetchall()
+            rows = db.execute(f"{_SELECT}{clause} ORDER BY {key}, job_id LIMIT ?", (*values, limit)).fetchall()
         return [_job(row) for row in rows]
 
     def newest(self, crawl_id: str, limit: int) -> list[Job]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.resources
 import re
 import sqlite3
 import time
@@ -129,7 +128,7 @@ def _migrate(connection: sqlite3.Connection, version: int, text: str) -> None:
 
 
 def _migrations(schema: str) -> list[str]:
-    folder = importlib.resources.files("inchworm.store") / "migrations"
+    folder = Path(__file__).parent / "migrations"
     names = sorted(f.name for f in folder.iterdir() if f.name.startswith(f"{schema}_"))
     return [(folder / name).read_text() for name in names]
 

@@ -162,9 +162,8 @@ def add(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
     crawl = crawl_of(app, crawl_id)
     made = app.add_url(crawl, form.text("url"), 0, not service.values.allow_private)
     if made["state"] == State.REFUSED:
-        return _back(crawl, form, f"It is not followed: {made['why']}.", f"{made['url']}", is_bad=True)
-    known = "It waits for its turn." if made["added"] else "It was known already, and waits for its turn."
-    return _back(crawl, form, known, "" if app.is_running(crawl) else "Resume the crawl to have it fetched.")
+        return _back(crawl, form, made["message"], made["url"], is_bad=True)
+    return _back(crawl, form, made["message"], "" if app.is_running(crawl) else "Resume the crawl to have it fetched.")
 
 
 def _entry(app: App, crawl: CrawlInfo, form: Form) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from inchworm.rules.times import iso
+from inchworm.service.dashboard import draw
 
 _MOST_POINTS = 200
 _MOST_DOTS = 40
@@ -16,7 +17,7 @@ Size = tuple[int, int, int, int]
 
 
 class Dot(NamedTuple):
-    """A run in the chart. Both axes go from 0 to 100, upwards being less."""
+    """A run in the chart, at so many percent of its width and from above."""
 
     x: float
     y: float
@@ -44,12 +45,13 @@ def growth(sizes: Sequence[Size]) -> Chart | None:
         return None
     shown = _thinned([one for one in sizes if one[3]] or sizes)
     top = _round_up(max(pages for _, _, pages, _ in shown))
+    width = max(1, len(shown) - 1)
+    points = [(at if len(shown) > 1 else 0.5, pages) for at, (_, _, pages, _) in enumerate(shown)]
     dots = [
-        Dot(_across(at, len(shown)), round(100 - 100 * pages / top, 2), number, pages, iso(began_ms)[:10])
-        for at, (number, began_ms, pages, _) in enumerate(shown)
+        Dot(draw.percent(x, width), 100 - draw.percent(pages, top), number, pages, iso(began_ms)[:10])
+        for (x, pages), (number, began_ms, _, _) in zip(points, shown, strict=True)
     ]
-    line = "M" + " L".join(f"{dot.x} {dot.y}" for dot in dots)
-    area = f"{line} L{dots[-1].x} 100 L{dots[0].x} 100 Z"
+    line, area = draw.path(points, width, (0, top)), draw.area(points, width, (0, top))
     return Chart(dots, line, area, top, len(dots) <= _MOST_DOTS, _labels(dots))
 
 
@@ -57,10 +59,6 @@ def _thinned(sizes: Sequence[Size]) -> list[Size]:
     """Of very many runs every so many, counted from the last."""
     step = -(-len(sizes) // _MOST_POINTS)
     return list(reversed(sizes[::-1][::step]))
-
-
-def _across(at: int, count: int) -> float:
-    return 50.0 if count == 1 else round(100 * at / (count - 1), 2)
 
 
 def _round_up(value: int) -> int:

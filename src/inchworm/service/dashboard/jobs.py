@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Query, Request
@@ -29,7 +29,7 @@ routes = pages()
 ROWS = 50
 _MOST_NAMES = 100
 _MOST_TRACE = 20_000
-_MOST_DIGITS = 15
+_MOST_DIGITS = 16
 _MODES = ("", "incremental", "full")
 
 
@@ -43,24 +43,27 @@ class Which:
     status: str = ""
     crawl: str = ""
     slot: int | None = None
+    order: str = ""
     after: tuple[int, str] | None = None
 
     @property
     def query(self) -> dict[str, Any]:
-        return {"status": self.status, "crawl": self.crawl, "slot": "" if self.slot is None else self.slot}
+        slot = "" if self.slot is None else self.slot
+        return {"status": self.status, "crawl": self.crawl, "slot": slot, "order": self.order}
 
     @property
     def name(self) -> str:
-        after = {"made": self.after[0], "job": self.after[1]} if self.after else {}
+        after = {"place": self.after[0], "job": self.after[1]} if self.after else {}
         return urlencode({name: value for name, value in {**self.query, **after}.items() if value != ""})
 
     @classmethod
     def named(cls, name: str) -> Which:
         """From a name that anybody may have written."""
         given = dict(parse_qsl(name))
-        made = _digits(given.get("made", ""))
-        after = (made, given.get("job", "")) if made is not None else None
-        return cls(given.get("status", ""), given.get("crawl", ""), _digits(given.get("slot", "")), after)
+        place = _digits(given.get("place", ""))
+        after = (place, given.get("job", "")) if place is not None else None
+        words = [given.get(name, "") for name in ("status", "crawl", "order")]
+        return cls(words[0], words[1], _digits(given.get("slot", "")), words[2], after)
 
     @property
     def where(self) -> dict[str, Any]:
@@ -80,8 +83,9 @@ def jobs(
     status: JobState | None = None,
     crawl: Annotated[str, Query(max_length=200)] = "",
     slot: Annotated[int | None, Query(ge=0, lt=SLOTS)] = None,
+    order: Literal["", "next"] = "",
 ) -> Any:
-    which = Which(status or "", crawl, slot, cursor_of(place, int, str))
+    which = Which(status or "", crawl, slot, order, cursor_of(place, int, str))
     return _jobs_page(request, app, which)
 
 
@@ -114,8 +118,8 @@ def jobs_parts(app: App, name: str) -> Parts:
 
 
 def _jobs_parts(app: App, which: Which) -> Parts:
-    found = [_told(one) for one in app.agenda(which.where, which.after, ROWS + 1)]
-    rows = listed(found, Place(None, ROWS), lambda one: [one["created_ms"], one["id"]])
+    found = [_told(one) for one in app.agenda(which.where, which.after, ROWS + 1, which.order == "next")]
+    rows = listed(found, Place(None, ROWS), lambda one: one["place"])
     counts = app.jobs.counts()
     query = {**which.query, "cursor": "yes" if which.after else ""}
     return {

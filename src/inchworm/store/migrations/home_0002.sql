@@ -40,6 +40,7 @@ CREATE INDEX job_state ON job (state, job_id);
 CREATE INDEX job_slot ON job (slot, due_ms) WHERE slot IS NOT NULL;
 CREATE INDEX job_after ON job (after_job_id) WHERE after_job_id IS NOT NULL;
 CREATE INDEX job_created ON job (created_ms, job_id);
+CREATE INDEX job_next ON job (COALESCE(due_ms, 9007199254740991), job_id);  -- those with no next run last
 
 -- How many jobs wait in each quarter of an hour of the day. Kept, not counted.
 CREATE TABLE slot (

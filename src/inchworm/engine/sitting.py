@@ -9,218 +9,50 @@ import functools
 import random
 import resource
 import signal
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from inchworm import fault, run
+from inchworm import run
 from inchworm.archive import reader as warc_reader
 from inchworm.archive import warc
 from inchworm.checkpoint import Ledger
 from inchworm.draft import Committed
 from inchworm.draft import Session as LedgerSession
-from inchworm.errors import Broken, InchwormError, Lost, NotNow, Owned, WrongUse
-from inchworm.fetch import replay
+from inchworm.engine.caller import Hooks, Summary
+from inchworm.engine.earlier import EarlierRuns
+from inchworm.engine.owner import Owner
+from inchworm.errors import InchwormError, Lost, WrongUse
 from inchworm.fetch.guard import Guard
 from inchworm.fetch.http import HttpFetcher, HttpOptions
 from inchworm.fetch.replay import ReplayFetcher
 from inchworm.fetch.rotation import RoundRobin
 from inchworm.model import (
-    Checkpoint,
     CheckpointType,
     CrawlInfo,
     EndedBy,
-    Entry,
     Found,
     Kind,
     Mode,
-    Note,
+    Progress,
     Reason,
-    Response,
     RunInfo,
     RunState,
     SessionInfo,
     Source,
-    Substance,
-    Version,
-    Visit,
 )
 from inchworm.ports import Clock, Fetcher
 from inchworm.reader import DocumentReader
-from inchworm.rules import content, order, parse, proxies, validators
+from inchworm.rules import content, order, proxies
 from inchworm.rules import url as urls
 from inchworm.rules.cookies import Jar
-from inchworm.session import Ended, Progress, Session, Watch
+from inchworm.session import Ended, Session, Watch
 from inchworm.settings import Settings
 from inchworm.store.crawl import CrawlStore
-from inchworm.store.history import History
 from inchworm.store.home import Home
-from inchworm.store.lock import Life, OwnerLock, ReadingMark, boot_ms, network_file_system
-from inchworm.store.sqlite import plain_errors
 from inchworm.store.view import View
 from inchworm.visit import Tools
-
-
-class SystemClock:
-    """The real time."""
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """How a session went and how its run stands."""
-
-    crawl_id: str
-    name: str
-    run: int
-    session: int
-    run_state: str
-    session_state: str
-    ended_by: str
-    fetched: int
-    bytes: int
-    seconds: float
-    pages: int
-    duplicates: int
-    unchanged: int
-    failed: int
-    refused: int
-    pending: int
-    known: int
-    order: str
-    word: str = ""
-    message: str = ""
-    seeds: tuple[tuple[str, int], ...] = ()
-    signal: int = 0
-    mode: str = "baseline"
-    parent: int | None = None
-    new: int = 0
-    modified: int = 0
-    deleted: int = 0
-    unknown: int = 0
-    saved_bytes: int = 0
-    downloaded: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    alarm: str = ""
-    indexed: int = 0
-    note: str = ""
-
-
-@dataclass(slots=True)
-class Hooks:
-    """How a caller takes part in a session: plain functions, all optional."""
-
-    started: Callable[[CrawlInfo, RunInfo, int], None] | None = None
-    progress: Callable[[Progress], None] | None = None
-    visited: Callable[[Visit], None] | None = None
-    signals: bool = False
-
-
-class Owner:
-    """The one process that may write to a crawl: lock, token, recovered archive."""
-
-    def __init__(self, folder: Path, stale_seconds: float) -> None:
-        self.folder = folder
-        self.archive = folder / "archive"
-        folder.mkdir(parents=True, exist_ok=True)
-        if kind := network_file_system(folder):
-            raise WrongUse(
-                f"{folder} lies on a network file system ({kind}), where locks cannot be trusted.",
-                "Set INCHWORM_HOME to a folder on a local disk.",
-            )
-        self._refuse_without_store()
-        self._lock = OwnerLock(folder)
-        asleep = not self._lock.acquire()
-        if asleep:
-            self._refuse_if_alive(stale_seconds)
-        try:
-            with plain_errors(folder), self._lock.taking_over() if asleep else contextlib.nullcontext():
-                self.store = CrawlStore(folder / "crawl.db")
-                self.mark = ReadingMark(folder)
-                self.token = self.store.take(Life.of_this_process())
-                if asleep:
-                    # Only now: had the store refused us, the old owner would still be the only one.
-                    self._lock.replace()
-                self._recover(asleep)
-        except BaseException:
-            self._lock.release()
-            raise
-
-    def _refuse_without_store(self) -> None:
-        """An archive whose store vanished must not be taken for leftovers and swept away."""
-        path = self.folder / "crawl.db"
-        if any(self.archive.glob("*.warc.gz")) and (not path.exists() or not path.stat().st_size):
-            raise Broken(
-                f"{path} is missing or empty, though its archive is there.",
-                f"Restore it from a backup, or move {self.folder} away to start over.",
-            )
-
-    def _refuse_if_alive(self, stale_seconds: float) -> None:
-        """Somebody holds the lock: leave it alone unless its heartbeat stood still for the stale time."""
-        life, since_ms = _last_life(self.folder), self._lock.held_since_ms()
-        is_new = since_ms is None or boot_ms() - since_ms < stale_seconds * 1000
-        if life is None or is_new or not life.stood_still(stale_seconds):
-            who = f"process {life.pid} on {life.machine}" if life else "another process"
-            raise Owned(
-                f"This crawl is being worked on by {who}.",
-                "Watch it with `inchworm status`, pause it with `inchworm pause`, or wait for it to end.",
-            )
-
-    def _recover(self, asleep: bool) -> None:
-        """Bring the archive to what was committed, and blame what was being read when the last owner died."""
-        fault.point("in_recovery")
-        if asleep:
-            self._leave_old_files()
-        self.cut_archive()
-        open_run = self.store.run()
-        url_id = self.mark.get()
-        self.mark.clear()
-        if url_id and open_run is not None:
-            self.store.blame(self.token, open_run.run_id, [url_id])
-        fault.point("after_recovery")
-
-    def cut_archive(self) -> None:
-        """Make the archive end where the record ends."""
-        warc.recover(self.archive, {name: length for _, _, name, length in self.store.files()})
-
-    def _leave_old_files(self) -> None:
-        """An owner that is only asleep may still append to its files; ours must be others."""
-        for file_id, token, name, length in self.store.files():
-            if token == self.token - 1:
-                new_name = f"t{self.token:06}-copy-of-{name}"
-                (self.archive / new_name).unlink(missing_ok=True)
-                warc.copy_prefix(self.archive, name, length, new_name)
-                self.store.rename_file(self.token, file_id, new_name)
-
-    def checkpoint(self, kind: CheckpointType, now_ms: int) -> Checkpoint:
-        """Make the last commit of the last run a place to come back to."""
-        current = self.store.run()
-        if current is None:
-            raise NotNow("This crawl has not started yet.", "Start it: inchworm crawl URL")
-        return History(self.store).add(self.token, current, kind, now_ms)
-
-    def close(self) -> None:
-        self.mark.close()
-        self.store.close()
-        self._lock.release()
-
-
-def _last_life(folder: Path) -> Life | None:
-    with contextlib.suppress(InchwormError):
-        store = CrawlStore(folder / "crawl.db", read_only=True)
-        try:
-            return store.owner()
-        finally:
-            store.close()
-    return None
-
 
 _ENDING = {"pause": EndedBy.PAUSED, "cancel": EndedBy.CANCELLED}
 
@@ -464,113 +296,6 @@ class Sitting:
         told |= {name: getattr(counters, name) for name in ("new", "modified", "deleted", "unknown")}
         why = View(self._owner.store).why_downloaded(current.run_id)
         return told | {"saved_bytes": counters.saved, "downloaded": why, "alarm": current.alarm}
-
-
-EXPECTED = 1024
-"""How many versions are kept at hand until they are asked about."""
-
-
-class EarlierRuns:
-    """A `ports.Earlier`: the crawl's own store and archive."""
-
-    def __init__(self, store: CrawlStore, run: RunInfo, values: Settings, archive: Path) -> None:
-        self._store = store
-        self._run = run
-        self._bodies = Bodies(store, archive)
-        self._fingerprint = content.fingerprint(values.resources, values.drop_params)
-        self._how = parse.How(values.resources, parse.Resolver(urls.canonicalizer(values.drop_params)))
-        self._distrusted = store.distrusted(run.run_id, run.horizon)
-        self._asks_in_full = run.mode != Mode.INCREMENTAL or values.skip_cache
-        self._expected: dict[int, Version | None] = {}
-
-    def expect(self, entry: Entry, upcoming: Iterator[Entry]) -> None:
-        if entry.url_id in self._expected:
-            return
-        if len(self._expected) > EXPECTED:
-            self._expected.clear()  # of other lanes, or never asked about
-        wanted = [entry.url_id, *(one.url_id for one in upcoming if one.url_id not in self._expected)]
-        found = self._store.versions(wanted, self._run.horizon)
-        self._expected |= {url_id: found.get(url_id) for url_id in wanted}
-        self._bodies.expect(tuple(found.values()))
-
-    def version(self, entry: Entry) -> Version | None:
-        if entry.url_id in self._expected:
-            return self._expected.pop(entry.url_id)
-        return self._store.version(entry.url_id, self._run.horizon)
-
-    def objection(self, entry: Entry, version: Version) -> Note | None:
-        which = validators.usable(version)
-        if not which:
-            return Note.NO_VALIDATORS
-        if self._asks_in_full or entry.attempts or version.missing or not self._bodies.has(version):
-            return Note.ASKED_IN_FULL
-        if version.reader != self._fingerprint:
-            return Note.READER_CHANGED
-        if (entry.lane, which) in self._distrusted:
-            return Note.DISTRUSTED
-        is_sampled = entry.source is Source.INITIAL or validators.is_sampled(entry.url, self._run.number)
-        return Note.SAMPLED if is_sampled else None
-
-    def had(self, entry: Entry, text_hash: bytes) -> bool:
-        return self._store.has_text(entry.url_id, self._run.horizon, text_hash)
-
-    def substance(self, version: Version, url: str) -> Substance | None:
-        response = self._bodies.of(version.payload)
-        return parse.substance(response.body, version.content_type, url, self._how) if response else None
-
-
-class Bodies:
-    """What the archive holds, by the digest of its payload."""
-
-    def __init__(self, store: CrawlStore, archive: Path) -> None:
-        self._store = store
-        self._archive = archive
-        self._sizes: dict[str, int] = {}
-        self._expected: dict[bytes, tuple[str, int]] = {}
-
-    def expect(self, versions: Sequence[Version]) -> None:
-        """These are asked about next: where their bodies lie is looked up together."""
-        if len(self._expected) > EXPECTED:
-            self._expected.clear()
-        self._expected |= self._store.body_spots({one.payload for one in versions if one.revisit and one.payload})
-
-    def has(self, version: Version) -> bool:
-        """Whether the body of a version is still there. Looked up once per file."""
-        if version.payload is None:
-            return False
-        name, offset = version.file, version.offset
-        if version.revisit:
-            spot = self._expected.get(version.payload) or self._store.body_spot(version.payload)
-            name, offset = spot or ("", 0)
-        if name not in self._sizes:
-            path = self._archive / name
-            self._sizes[name] = path.stat().st_size if name and path.exists() else 0
-        return self._sizes[name] > offset
-
-    def of(self, payload: bytes | None) -> Response | None:
-        """The answer that brought this payload; None when it is lost."""
-        spot = self._store.body_spot(payload) if payload else None
-        if spot is None:
-            return None
-        try:
-            reply = replay.answer_of(warc_reader.record_at(self._archive / spot[0], spot[1]))
-        except WrongUse:
-            return None
-        return reply if isinstance(reply, Response) else None
-
-
-class NoArchive:
-    """For commits that archive nothing."""
-
-    def append(self, *_: Any) -> Any:
-        raise AssertionError("nothing to archive here")
-
-    def holds(self, _: str) -> bool:
-        return True
-
-    def sync(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 def _connections(wanted: int) -> int:

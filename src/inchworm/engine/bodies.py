@@ -1,0 +1,55 @@
+"""The bodies that a crawl's archive holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from inchworm.archive import reader as warc_reader
+from inchworm.errors import WrongUse
+from inchworm.fetch import replay
+from inchworm.model import Response, Version
+from inchworm.store.crawl import CrawlStore
+
+EXPECTED = 1024
+"""How many versions are kept at hand until they are asked about."""
+
+
+class Bodies:
+    """What the archive holds, by the digest of its payload."""
+
+    def __init__(self, store: CrawlStore, archive: Path) -> None:
+        self._store = store
+        self._archive = archive
+        self._sizes: dict[str, int] = {}
+        self._expected: dict[bytes, tuple[str, int]] = {}
+
+    def expect(self, versions: Sequence[Version]) -> None:
+        """These are asked about next: where their bodies lie is looked up together."""
+        if len(self._expected) > EXPECTED:
+            self._expected.clear()
+        self._expected |= self._store.body_spots({one.payload for one in versions if one.revisit and one.payload})
+
+    def has(self, version: Version) -> bool:
+        """Whether the body of a version is still there. Looked up once per file."""
+        if version.payload is None:
+            return False
+        name, offset = version.file, version.offset
+        if version.revisit:
+            spot = self._expected.get(version.payload) or self._store.body_spot(version.payload)
+            name, offset = spot or ("", 0)
+        if name not in self._sizes:
+            path = self._archive / name
+            self._sizes[name] = path.stat().st_size if name and path.exists() else 0
+        return self._sizes[name] > offset
+
+    def of(self, payload: bytes | None) -> Response | None:
+        """The answer that brought this payload; None when it is lost."""
+        spot = self._store.body_spot(payload) if payload else None
+        if spot is None:
+            return None
+        try:
+            reply = replay.answer_of(warc_reader.record_at(self._archive / spot[0], spot[1]))
+        except WrongUse:
+            return None
+        return reply if isinstance(reply, Response) else None

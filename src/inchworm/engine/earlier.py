@@ -1,0 +1,62 @@
+"""What earlier runs of a crawl know of a page, for a session that asks whether it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from inchworm.engine.bodies import EXPECTED, Bodies
+from inchworm.model import Entry, Mode, Note, RunInfo, Source, Substance, Version
+from inchworm.rules import content, parse, validators
+from inchworm.rules import url as urls
+from inchworm.settings import Settings
+from inchworm.store.crawl import CrawlStore
+
+
+class EarlierRuns:
+    """A `ports.Earlier`: the crawl's own store and archive."""
+
+    def __init__(self, store: CrawlStore, run: RunInfo, values: Settings, archive: Path) -> None:
+        self._store = store
+        self._run = run
+        self._bodies = Bodies(store, archive)
+        self._fingerprint = content.fingerprint(values.resources, values.drop_params)
+        self._how = parse.How(values.resources, parse.Resolver(urls.canonicalizer(values.drop_params)))
+        self._distrusted = store.distrusted(run.run_id, run.horizon)
+        self._asks_in_full = run.mode != Mode.INCREMENTAL or values.skip_cache
+        self._expected: dict[int, Version | None] = {}
+
+    def expect(self, entry: Entry, upcoming: Iterator[Entry]) -> None:
+        if entry.url_id in self._expected:
+            return
+        if len(self._expected) > EXPECTED:
+            self._expected.clear()  # of other lanes, or never asked about
+        wanted = [entry.url_id, *(one.url_id for one in upcoming if one.url_id not in self._expected)]
+        found = self._store.versions(wanted, self._run.horizon)
+        self._expected |= {url_id: found.get(url_id) for url_id in wanted}
+        self._bodies.expect(tuple(found.values()))
+
+    def version(self, entry: Entry) -> Version | None:
+        if entry.url_id in self._expected:
+            return self._expected.pop(entry.url_id)
+        return self._store.version(entry.url_id, self._run.horizon)
+
+    def objection(self, entry: Entry, version: Version) -> Note | None:
+        which = validators.usable(version)
+        if not which:
+            return Note.NO_VALIDATORS
+        if self._asks_in_full or entry.attempts or version.missing or not self._bodies.has(version):
+            return Note.ASKED_IN_FULL
+        if version.reader != self._fingerprint:
+            return Note.READER_CHANGED
+        if (entry.lane, which) in self._distrusted:
+            return Note.DISTRUSTED
+        is_sampled = entry.source is Source.INITIAL or validators.is_sampled(entry.url, self._run.number)
+        return Note.SAMPLED if is_sampled else None
+
+    def had(self, entry: Entry, text_hash: bytes) -> bool:
+        return self._store.has_text(entry.url_id, self._run.horizon, text_hash)
+
+    def substance(self, version: Version, url: str) -> Substance | None:
+        response = self._bodies.of(version.payload)
+        return parse.substance(response.body, version.content_type, url, self._how) if response else None
