@@ -43,9 +43,10 @@ format: $(STAMP) ## Format the code
 soak: $(STAMP) ## A thousand kills: the crash suite at length
 	PATH="$(CURDIR)/$(BIN):$$PATH" INCHWORM_KILLS=1000 $(BIN)/python -m pytest -n 2 tests/crash
 
-docs: $(STAMP) ## Make the reference pages and the picture anew
+docs: $(STAMP) ## Make the reference pages and the pictures anew
 	$(BIN)/python docs/reference/make.py
-	$(BIN)/python docs/pictures/make.py
+	$(BIN)/python docs/pictures/session.py
+	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH=. $(BIN)/python docs/pictures/dashboard.py
 
 $(PEERS)/installed:
 	$(PYTHON) -m venv $(PEERS)

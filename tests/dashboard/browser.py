@@ -114,6 +114,15 @@ def link_for(service: Service) -> str:
 # What is seen
 
 
+def heap(page: Page) -> int:
+    """How many bytes the scripts of a page hold, when what nobody needs is gone."""
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("HeapProfiler.collectGarbage")
+    used: int = devtools.send("Runtime.getHeapUsage")["usedSize"]
+    devtools.detach()
+    return used
+
+
 def is_too_wide(page: Page) -> str:
     """What sticks out of the screen on the right, if anything."""
     found: str = page.evaluate(

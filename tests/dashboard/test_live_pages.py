@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
-from tests.dashboard.browser import Visitor, link_for, login_of, visiting
+from tests.dashboard.browser import Visitor, heap, link_for, login_of, visiting
 from tests.service.running import QUICK, Service, serving, wait_for
 
 from inchworm.app.whole import App
@@ -116,20 +116,26 @@ def test_ten_tabs(visitor: Visitor, live: Live) -> None:
 def test_a_long_log(visitor: Visitor, live: Live) -> None:
     """Whatever comes, the page holds a screenful or some; the end of it is in sight."""
     page = visitor.open(f"/executions/{live.execution_id}")
+    first, half = 1_000_000, LINES // 2
+    _write_lines(live, range(first, first + half))
+    expect(page.get_by_text(f"This is line {first + half - 1}.")).to_be_in_viewport()
+    before = heap(page)
+    _write_lines(live, range(first + half, first + LINES))
+    expect(page.get_by_text(f"This is line {first + LINES - 1}.")).to_be_in_viewport()
+    assert page.evaluate("document.querySelectorAll('*').length") < MOST_NODES
+    assert heap(page) < 1.2 * before, "memory is flat, too"
+    assert visitor.trouble == []
+
+
+def _write_lines(live: Live, numbers: range) -> None:
     app = App(live.service.home)
     try:
-        execution = app.jobs.execution(live.execution_id)
-        now_ms, first = time.time_ns() // 1_000_000, 1_000_000
-        for start in range(first, first + LINES, 5000):
-            numbers = range(start, min(start + 5000, first + LINES))
-            lines = [Line(number, now_ms, "info", f"This is line {number}.") for number in numbers]
+        execution, now_ms = app.jobs.execution(live.execution_id), time.time_ns() // 1_000_000
+        for start in range(0, len(numbers), 5000):
+            lines = [Line(one, now_ms, "info", f"This is line {one}.") for one in numbers[start : start + 5000]]
             app.events.write_lines(live.execution_id, execution.token, lines)
     finally:
         app.close()
-    last = page.get_by_text(f"This is line {first + LINES - 1}.")
-    expect(last).to_be_in_viewport()
-    assert page.evaluate("document.querySelectorAll('*').length") < MOST_NODES
-    assert visitor.trouble == []
 
 
 def test_a_crawl_that_is_deleted_meanwhile(visitor: Visitor, live: Live) -> None:

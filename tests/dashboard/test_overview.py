@@ -9,12 +9,15 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+from tests.crash.website import article
 from tests.service.in_process import Api, serving, wait_for
 
+from inchworm.app.jobs import Task
 from inchworm.app.whole import App
 from inchworm.service.dashboard import live
 from inchworm.service.dashboard.frame import SAID
@@ -223,6 +226,46 @@ def test_lists_show_what_happened_since(api: Api, served: Served) -> None:
         assert next(one for one in app.list_crawls(None, 99) if one["crawl_id"] == crawl_id)["run"] == 1
     finally:
         app.close()
+
+
+def test_what_changed_stays_until_something_changes_again(tmp_path: Path) -> None:
+    pages = {"/": article("home", ("/a",)), "/a": article("first")}
+    with Site(pages).serve() as site, serving(tmp_path / "home") as alone:
+        crawl_id = alone.crawled(site.url("/"))
+        assert alone.get("/overview")["changed"] == []
+        pages["/a"] = article("second")
+        alone.run_once(crawl_id, Task())
+        alone.run_once(crawl_id, Task())
+        (found,) = alone.get("/overview")["changed"]
+        assert (found["run"], found["new"], found["modified"], found["deleted"]) == (1, 0, 1, 0)
+        assert f"/crawls/{crawl_id}/compare?current=1" in shown(alone, "/")
+
+
+def test_a_run_that_broke_off_needs_attention(tmp_path: Path, served: Served) -> None:
+    with serving(tmp_path / "home") as alone:
+        crawl_id = alone.crawled(served.url("/"), budget=3)
+        assert alone.get("/overview")["attention"] == [], "a budget is no trouble"
+        for ended_by, told in (
+            ("error", "ended with an error: the disk is full"),
+            ("crashed", "was killed, or crashed"),
+        ):
+            with closing(sqlite3.connect(alone.folder / "crawls" / crawl_id / "crawl.db")) as db, db:
+                db.execute("UPDATE session SET ended_by = ?, message = 'the disk is full'", (ended_by,))
+            (found,) = wait_for(lambda: alone.get("/overview")["attention"], "what is wrong")
+            assert found["kind"] == "broken_off"
+            wait_for(lambda text=told: text in alone.get("/overview")["attention"][0]["message"], told)
+        assert told in shown(alone, "/")
+
+
+def test_jobs_that_nobody_starts_need_attention(tmp_path: Path) -> None:
+    with serving(tmp_path / "home", jobs=False) as alone:
+        crawl = alone.app.find(alone.make("https://example.com/"))
+        job_id = alone.app.start_job(crawl, Task())["id"]
+        assert alone.get("/overview")["attention"] == [], "it is not late yet"
+        alone.app.jobs.change(job_id, lambda one: replace(one, due_ms=one.due_ms - 61_000), 0)
+        (found,) = alone.get("/overview")["attention"]
+        assert (found["kind"], found["name"]) == ("jobs_overdue", "1 overdue job")
+        assert 'href="/jobs?order=next"' in shown(alone, "/")
 
 
 # Times

@@ -8,7 +8,7 @@ import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from inchworm import errors, run, settings
 from inchworm.app.changes import iteration_id
@@ -19,7 +19,7 @@ from inchworm.app.jobs import Task, Wanted, refuse_secrets
 from inchworm.app.looking import Looking, session_json
 from inchworm.errors import Frozen, InchwormError, NotNow, Unknown, WrongUse
 from inchworm.job import Execution, ExecutionState, JobState
-from inchworm.model import CrawlInfo, RunInfo, RunState
+from inchworm.model import CrawlInfo, RunInfo, RunState, SessionInfo
 from inchworm.rules import order
 from inchworm.rules.scope import Patterns
 from inchworm.rules.times import iso
@@ -57,6 +57,14 @@ class Configuration:
     defaults: Mapping[str, Any] | None = None
     incremental: bool | None = None
     enabled: bool | None = None
+
+
+class _Glance(NamedTuple):
+    """What lists tell of a crawl: its last run, that run's last session, and the last run that found changes."""
+
+    run: RunInfo
+    session: SessionInfo | None
+    changed: RunInfo | None
 
 
 class Steering(Iterating, Looking):
@@ -250,18 +258,20 @@ class Steering(Iterating, Looking):
             "enabled": crawl.enabled,
             "created_at": iso(crawl.created_ms),
             **dict.fromkeys(("run", "run_id", "mode", "run_started_at", "run_ended_at", "alarm", "note")),
+            **dict.fromkeys(("session", "changed")),
             **dict.fromkeys(_COUNTED, 0),
             "state": "",
         }
         try:
-            last = self._glance(crawl)
+            seen = self._glance(crawl)
         except InchwormError as error:
             return {**line, "note": error.message}
-        if last is None:
+        if seen is None:
             return line
+        last, running = seen.run, self.is_running(crawl)
         return {
             **line,
-            "state": run.state_of(last, self.is_running(crawl)).value,
+            "state": run.state_of(last, running).value,
             "run": last.number,
             "run_id": iteration_id(crawl, last.number),
             "mode": last.mode,
@@ -269,21 +279,26 @@ class Steering(Iterating, Looking):
             "run_ended_at": iso(last.ended_ms) if last.ended_ms is not None else None,
             "alarm": last.alarm or None,
             **{name: getattr(last.counters, name) for name in _COUNTED},
+            "session": session_json(seen.session, running) if seen.session else None,
+            "changed": _change_json(crawl, seen.changed) if seen.changed else None,
         }
 
-    def _glance(self, crawl: CrawlInfo) -> RunInfo | None:
-        """The last run of a crawl, as it was read when its files last changed: lists are looked at all the time."""
+    def _glance(self, crawl: CrawlInfo) -> _Glance | None:
+        """A crawl as it was read when its files last changed: lists are looked at all the time."""
         mark = last_written(self.crawl_folder(crawl) / "crawl.db")
         seen = self._seen.get(crawl.crawl_id)
         if seen is not None and seen[0] == mark:
             return seen[1]
-        last = self._last_run(crawl)
+        found = None
+        with contextlib.suppress(NotNow), self.reading(crawl) as store:
+            last = store.run()
+            found = _Glance(last, store.last_session(last.run_id), store.last_change()) if last else None
         if mark:
-            self._seen[crawl.crawl_id] = mark, last
-        return last
+            self._seen[crawl.crawl_id] = mark, found
+        return found
 
     @functools.cached_property
-    def _seen(self) -> dict[str, tuple[tuple[int, ...], RunInfo | None]]:
+    def _seen(self) -> dict[str, tuple[tuple[int, ...], _Glance | None]]:
         return {}
 
     def crawl_told(self, crawl: CrawlInfo) -> dict[str, Any]:
@@ -364,6 +379,13 @@ def _stored(name: str, value: Any) -> Any:
 def _refuse_odd(name: str) -> None:
     if not name.isprintable() or not name.strip():
         raise WrongUse(f"A crawl cannot be called {name!r}.", "Give it a name that people can read.")
+
+
+def _change_json(crawl: CrawlInfo, one: RunInfo) -> dict[str, Any]:
+    """What a run found, in a line."""
+    counted = {name: getattr(one.counters, name) for name in ("new", "modified", "deleted")}
+    about = {"crawl_id": crawl.crawl_id, "name": crawl.name}
+    return {**about, "run": one.number, "run_id": iteration_id(crawl, one.number), "at": iso(one.created_ms), **counted}
 
 
 def _refuse_changes(last: RunInfo, given: Mapping[str, Any], mode: str = "") -> None:

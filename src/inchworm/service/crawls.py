@@ -81,10 +81,21 @@ class CrawlList(Answer):
     next_cursor: str | None
 
 
+class ChangeLine(Answer):
+    crawl_id: str
+    name: str
+    run: int
+    run_id: str
+    at: str
+    new: int
+    modified: int
+    deleted: int
+
+
 class OverviewAnswer(Answer):
     crawls: int
     running: list[CrawlLine]
-    changed: list[CrawlLine]
+    changed: list[ChangeLine]
     attention: list[dict[str, Any]]
     recent: list[CrawlLine]
 

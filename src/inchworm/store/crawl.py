@@ -138,6 +138,19 @@ class CrawlStore(AcrossRuns):
         row = self.db.execute(f"SELECT {_RUN} FROM run WHERE {where}", (number,)).fetchone()
         return self._run(row) if row else None
 
+    def last_change(self) -> RunInfo | None:
+        """The last run that found something new, modified or deleted."""
+        row = self.db.execute(
+            f"SELECT {_RUN} FROM run WHERE mode != 'baseline' AND new + modified + deleted > 0"
+            " ORDER BY number DESC LIMIT 1"
+        ).fetchone()
+        return self._run(row) if row else None
+
+    def last_session(self, run_id: int) -> SessionInfo | None:
+        query = f"SELECT {_SESSION} FROM session WHERE run_id = ? ORDER BY number DESC LIMIT 1"
+        row = self.db.execute(query, (run_id,)).fetchone()
+        return _session(row) if row else None
+
     def _run(self, row: tuple[Any, ...]) -> RunInfo:
         run_id, number, mode, parent, state, seq, settings, disturbed, created, ended, *rest = row
         origin, origin_seq, horizon, swept, concluded, alarm, *numbers = rest

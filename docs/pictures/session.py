@@ -1,6 +1,6 @@
 """Draws docs/pictures/session.svg: a real crawl of a local site, killed half way and resumed.
 
-    python docs/pictures/make.py
+    python docs/pictures/session.py
 
 The crawler runs as a child process (this file with `--child`) and passes on what it would show; the parent draws
 it with the code that draws the terminal, kills the child with SIGKILL, and runs the same command again.
