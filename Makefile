@@ -6,7 +6,7 @@ STAMP  := $(VENV)/installed
 PEERS  := .venv-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-serve crawl test check format docs soak bench bench-profile bench-scale bench-recrawl bench-memory bench-scheduler chaos shape clean
+.PHONY: help demo demo-serve crawl test check format docs soak bench bench-profile bench-scale bench-recrawl bench-memory bench-scheduler bench-dashboard chaos shape clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -70,6 +70,9 @@ bench-recrawl: $(STAMP) ## What an unchanged site costs when it is crawled again
 
 bench-memory: $(STAMP) ## Is memory flat over 30,000 pages, and the event loop lively?
 	$(BIN)/python bench/memory.py
+
+bench-dashboard: $(STAMP) ## How long the pages of the dashboard take with a hundred thousand pages
+	$(BIN)/python bench/dashboard.py
 
 bench-scheduler: $(STAMP) ## What a hundred thousand jobs cost
 	$(BIN)/python bench/scheduler.py

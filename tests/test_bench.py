@@ -31,3 +31,9 @@ def test_state_of_ten_thousand_urls_opens_at_once_and_takes_little_memory() -> N
 def test_jobs_are_polled_placed_and_spread() -> None:
     said = run("scheduler.py", "--jobs", "2000")
     assert all(word in said for word in ("poll", "plac", "distribution", "preview"))
+
+
+def test_the_pages_of_the_dashboard_are_small() -> None:
+    lines = run("dashboard.py", "--pages", "2000").splitlines()[2:]
+    assert len(lines) > 20
+    assert [line for line in lines if float(line.removesuffix("  missed").split()[-1]) > 200] == []
