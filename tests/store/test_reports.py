@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -310,3 +310,43 @@ def test_an_empty_run_has_nothing_to_report(book: Book) -> None:
         assert reports.broken_links() == reports.redirects() == reports.duplicates() == (0, [])
         assert reports.errors(3) == reports.slowest(3) == reports.largest(3) == []
         assert reports.percentiles((50, 90)) == (0, {})
+
+
+# ---- cost
+
+
+def _steps(book: Book, ask: Callable[[Reports], object]) -> int:
+    """How much the database works for a question."""
+    counted = [0]
+
+    def count() -> None:
+        counted[0] += 1
+
+    book.store.db.set_progress_handler(count, 50)
+    try:
+        ask(book.reports)
+    finally:
+        book.store.db.set_progress_handler(None, 0)
+    return counted[0]
+
+
+def test_a_report_costs_as_much_as_the_run_is_long(book: Book) -> None:
+    """Twice the pages, twice the work, and not four times."""
+    questions = {
+        "broken links": lambda reports: reports.broken_links(10),
+        "redirects": lambda reports: reports.redirects(10),
+        "duplicates": lambda reports: reports.duplicates(10),
+        "errors": lambda reports: reports.errors(3),
+        "slow": lambda reports: (reports.slowest(10), reports.largest(10), reports.percentiles((50, 90))),
+    }
+    cost: dict[str, list[int]] = {name: [] for name in questions}
+    for first in (0, 200):
+        for number in range(first, first + 200, 5):
+            book.visit(f"p{number}", links=(f"p{number + 1}", f"p{number + 2}"))
+            book.visit(f"p{number + 1}", "redirect", status=301, to=f"p{number}")
+            book.visit(f"p{number + 2}", "failed", failure="redirect_loop", status=302)
+            book.visit(f"p{number + 3}", "failed", failure="timeout", status=0)
+            book.visit(f"p{number + 4}", "duplicate", text_hash=b"same")
+        for name, ask in questions.items():
+            cost[name].append(_steps(book, ask))
+    assert {name: more / less for name, (less, more) in cost.items() if more > 3 * less} == {}

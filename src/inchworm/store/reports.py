@@ -22,7 +22,8 @@ NO_LIMIT = -1
 TROUBLE = ("redirect_loop", "too_many_redirects", "bad_redirect")
 MOST_HOPS = 50
 _SETTLED = (
-    "frontier f JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done JOIN url u ON u.url_id = f.url_id"
+    "frontier f JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done AND v.url_id = f.url_id"
+    " JOIN url u ON u.url_id = f.url_id"
     " WHERE f.run_id = ? AND f.state = 'done' AND f.kind IN ('page', 'resource')"
 )
 _BROKEN = "v.outcome IN ('failed', 'deleted')"
@@ -190,7 +191,7 @@ class Reports:
     def redirects(self, limit: int = NO_LIMIT) -> tuple[int, list[Chain]]:
         """Chains of redirects from where they begin: where no redirect leads, or where a page links to. The most linked
         first."""
-        hops = self._hops()
+        hops, shown = self._hops()
         targets = {target for url_id, target in hops.items() if target != url_id}
         hops |= {url_id: url_id for url_id in self._troubled() if url_id not in targets and url_id not in hops}
         pages: Counter[int] = Counter()
@@ -198,8 +199,8 @@ class Reports:
             pages.update(hops.keys() & set(links))
         heads = [url_id for url_id in hops if url_id not in targets or pages[url_id]]
         heads.sort(key=lambda url_id: -pages[url_id])
-        shown = heads if limit < 0 else heads[:limit]
-        return len(heads), [self._chain(head, hops, pages[head]) for head in shown]
+        wanted = heads if limit < 0 else heads[:limit]
+        return len(heads), [self._chain(*_way(head, hops), shown, pages[head]) for head in wanted]
 
     def _troubled(self) -> list[int]:
         """URLs whose redirect leads nowhere."""
@@ -210,39 +211,29 @@ class Reports:
         )
         return [url_id for (url_id,) in rows]
 
-    def _hops(self) -> dict[int, int]:
+    def _hops(self) -> tuple[dict[int, int], dict[int, list[Hop]]]:
         """Where each URL that redirects leads to, in the order of record; itself where only its address changed, as
-        with a slash at its end that makes no difference to us."""
+        with a slash at its end that makes no difference to us. And each of its redirects."""
         rows = self._db.execute(
-            "SELECT v.url_id, v.redirect FROM visit v JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
+            "SELECT v.url_id, v.redirect, COALESCE(v.request_url, u.url), v.status FROM visit v JOIN url u USING (url_id)"
+            " JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
             " WHERE v.run_id = ? AND v.kind IN ('page', 'resource') AND v.outcome = 'redirect'"
             " AND (f.done = v.seq OR v.redirect = v.url_id) ORDER BY v.seq",
             (self._run_id,),
         )
-        return dict(rows.fetchall())
+        hops: dict[int, int] = {}
+        shown: dict[int, list[Hop]] = {}
+        for url_id, target, address, status in rows:
+            hops[url_id] = target
+            shown.setdefault(url_id, []).append(Hop(address, status))
+        return hops, shown
 
-    def _chain(self, head: int, hops: dict[int, int], pages: int) -> Chain:
-        url_id = head
-        shown: list[Hop] = []
-        met: set[int] = set()
-        while url_id not in met and len(met) < MOST_HOPS:
-            met.add(url_id)
-            shown += self._redirects_of(url_id)
-            url_id = hops.get(url_id, url_id)
-        address, status, outcome, failure = self._end(url_id)
-        shown = shown or [Hop(address, status)]
-        is_permanent = all(hop.status in PERMANENT for hop in shown)
+    def _chain(self, way: Collection[int], end: int, shown: dict[int, list[Hop]], pages: int) -> Chain:
+        address, status, outcome, failure = self._end(end)
+        hops = [hop for url_id in way for hop in shown.get(url_id, ())] or [Hop(address, status)]
+        is_permanent = all(hop.status in PERMANENT for hop in hops)
         trouble = failure if failure in TROUBLE else ""
-        return Chain(shown, address, status, failure or outcome, is_permanent, trouble, pages)
-
-    def _redirects_of(self, url_id: int) -> list[Hop]:
-        rows = self._db.execute(
-            "SELECT COALESCE(v.request_url, u.url), v.status FROM visit v JOIN url u USING (url_id)"
-            " JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id WHERE v.run_id = ? AND v.url_id = ?"
-            " AND v.outcome = 'redirect' AND (f.done = v.seq OR v.redirect = v.url_id) ORDER BY v.seq",
-            (self._run_id, url_id),
-        )
-        return [Hop(*row) for row in rows]
+        return Chain(hops, address, status, failure or outcome, is_permanent, trouble, pages)
 
     def _end(self, url_id: int) -> tuple[str, int, str, str]:
         """Where a chain ends: address, status, outcome, kind of failure."""
@@ -315,3 +306,13 @@ class Reports:
             rank = -(-count * percent // 100)
             found[percent] = int(self._db.execute(nth, (self._run_id, max(rank - 1, 0))).fetchone()[0])
         return count, found
+
+
+def _way(head: int, hops: dict[int, int]) -> tuple[Collection[int], int]:
+    """The URLs of a chain, and where it ends: at one that redirects no further, or one that it came by before."""
+    way: dict[int, None] = {}
+    end = head
+    while end not in way and len(way) < MOST_HOPS:
+        way[end] = None
+        end = hops.get(end, end)
+    return way, end
