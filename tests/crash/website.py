@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from inchworm.testing import Answer, Hit, Page, Served, Site, linked_site, redirect
@@ -157,15 +156,6 @@ def serving(website: Website) -> Iterator[Web]:
     site, log = Site(website.pages), []
     with site.serve(on_hit=log.append) as served:
         yield Web(site, served, website, log)
-
-
-def gap_but_one(web: Web) -> float:
-    """The second shortest time between two requests.
-
-    On a busy machine one may arrive so late that the next one seems to follow at once; a burst makes many short ones.
-    """
-    starts = [hit.time for hit in web.hits()]
-    return sorted(later - sooner for sooner, later in pairwise(starts))[1]
 
 
 @contextmanager

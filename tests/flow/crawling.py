@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -196,10 +195,6 @@ def is_control(path: str) -> bool:
 def asked(served: Served) -> list[str]:
     """The URLs of pages and resources that the server was asked for, in the order they came in."""
     return [f"http://{hit.host}{hit.path}" for hit in served.log if not is_control(hit.path)]
-
-
-def gaps(times: list[float]) -> list[float]:
-    return [later - earlier for earlier, later in pairwise(times)]
 
 
 def wait_until(is_true: Callable[[], object], seconds: float = PATIENCE) -> None:

@@ -167,7 +167,7 @@ def test_time(home: Home) -> None:
     with Site(linked_site(200), latency=(0.02, 0.03)).serve() as served:
         ended = home.crawl(served.url("/"), max_time=0.6, workers=2)
         assert (ended.ended_by, ended.run_state, ended.session_state) == ("time", "paused", "completed")
-        assert 0.6 <= ended.seconds < 1.6
+        assert 0.6 <= ended.seconds < 5
         assert 0 < ended.pages < 100
         ended = home.crawl(served.url("/"), workers=64)
         assert (ended.ended_by, ended.pages) == ("finished", 200)

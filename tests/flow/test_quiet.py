@@ -2,10 +2,10 @@
 
 import time
 from email.utils import formatdate
-from itertools import pairwise
 
 import pytest
 from tests.flow.crawling import FastClock, Home
+from tests.gaps import gap_but_one, gaps
 
 from inchworm.testing import Hit, Page, Site
 
@@ -113,6 +113,5 @@ def test_after_a_push_back_it_goes_slower(home: Home) -> None:
     with Site(site.pages()).serve() as served:
         home.crawl(served.url("/"), sitemap=False, workers=1)
         after = sorted(hit.time for hit in served.log if hit.time > site.refused_at)
-    gaps = [later - earlier for earlier, later in pairwise(after)]
-    assert gaps[0] >= 0.4, "half a second on top of a delay of none"
-    assert min(gaps) >= 0.2, "which goes by and by"
+    assert gaps(after)[0] >= 0.4, "half a second on top of a delay of none"
+    assert gap_but_one(after) >= 0.2, "which goes by and by"

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from tests.fetch.server import Handler, message, ok, send_and_close, send_and_reset, silence
-from tests.flow.crawling import Home, gaps, is_control, page
+from tests.flow.crawling import Home, is_control, page
 from tests.flow.hostile import again, door, html, knows, names, paths_asked, secret_file, serving, sound
+from tests.gaps import gaps
 
 from inchworm.testing import Answer, Page, Served, Site, redirect
 

@@ -527,20 +527,20 @@ def test_hostile_files_take_no_time_r6():
         b"user-agent: *\ndisallow: " + b"*a" * 8000 + b"b$\n",
         b"user-agent: *\n" + b"sitemap: http://h/\n" * 20_000,
     ]
-    start = time.perf_counter()
+    start = time.process_time()
     for data in hostile:
         robots = parse(data)
         for _ in range(3):
             robots.allows("a", "http://h/" + "a" * 8000)
             robots.delay("a")
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_one_rule_with_many_stars_is_linear():
     many = rule(False, "/" + "*a" * 5000 + "b$")
-    start = time.perf_counter()
+    start = time.process_time()
     assert not many.matches("/" + "a" * 100_000)
     assert not many.matches("/" + "a" * 100_000 + "c")
     assert many.matches("/" + "a" * 100_000 + "b")
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert isinstance(many, Rule)

@@ -188,11 +188,11 @@ def test_looking_up_equals_trying_every_seed(paths, path, loose):
 def test_many_seeds_and_long_paths_are_quick():
     place = tuple(Seed(number, "", "h", f"/{number}") for number in range(20_000))
     scope = Scope("path", place)
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(1000):
         assert scope.seed_of("http://h/777/x") == 777
         assert scope.seed_of("http://h/" + "a/" * 4000) is None
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 PATTERNS = [
@@ -249,10 +249,10 @@ def test_a_bad_pattern_is_named(bad):
 
 
 def test_patterns_are_linear_a9():
-    start = time.perf_counter()
+    start = time.process_time()
     patterns = Patterns(exclude=("re:(a*)*$b", "re:(a|aa)+$x", "*a" * 50 + "b", "[" * 5_000, "re:" + "(a?){20}a{20}b"))
     assert patterns.reason("http://h/" + "a" * 8000) is None
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 GLOBS = st.text(alphabet="ab*?/[]!-.", max_size=12)

@@ -203,10 +203,10 @@ LAUGHS = '<!DOCTYPE urlset [<!ENTITY a "ha">' + "".join(
     ],
 )
 def test_entities_are_refused_x1_x2(doctype):
-    start = time.perf_counter()
+    start = time.process_time()
     found = read(f"{doctype}<urlset><url><loc>https://h/&x;&a10;</loc></url></urlset>".encode(), URL)
     assert (found.pages, found.note) == ((), "XML with entities of its own, which are refused")
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 @pytest.mark.parametrize("doctype", ['<!DOCTYPE urlset SYSTEM "http://127.0.0.1/x.dtd">', "<!DOCTYPE urlset>"])
@@ -235,9 +235,9 @@ def test_only_50_mb_and_memory_stays_flat_x5():
     late = b"<url><loc>https://h/late</loc></url></urlset>"
     packed = gzip.compress(b"<urlset>" + entries(10) + b" " * (60 * 1024 * 1024) + late, 1)
     tracemalloc.start()
-    start = time.perf_counter()
+    start = time.process_time()
     found = read(packed, URL)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (len(found.pages), found.note) == (10, "more than 50 MB: only those were read")
@@ -273,9 +273,9 @@ ATTACKS = {
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_hostile_files_take_no_time_x1(name):
-    start = time.perf_counter()
+    start = time.process_time()
     found = read(ATTACKS[name], URL)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
     assert len(found.pages) <= 1
     assert found.note
 

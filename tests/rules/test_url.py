@@ -365,10 +365,10 @@ def test_huge_inputs_take_no_time_u2():
         "http://" + "a." * 100_000 + "/",
         "\ud800" * 100_000,
     ]
-    start = time.perf_counter()
+    start = time.process_time()
     for text in huge:
         u.canonicalize(text)
         u.canonicalize(text, BASE)
         u.seed(text)
         assert len(u.shorten(text, 40)) <= 40
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
