@@ -57,6 +57,7 @@ def pages(crawl_id: str) -> Iterator[tuple[str, str]]:
     yield from (("pages that wait", f"{crawl}/pages?outcome=pending"), ("page", f"{crawl}/page?url={url}"))
     yield from (("part of a URL", f"{crawl}/pages?q=section-77"), ("tree", f"{crawl}/tree"))
     yield ("tree of a host", f"{crawl}/tree?at={quote('https://host-0.scale.test/manual/', safe='')}")
+    yield from ((f"report: {kind}", f"{crawl}/reports?kind={kind}") for kind in ("broken-links", "redirects", "slow"))
     yield from (("schedule", f"{crawl}/schedule"), ("jobs", "/jobs"), ("day", "/jobs/day"), ("health", "/status"))
 
 

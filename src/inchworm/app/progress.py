@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from inchworm import run
 from inchworm.app.changes import Changes
 from inchworm.app.checkpoints import as_json
 from inchworm.app.looking import session_json
+from inchworm.app.memory import Memory
 from inchworm.errors import NotNow, WrongUse
 from inchworm.model import Change, CheckpointType, CrawlInfo, RunInfo, RunState, SessionInfo, SessionState
 from inchworm.rules import explain, failures
@@ -42,29 +42,6 @@ _NOT_REACHED = {
     "redirect": "it redirects now",
     "done": "it brought no page",
 }
-
-Kept = TypeVar("Kept")
-
-
-class Memory(Generic[Kept]):
-    """What was found out and does not change, for all threads; what was not asked for longest is forgotten."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._kept: OrderedDict[Hashable, Kept] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        made = make()
-        with self._lock:
-            made = self._kept.setdefault(key, made)
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-        return made
 
 
 class Counting:

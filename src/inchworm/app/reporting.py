@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import codecs
 import csv
+import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inchworm.app.desk import Desk
-from inchworm.errors import WrongUse
+from inchworm.app.memory import Memory
+from inchworm.errors import InchwormError, WrongUse
+from inchworm.model import CrawlInfo
 from inchworm.rules.failures import KINDS
 from inchworm.sink.table import (
     Type,
     cell,  # the one place that knows what spreadsheets take for a formula
 )
 from inchworm.store.reports import NO_LIMIT, Reports
+from inchworm.store.sqlite import last_written
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
 
 EXAMPLES = 3
 SLOWEST = 20
+_ROWS = 50
+_LINKING = 5
+_FRESH_SECONDS = 30
+_PATIENCE_SECONDS = 0.15
 PERCENTILES = (50, 90, 99)
 _DELETED = "The page was there in an earlier run, and the server says that it is gone."
 
@@ -27,8 +39,11 @@ Report = dict[str, Any]
 class Reporting(Desk):
     """Verbs that sum up a run."""
 
-    def report(self, word: str, name: str, number: int | None = None, limit: int | None = None) -> Report:
-        """One of `REPORTS` on a run, with at most so many rows (of `errors`: examples of each)."""
+    def report(
+        self, word: str, name: str, number: int | None = None, limit: int | None = None, linking: int = NO_LIMIT
+    ) -> Report:
+        """One of `REPORTS` on a run, with at most so many rows (of `errors`: examples of each). `linking`: so many of
+        the pages that link to something."""
         if name not in REPORTS:
             raise WrongUse(f"There is no report {name!r}.", f"Known ones: {', '.join(REPORTS)}.")
         if limit is not None and limit < 1:
@@ -36,10 +51,25 @@ class Reporting(Desk):
         crawl = self.find(word)
         with self.reading(crawl) as store:
             current = self.run_of(crawl, store, number)
-            reports = Reports(store, current.run_id)
+            reports = Reports(store, current.run_id, linking)
             with reports.snapshot():
                 found = REPORTS[name](reports, limit)
         return {"report": name, "crawl_id": crawl.crawl_id, "run": current.number, **found}
+
+    def report_soon(self, crawl: CrawlInfo, name: str, number: int | None = None) -> Report | None:
+        """What a page shows of a report; None while it is being made, beside the one who asks. It is made again when
+        the crawl has changed, though of one that goes on not all the time."""
+        changed = () if self.is_running(crawl) else last_written(self.crawl_folder(crawl) / "crawl.db")
+        stamp = changed or (int(self.clock.monotonic() / _FRESH_SECONDS),)
+        key = (self.folder, crawl.crawl_id, name, number, stamp)
+        making = _MADE.get(key, lambda: _maker().submit(_made, self.folder, crawl.crawl_id, name, number))
+        try:
+            return making.result(_PATIENCE_SECONDS)
+        except TimeoutError:
+            return None
+        except InchwormError:
+            _MADE.forget(key)
+            raise
 
     def report_csv(
         self, word: str, name: str, out: BinaryIO, number: int | None = None, limit: int | None = None
@@ -56,6 +86,25 @@ class Reporting(Desk):
         return count
 
 
+_MADE: Memory[Future[Report]] = Memory(32)
+
+
+@functools.cache
+def _maker() -> Executor:
+    """One at a time: whoever looks at many of them does not slow down others."""
+    from concurrent.futures import ThreadPoolExecutor  # only a service needs it
+
+    return ThreadPoolExecutor(1, "reports")
+
+
+def _made(folder: Path, crawl_id: str, name: str, number: int | None) -> Report:
+    app = Reporting(folder)
+    try:
+        return app.report(crawl_id, name, number, EXAMPLES if name == "errors" else _ROWS, _LINKING)
+    finally:
+        app.close()
+
+
 # ---- the reports
 
 
@@ -67,7 +116,7 @@ def _broken_links(reports: Reports, limit: int | None) -> Report:
             "status": one.status or None,
             "kind": one.kind,
             "message": one.message,
-            "pages": len(one.linked_from),
+            "pages": one.pages,
             "linked_from": [
                 {"url": page.url, "title": page.title, "through": page.through or None} for page in one.linked_from
             ],

@@ -46,6 +46,7 @@ _TOPICS = (
     ("dashboard.content", "routes"),
     ("dashboard.content", "bodies"),
     ("dashboard.tree", "routes"),
+    ("dashboard.reports", "routes"),
     ("dashboard.slots", "routes"),
     ("dashboard.jobs", "routes"),
     ("dashboard.status", "routes"),

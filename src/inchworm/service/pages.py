@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, BinaryIO, Literal, cast
 
 from fastapi import APIRouter, Path, Query
-from fastapi.responses import StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 from pydantic import ConfigDict, Field
 from starlette.background import BackgroundTask
 
@@ -183,9 +183,13 @@ def report(
     kind: Annotated[str, Path(max_length=50, description=f"one of {', '.join(REPORTS)}", examples=["broken-links"])],
     run: RunNumber = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="rows at most; of `errors`: examples of each")] = 100,
+    format: Annotated[Literal["json", "csv"], Query(description="`csv`: a file for spreadsheets, all rows")] = "json",  # noqa: A002 - what callers call it
 ) -> Any:
     """What a run found wrong with a site, or slow."""
-    return app.report(crawl_of(app, crawl_id).crawl_id, kind, run, limit)
+    crawl = crawl_of(app, crawl_id)
+    if format == "json":
+        return app.report(crawl.crawl_id, kind, run, limit)
+    return _as_file(f"{crawl.crawl_id}-{kind}", "csv", lambda out: app.report_csv(crawl.crawl_id, kind, out, run))
 
 
 # Exports
@@ -219,17 +223,22 @@ def export(
     crawl = crawl_of(app, crawl_id)
     if format not in _FILES:
         raise WrongUse(f"There is no export {format!r} over HTTP.", f"There is {', '.join(_FILES)}.")
-    ending, kind = _FILES[format]
+    name = f"{crawl.crawl_id}{'' if run is None else f'-run{run}'}"
+    return _as_file(name, format, lambda out: app.export(crawl.crawl_id, format, out, run))
+
+
+def _as_file(name: str, form: str, write: Callable[[BinaryIO], object]) -> Response:
+    """What is written, as a download."""
+    ending, kind = _FILES[form]
     spool = cast(BinaryIO, tempfile.SpooledTemporaryFile(_IN_MEMORY))  # noqa: SIM115 - closed when it was sent
     try:
-        app.export(crawl.crawl_id, format, spool, run)
+        write(spool)
         size = spool.tell()
         spool.seek(0)
     except BaseException:
         spool.close()
         raise
-    name = f"{crawl.crawl_id}{'' if run is None else f'-run{run}'}.{ending}"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(size)}
+    headers = {"Content-Disposition": f'attachment; filename="{name}.{ending}"', "Content-Length": str(size)}
     return StreamingResponse(_chunks(spool), media_type=kind, headers=headers, background=BackgroundTask(spool.close))
 
 

@@ -41,12 +41,14 @@ class Linking(NamedTuple):
 
 
 class BrokenLink(NamedTuple):
-    """A URL that brought no page. `kind` is a kind of failure, or `deleted` for one that earlier runs have."""
+    """A URL that brought no page. `kind` is a kind of failure, or `deleted` for one that earlier runs have; `pages` is
+    how many lead there, of which `linked_from` has as many as were wanted."""
 
     url: str
     status: int
     kind: str
     message: str
+    pages: int
     linked_from: list[Linking]
 
 
@@ -98,11 +100,13 @@ class Fetched(NamedTuple):
 
 
 class Reports:
-    """Questions about one run. Where there may be many rows, the number of all comes with those that were asked for."""
+    """Questions about one run. Where there may be many rows, the number of all comes with those that were asked for.
+    `linking`: how many of the pages that lead somewhere are wanted."""
 
-    def __init__(self, store: CrawlStore, run_id: int) -> None:
+    def __init__(self, store: CrawlStore, run_id: int, linking: int = NO_LIMIT) -> None:
         self._db = store.db
         self._run_id = run_id
+        self._linking = linking
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Everything asked in here is as it was at one moment."""
@@ -121,11 +125,19 @@ class Reports:
         ways: dict[int, list[int]] = {row[0]: [] for row in rows}
         for url_id, target in leading.items():
             ways[target].append(url_id)
-        rows.sort(key=lambda row: -sum(len(linking[way]) for way in ways[row[0]]))
+        pages = {url_id: sum(len(linking[way]) for way in found) for url_id, found in ways.items()}
+        rows.sort(key=lambda row: -pages[row[0]])
         shown = rows if limit < 0 else rows[:limit]
         addresses = self._addresses({way for row in shown for way in ways[row[0]]})
         return len(rows), [
-            BrokenLink(addresses[url_id], status, kind, message, self._from(url_id, ways[url_id], linking, addresses))
+            BrokenLink(
+                addresses[url_id],
+                status,
+                kind,
+                message,
+                pages[url_id],
+                self._from(url_id, ways[url_id], linking, addresses),
+            )
             for url_id, _, status, kind, message in shown
         ]
 
@@ -164,10 +176,11 @@ class Reports:
     def _from(
         self, url_id: int, ways: list[int], linking: dict[int, array[int]], addresses: dict[int, str]
     ) -> list[Linking]:
-        found = []
+        found: list[Linking] = []
         for way in ways:
             through = addresses[way] if way != url_id else ""
-            found += [Linking(url, title, through) for url, title in self._pages(linking[way])]
+            wanted = linking[way] if self._linking < 0 else linking[way][: self._linking - len(found)]
+            found += [Linking(url, title, through) for url, title in self._pages(wanted)]
         return found
 
     def _pages(self, seqs: Iterable[int]) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,44 @@
+"""The page of reports: what a run found wrong with a site, and what is slow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+
+from inchworm.errors import Unknown
+from inchworm.service.dashboard.content import CrawlId, Text, number_of
+from inchworm.service.dashboard.frame import page, pages
+from inchworm.service.web import Home, crawl_of
+
+routes = pages()
+_KINDS = {
+    "broken-links": ("Broken links", "URLs that failed or are gone, and the pages that link there."),
+    "redirects": ("Redirects", "Where links are redirected, hop by hop, and how many pages link there."),
+    "duplicates": ("Duplicates", "Several addresses with the same text."),
+    "errors": ("Errors", "What went wrong, by kind and status."),
+    "slow": ("Slow and large", "The answers that took longest, and the largest ones."),
+}
+
+
+@routes.get("/crawls/{crawl_id}/reports")
+def reports(request: Request, app: Home, crawl_id: CrawlId, kind: Text = "broken-links", run: Text = "") -> Any:
+    """One report. That of a large run is made beside, while one looks."""
+    if kind not in _KINDS:
+        raise Unknown(f"There is no report {kind[:50]!r}.", f"There is {', '.join(_KINDS)}.")
+    crawl = crawl_of(app, crawl_id)
+    found = app.report_soon(crawl, kind, number_of(run))
+    answer = page(
+        request,
+        "reports.html",
+        crawl=crawl,
+        tab="reports",
+        kinds=_KINDS,
+        kind=kind,
+        found=found,
+        run=run,
+        runs=app.some_runs(crawl),
+    )
+    if found is None:
+        answer.headers["Refresh"] = "1"
+    return answer
