@@ -44,6 +44,9 @@ class Job:
     crashes: int = 0
     occurrence_ms: int | None = None
     due_ms: int | None = None
+    aside_ms: int | None = None
+    """The planned time that stays, while the job runs because a person said so."""
+
     slot: int | None = None
     moved_ms: int | None = None
     lock_token: str | None = None

@@ -199,6 +199,10 @@ class Served:
         self._connections.discard(connection)
 
 
+_TLS = b"\x16\x03"
+"""How a handshake begins."""
+
+
 class _Connection(asyncio.Protocol):
     """Answers the requests of one connection, one after the other."""
 
@@ -223,6 +227,9 @@ class _Connection(asyncio.Protocol):
 
     def _go_on(self) -> None:
         while not self._is_busy and not self.transport.is_closing():
+            if self._unread.startswith(_TLS):
+                self.transport.close()  # whoever tries https is not left waiting
+                return
             head, blank, rest = self._unread.partition(b"\r\n\r\n")
             if not blank:
                 if len(head) > MAX_HEAD_BYTES:

@@ -148,7 +148,10 @@ def test_the_list_shows_how_the_last_run_went(api: Api, done: str) -> None:
     text = get(api, "/crawls")
     row = text[text.index(f'"/crawls/{done}"') :].split("</tr>")[0]
     assert "completed" in row and f"/crawls/{done}/runs/1" in row
-    assert 'data-label="Pages">6<' in row and 'data-label="Failed">1<' in row
+    assert (
+        'data-label="Pages"><span>5 <small class="also">+1 duplicate</small><' in row
+        and 'data-label="Failed">1<' in row
+    )
     assert "fill-unchanged" in row and "<small>nothing</small>" in row
 
 
@@ -171,9 +174,9 @@ def test_a_crawl_shows_its_runs_and_links_to_all_about_it(api: Api, done: str, s
     for to in ("", "/pages", "/tree", "/compare", "/checkpoints", "/settings", "/schedule"):
         assert f'href="/crawls/{done}{to}"' in text
     assert re.findall(rf'<th scope="row"><a href="/crawls/{done}/runs/(\d)"', text) == ["1", "0"]
-    assert "6 new" in text and "6 unchanged" in text
+    assert "6 pages, nothing to compare with" in text and "6 unchanged" in text
     assert f'href="{served.url("/?done")}" rel="noreferrer noopener"' in text
-    assert 'aria-label="From 6 pages in run 0 to 6 in run 1"' in text
+    assert 'aria-label="From 5 pages in run 0 to 5 in run 1"' in text
     assert "style=" not in text and "<script>" not in text
 
 
@@ -262,7 +265,7 @@ def test_a_run_is_paused_resumed_and_cancelled(api: Api, pages: Pages, served: S
     assert "is being worked on" in said(refused)
     assert "paused" in said(do(api, f"{at}/pause", back=at))
     text = get(api, at)
-    assert "Somebody paused it." in text and f'formaction="{at}/resume"' in text
+    assert "It was paused on request." in text and f'formaction="{at}/resume"' in text
     assert "nothing running to pause" in said(do(api, f"{at}/pause", back=at))
     assert "session 2" in said(do(api, f"{at}/resume"))
     assert "once more" in said(do(api, f"{at}/cancel", back=at))

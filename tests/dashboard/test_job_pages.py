@@ -173,9 +173,9 @@ class TestTheList:
         with serving(tmp_path / "many", jobs=False) as api:
             crawl = api.make("http://many.example/")
             made = [hourly(api, crawl) for _ in range(2 * ROWS + 3)]
-            assert sorted(listed(api, "/jobs")) == sorted(made)
+            assert sorted(listed(api, "/jobs?order=made")) == sorted(made)
             due = {one.job_id: (one.due_ms, one.job_id) for one in api.app.jobs.find({}, None, 1000)}
-            assert listed(api, "/jobs?order=next") == sorted(made, key=due.__getitem__)
+            assert listed(api, "/jobs") == sorted(made, key=due.__getitem__)
 
     @pytest.mark.parametrize(
         ("path", "status"),
@@ -209,7 +209,7 @@ class TestTheList:
         assert jobs_parts(api.app, name)
 
     def test_a_view_is_named_after_what_it_shows(self) -> None:
-        which = Which("failed", "c 1&x", 7, "next", (123, "abc"))
+        which = Which("failed", "c 1&x", 7, "made", (123, "abc"))
         assert Which.named(which.name) == which
         assert Which.named("") == Which()
 
@@ -424,8 +424,8 @@ class TestOneExecution:
 
     def test_how_far_it_is(self, api: Api, crawl: str) -> None:
         execution = claimed(api, hourly(api, crawl))
-        told = dict.fromkeys(("known", "duplicates", "refused", "requests", "bytes", "seconds", "in_flight"), 3)
-        progress = {**told, "pages": 1234, "failed": 5, "pending": 77}
+        told = dict.fromkeys(("duplicates", "refused", "requests", "bytes", "seconds", "in_flight"), 3)
+        progress = {**told, "known": 1322, "pages": 1234, "failed": 5, "pending": 77}
         api.app.jobs.report(execution.execution_id, execution.token, run=2, session=4, progress=progress, pages=1234)
         parts = execution_parts(api.app, str(execution.execution_id))
         assert "1,237 done" in parts["execution-facts"] and "77 pending" in parts["execution-facts"]

@@ -87,6 +87,8 @@ def test_a_crawl_is_started_by_its_address(api: Api, served: Served) -> None:
         ({"url": "ftp://example.com/"}, "ftp://example.com/"),
         ({"url": f"http://{EVIL}"}, "&lt;script&gt;alert(1)"),
         ({"url": "https://example.com", "budget": "many"}, "budget"),
+        ({"url": "hello world"}, "&#39;hello&#39; is not the address of a site"),
+        ({"url": "https://example.com", "include": "re:("}, "re:("),
         ({"url": "https://user:word@example.com"}, "user or password"),
     ],
 )
@@ -143,6 +145,20 @@ def test_a_view_is_made_again_only_when_something_happened(tmp_path: Path) -> No
 
     asyncio.run(look())
     assert len(made) == 4 and one.parts == {"a": "4"}
+
+
+def test_a_dear_view_is_looked_at_less_often_but_not_because_its_first_look_was_dear() -> None:
+    def make() -> dict[str, str]:
+        began = time.thread_time()
+        while time.thread_time() - began < 0.03:
+            pass
+        return {}
+
+    one = Shown(make, lambda: ())
+    asyncio.run(one.look())
+    assert one.due_at <= time.monotonic()
+    asyncio.run(one.look())
+    assert one.due_at > time.monotonic() + 1
 
 
 def test_a_view_that_goes_on_with_something_is_looked_at_every_time(tmp_path: Path) -> None:
@@ -265,7 +281,7 @@ def test_jobs_that_nobody_starts_need_attention(tmp_path: Path) -> None:
         alone.app.jobs.change(job_id, lambda one: replace(one, due_ms=one.due_ms - 61_000), 0)
         (found,) = alone.get("/overview")["attention"]
         assert (found["kind"], found["name"]) == ("jobs_overdue", "1 overdue job")
-        assert 'href="/jobs?order=next"' in shown(alone, "/")
+        assert '<a href="/jobs"><b>1 overdue job' in shown(alone, "/")
 
 
 # Times

@@ -14,6 +14,8 @@ from urllib.parse import quote, urlencode
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.flow.crawling import page
 from tests.service.in_process import Api, HeldPages, serving, wait_for
 
@@ -443,6 +445,29 @@ def test_what_is_the_same_is_folded_to_a_few_lines() -> None:
     changed = next(row for row in rows if not row.is_same and not row.folded)
     assert changed.left is not None and changed.right is not None
     assert (changed.left.number, changed.right.number) == (21, 21)
+
+
+def test_lines_that_are_alike_stand_beside_each_other() -> None:
+    """Also where something new was put before them."""
+    before = ["It has 43 sorts of apples, and all of them are sweet.", "Pears come next."]
+    after = [
+        "Something new, of which nobody had heard.",
+        before[0].replace("43", "46"),
+        "And more.",
+        "Pears come next!",
+    ]
+    assert comparing.beside(before, after) == [(None, 0), (0, 1), (None, 2), (1, 3)]
+    assert comparing.beside([], after[:2]) == [(None, 0), (None, 1)]
+    assert comparing.beside(["one thing"], ["quite another", "and more"]) == [(0, 0), (None, 1)]
+    (_, row, _, _) = comparing.side_by_side(before, after)
+    assert [piece.text.strip() for piece in row.right.pieces if piece.is_marked] == ["46"]
+
+
+@given(st.lists(st.sampled_from("abcd"), max_size=9), st.lists(st.sampled_from("abcd"), max_size=9))
+def test_every_line_stands_somewhere_once_and_in_order(before: list[str], after: list[str]) -> None:
+    found = comparing.beside(before, after)
+    assert [i for i, _ in found if i is not None] == list(range(len(before)))
+    assert [j for _, j in found if j is not None] == list(range(len(after)))
 
 
 def test_lines_that_are_only_on_one_side_have_nothing_beside_them() -> None:

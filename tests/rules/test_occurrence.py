@@ -136,10 +136,22 @@ def test_times_that_were_missed_are_not_made_up_for() -> None:
     assert after.due_ms == NOON + 102 * HOUR
 
 
-def test_a_job_that_was_brought_forward_keeps_its_rhythm() -> None:
+@pytest.mark.parametrize(("ended", "following"), [(NOON + MINUTE, 4), (NOON + 4 * HOUR, 10), (NOON + 17 * HOUR, 22)])
+def test_a_run_in_between_leaves_the_rhythm_as_it_is(ended: int, following: int) -> None:
+    """Twice, as somebody may be impatient."""
     early = occurrence.forced(every_6_hours("scheduled", occurrence_ms=NOON + 4 * HOUR, due_ms=NOON + 4 * HOUR), NOON)
-    running = dataclasses.replace(early, state=JobState.RUNNING)
-    assert occurrence.after_success(running, WELL, NOON + MINUTE).due_ms == NOON + 10 * HOUR
+    running = dataclasses.replace(occurrence.forced(early, NOON + 1), state=JobState.RUNNING)
+    after = occurrence.after_success(running, WELL, ended)
+    assert (after.due_ms, after.occurrence_ms) == (NOON + following * HOUR, NOON + following * HOUR)
+    assert after.aside_ms is None
+
+
+def test_a_run_in_between_that_fails_at_first_leaves_the_rhythm_as_it_is() -> None:
+    early = occurrence.forced(every_6_hours("scheduled", occurrence_ms=NOON + 4 * HOUR, due_ms=NOON + 4 * HOUR), NOON)
+    failed = occurrence.after_failure(dataclasses.replace(early, state=JobState.RUNNING), "gone", NOON + MINUTE)
+    assert failed.occurrence_ms == NOON
+    again = dataclasses.replace(failed, state=JobState.RUNNING)
+    assert occurrence.after_success(again, WELL, NOON + HOUR).due_ms == NOON + 4 * HOUR
 
 
 def test_a_late_retry_keeps_the_rhythm_too() -> None:
@@ -250,9 +262,17 @@ def test_a_job_that_is_handed_back_is_due_at_once(kind: Any) -> None:
 # What people do
 
 
-def test_running_a_job_now_brings_its_next_occurrence_forward() -> None:
+def test_running_a_job_now_is_an_occurrence_of_its_own() -> None:
     planned = every_6_hours("scheduled", occurrence_ms=NOON + HOUR, due_ms=NOON + HOUR)
-    assert places(occurrence.forced(planned, NOON)) == ("scheduled", NOON, NOON + HOUR)
+    forced = occurrence.forced(planned, NOON)
+    assert (*places(forced), forced.aside_ms) == ("scheduled", NOON, NOON, NOON + HOUR)
+
+
+@pytest.mark.parametrize("due_ms", [NOON - HOUR, NOON + HOUR], ids=["overdue", "to be tried again"])
+def test_running_a_job_now_that_is_late_is_the_occurrence_that_waits(due_ms: int) -> None:
+    late = every_6_hours("scheduled", occurrence_ms=NOON - HOUR, due_ms=due_ms)
+    forced = occurrence.forced(late, NOON)
+    assert (*places(forced), forced.aside_ms) == ("scheduled", NOON, NOON - HOUR, None)
 
 
 @pytest.mark.parametrize("kind", [chained, by_hand, switched_off])

@@ -178,6 +178,9 @@ def test_a_one_time_job_runs_at_once_and_is_completed(works: Works, served: Serv
     assert sorted(pages_of(served)) == sorted(linked_site(12))
     assert (done["status"], done["attempt"], done["run"], done["session"]) == ("completed", 1, 0, 1)
     assert (done["items_crawled"], done["ended_by"], done["error_message"]) == (12, "finished", None)
+    told = done["progress"]
+    assert (told["pages"], told["pending"], told["in_flight"]) == (12, 0, 0), "as it was in the end"
+    assert told["requests"] == 12
     after = works.job(name)
     assert (after["status"], after["next_run_at"], after["is_locked"]) == ("completed", None, False)
     assert works.faults() == []
@@ -185,6 +188,14 @@ def test_a_one_time_job_runs_at_once_and_is_completed(works: Works, served: Serv
     stats = works.app.job_stats(name)
     assert stats["total_cpu_time_ms"] == done["cpu_time_ms"] and stats["memory_peak_mb"] == done["memory_peak_mb"]
     assert (stats["success_rate"], stats["total_items_crawled"]) == (1.0, 12)
+
+
+def test_what_lies_where_the_service_was_started_is_not_run(
+    works: Works, served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "click.py").write_text("raise SystemExit(1)")
+    monkeypatch.chdir(tmp_path)
+    assert works.run(works.scheduler(), works.add(served.url("/")))["status"] == "completed"
 
 
 def test_a_recurring_job_runs_when_it_is_due_and_keeps_its_rhythm(works: Works, served: Served) -> None:
@@ -265,7 +276,7 @@ def test_a_site_that_is_down_is_tried_again_after_a_minute(works: Works) -> None
     name = works.add(down())
     failed = works.run(works.scheduler(), name)
     assert (failed["status"], failed["attempt"], failed["items_crawled"]) == ("failed", 1, 0)
-    assert "none of the 1 pages" in failed["error_message"]
+    assert "nothing that was asked for could be fetched" in failed["error_message"]
     after = works.job(name)
     assert (after["status"], after["current_retry_count"]) == ("scheduled", 1)
     assert 50 < (works.due_in(name) or 0) < 75
@@ -283,7 +294,7 @@ def test_a_job_has_failed_after_all_its_retries(works: Works) -> None:
     assert [one["status"] for one in works.tries(name)] == ["failed"] * 4
     assert [one["attempt"] for one in works.tries(name)] == [1, 2, 3, 4]
     assert len({one["planned_at"] for one in works.tries(name)}) == 1
-    assert "none of the 1 pages" in after["reason"]
+    assert "nothing that was asked for could be fetched" in after["reason"]
 
 
 def test_a_site_that_is_up_again_is_crawled_by_the_next_try(works: Works) -> None:

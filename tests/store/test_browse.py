@@ -100,10 +100,10 @@ def test_a_site_is_counted_by_folders(book: Book) -> None:
     book.url("away", state=State.REFUSED, reason=Reason.ROBOTS)
     tally = counted(book)
     root = "http://a.test/"
-    assert tally.below("")[1] == [Sum(root, 3, 1, 1, 1, 1, 23, 1)]
+    assert tally.below("")[1] == [Sum(root, 2, 1, 1, 1, 2, 23, 1)]
     whole, folders = tally.below(root)
-    assert whole == Sum(root, 3, 1, 1, 1, 1, 23, 1)
-    assert folders == [Sum(f"{root}docs/", 2, 1, 1, 0, 1, 16, 1)]
+    assert whole == Sum(root, 2, 1, 1, 1, 2, 23, 1)
+    assert folders == [Sum(f"{root}docs/", 1, 1, 1, 0, 2, 16, 1)]
     assert [one.name for one in tally.below(f"{root}docs/")[1]] == [f"{root}docs/deep/"]
     assert list(tally.inside(f"{root}docs/")) == [
         book.ids[n] for n in ("docs/a", "docs/b?x=/y/", "docs/old", "docs/later")

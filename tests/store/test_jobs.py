@@ -149,10 +149,10 @@ def test_jobs_are_found_in_pages_each_once(jobs: Jobs) -> None:
 
 
 def test_jobs_are_found_in_the_order_of_their_next_runs(jobs: Jobs) -> None:
-    """Those that have none come last."""
+    """Those that have none come last, the newest of them first."""
     due = {"a": NOON + 9, "b": None, "c": NOON, "d": NOON + 9, "e": None}
     for name, moment in due.items():
-        jobs.add(job(name))
+        jobs.add(job(name, created_ms=NOON + ord(name)))
         jobs.change(name, lambda one, due_ms=moment: dataclasses.replace(one, due_ms=due_ms), NOON)
     for size in (1, 2, 100):
         found: list[str] = []
@@ -160,7 +160,7 @@ def test_jobs_are_found_in_the_order_of_their_next_runs(jobs: Jobs) -> None:
         while page := jobs.find({}, after, size, by_next=True):
             found += [one.job_id for one in page]
             after = place_of(page[-1], by_next=True)
-        assert found == ["c", "a", "d", "b", "e"]
+        assert found == ["c", "a", "d", "e", "b"]
 
 
 def test_jobs_are_found_by_state_and_by_crawl(jobs: Jobs) -> None:

@@ -290,7 +290,7 @@ _FRESH_SECONDS = 30.0
 _MOST_COUNTED = 4_000_000
 """URLs in all counts that are remembered."""
 
-_PLACES = {"page": 0, "duplicate": 0, "failed": 1, "pending": 2, "refused": 3}
+_PLACES = {"page": 0, "failed": 1, "pending": 2, "refused": 3}
 _OTHER, _BYTES, _CHANGED, _WIDTH = 4, 5, 6, 7
 _CHANGES = ("new", "modified", "deleted")
 

@@ -12,6 +12,7 @@ from inchworm.app.desk import Desk, identity
 from inchworm.engine.bodies import Bodies
 from inchworm.errors import NotNow, Unknown
 from inchworm.model import Change, CrawlInfo, RunInfo
+from inchworm.ports import VisitRow
 from inchworm.rules.times import iso
 from inchworm.store.compare import Comparison, turned
 from inchworm.store.crawl import CrawlStore
@@ -95,19 +96,20 @@ class Changes(Desk):
             a, b = self._two(crawl, store, first, second)
             address = identity(b, url)
             texts = [self._lines(crawl, store, one, address) for one in (a, b)]
+            asked = [found.request_url for one in (b, a) if (found := _last_visit(store, one, address))]
         if texts[0] is None and texts[1] is None:
             raise Unknown(
                 f"Neither run {a.number} nor run {b.number} of {crawl.name!r} has the page {address}.",
                 "`inchworm runs` lists the runs, `inchworm show` what is known of a URL.",
             )
-        return {"url": address, "baseline": a.number, "current": b.number, "texts": texts}
+        asked_for = next(filter(None, asked), address)
+        return {"url": address, "request_url": asked_for, "baseline": a.number, "current": b.number, "texts": texts}
 
     def _lines(self, crawl: CrawlInfo, store: CrawlStore, one: RunInfo, url: str) -> list[str] | None:
         """Title, text and links of a page as a run has it; None when it has none."""
         from inchworm.rules import parse  # whoever only counts changes does not wait for the HTML parser
 
-        known = store.known(one.run_id, [url]).get(url)
-        visit = store.visit_of(one.run_id, known.url_id) if known and known.in_run else None
+        visit = _last_visit(store, one, url)
         if visit is None or visit.outcome not in ("page", "duplicate"):
             return None
         response = Bodies(store, self.crawl_folder(crawl) / "archive").of(visit.payload)
@@ -119,6 +121,12 @@ class Changes(Desk):
             return [f"{kind or 'unknown type'}, {visit.size:,} bytes, SHA-256 {(visit.payload or b'').hex()}"]
         targets = parse.substance(response.body, kind, address).targets
         return [f"title: {reading.title}", "", *reading.text.splitlines(), "", "links:", *targets]
+
+
+def _last_visit(store: CrawlStore, one: RunInfo, url: str) -> VisitRow | None:
+    """What a run came to with a URL."""
+    known = store.known(one.run_id, [url]).get(url)
+    return store.visit_of(one.run_id, known.url_id) if known and known.in_run else None
 
 
 def iteration_id(crawl: CrawlInfo, number: int) -> str:

@@ -75,6 +75,7 @@ class Executing(Working, Repeating):
             keeper.catch_up()
             level = "error" if ended.error else "info"
             keeper.say(level, ended.error or f"Ended by {ended.ended_by}: {ended.pages:,} pages")
+        keeper.report_end()
         now_ms = self.clock.now_ms()
 
         def decide(job: Job) -> Job:
@@ -117,7 +118,8 @@ class Executing(Working, Repeating):
             said = error.message if isinstance(error, InchwormError) else f"an unexpected error: {error!r}"
             return _measured(Ended(error=said, ended_by="error", trace=traceback.format_exc())), None
         if summary.signal:
-            return _measured(Ended(summary.ended_by, summary.pages, error=STOPPED)), occurrence.handed_back
+            pages = summary.pages + summary.duplicates - keeper.pages_before
+            return _measured(Ended(summary.ended_by, pages, error=STOPPED)), occurrence.handed_back
         if summary.note:
             keeper.say("warning", summary.note)
         this = dataclasses.replace(execution, run=summary.run, session=summary.session, indexed=summary.indexed)
@@ -204,7 +206,7 @@ def _failure(counters: Counters, message: str) -> str:
     """A run that got nothing at all, because the site was not there, is a try that failed."""
     if counters.pages or counters.duplicates or counters.unchanged or not counters.failed:
         return ""
-    return message or f"none of the {counters.failed} pages that were asked for could be had"
+    return message or "nothing that was asked for could be fetched"
 
 
 def _is_last(job: Job, iterations: int, current: RunInfo) -> bool:
@@ -262,6 +264,19 @@ class _Keeper:
         """The session is over: say what has not been said of it yet."""
         with self._looking:
             self._say_failures()
+
+    def report_end(self) -> None:
+        """How far it came in the end; what was reported last may be a second old."""
+        if self._run is None or self._crawl is None:
+            return
+        with self._app.reading(self._crawl) as store:
+            current = self._app.run_of(self._crawl, store, self._run.number)
+            session = store.last_session(current.run_id)
+        if session is None or session.ended_ms is None:
+            return
+        seconds = (session.ended_ms - session.started_ms) / 1000
+        told = _as_json(Progress(current.counters, session.requests, session.size, seconds, (), ""))
+        self._app.jobs.report(self._execution.execution_id, self._execution.token, progress=told)
 
     def _started(self, _: CrawlInfo, current: RunInfo, session: int) -> None:
         self._run, self._seen = current, current.seq

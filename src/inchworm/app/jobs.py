@@ -218,7 +218,7 @@ class Working(Crawling):
         return self._act(job_id, Action.RETRY, lambda job: occurrence.retried(job, now_ms))
 
     def run_job(self, job_id: str) -> dict[str, Any]:
-        """Bring the next occurrence of a job forward to now."""
+        """Run a job now, besides the times that are planned for it."""
         now_ms = self.clock.now_ms()
         return self._act(job_id, Action.FORCE_RUN, lambda job: occurrence.forced(job, now_ms))
 

@@ -56,12 +56,14 @@ class Keeping(Steering, Changes):
             return {"state": "", "run": None, "session": None}
         with self.reading(crawl) as store:
             last = self.run_of(crawl, store)
-            sessions = store.sessions(last.run_id)
+            session = store.last_session(last.run_id)
+            why_nothing = _why_nothing(View(store), last)
         running = self.is_running(crawl)
         return {
             "state": run.state_of(last, running).value,
             "run": {**dataclasses.asdict(last.counters), **_about(last)},
-            "session": session_json(sessions[-1], running) if sessions else None,
+            "session": session_json(session, running) if session else None,
+            "why_nothing": why_nothing,
         }
 
     def run_history(self, crawl: CrawlInfo, before: int | None = None, limit: int = _MOST_RUNS) -> dict[str, Any]:
@@ -118,6 +120,14 @@ class Keeping(Steering, Changes):
 
 def _fits(crawl: CrawlInfo, text: str) -> bool:
     return any(text in one.lower() for one in (crawl.name, *crawl.seeds))
+
+
+def _why_nothing(view: View, last: RunInfo) -> str:
+    """What happened to the first page of a run that brought none."""
+    if last.counters.pages or last.counters.duplicates or not last.counters.failed:
+        return ""
+    url, failure, message = next(iter(view.failed_since(last.run_id, 0, last.seq)), ("", "", ""))
+    return f"{url}: {message or failure}" if url else ""
 
 
 def _about(last: RunInfo) -> dict[str, Any]:

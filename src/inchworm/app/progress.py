@@ -265,7 +265,8 @@ def _pace(progress: Progress, current: RunInfo, sessions: list[dict[str, Any]], 
     lately = _lately(progress, current, sessions[-1], now_ms) if sessions and now_ms is not None else None
     left = current.counters.pending / lately if lately and current.counters.pending else None
     first = current.origin_seq or 0
-    average = (current.seq - first) / worked if worked > 0 else None
+    requests = sum(one["requests"] for one in sessions)
+    average = requests / worked if worked > 0 else None
     return {"points": points, "first": first, "average": average, "lately": lately, "seconds_left": left}
 
 

@@ -262,7 +262,7 @@ class _Demo:
         return ran
 
     def _inchworm(self, *arguments: str, trapped: bool = False) -> _Ran:
-        command = [sys.executable, "-m", "inchworm", *arguments]
+        command = [sys.executable, "-P", "-m", "inchworm", *arguments]
         with subprocess.Popen(  # noqa: S603 - our own command
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self._environment()
         ) as process:

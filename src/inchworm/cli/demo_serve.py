@@ -33,6 +33,8 @@ A demo of the dashboard. All of it is on this machine, and it is removed when yo
      It is a site that is served here. Watch it being crawled; pause it, and go on.
   3. Open that address in a browser, too, and press "Change the site" there.
      Then crawl it again, and see what changed.
+
+Should you log out, get another link:   INCHWORM_HOME={home} inchworm token --link --url http://127.0.0.1:{port}
 """
 
 
@@ -60,7 +62,7 @@ def demo_serve(port: int, pace: float) -> None:
         Site(Almanac().pages, latency=_LATENCY, validators=True).serve() as served,
     ):
         home = _home(Path(folder), pace)
-        click.echo(_WELCOME.format(site=served.url("/")), err=True)
+        click.echo(_WELCOME.format(site=served.url("/"), home=home, port=port), err=True)
         service.log_to(sys.stderr, as_json=False)
         logging.getLogger().setLevel(logging.WARNING)
         service.serve(home, settings.make({"allow_private": True, "poll": 0.5}), address, os.environ)

@@ -43,13 +43,19 @@ def placed(job: Job, loads: Sequence[int], now_ms: int) -> Job:
         every = timetable.interval_ms(job.interval_count, job.interval_unit)
         due_ms = timetable.first_ms(loads, every, now_ms) if job.schedule_enabled else None
         state = JobState.SCHEDULED
-    return dataclasses.replace(job, state=state, due_ms=due_ms, occurrence_ms=due_ms, retries=0, crashes=0)
+    return dataclasses.replace(
+        job, state=state, due_ms=due_ms, occurrence_ms=due_ms, aside_ms=None, retries=0, crashes=0
+    )
 
 
 def forced(job: Job, now_ms: int) -> Job:
-    """A job whose next occurrence is brought forward to now. The one after it keeps the rhythm."""
-    occurrence = job.occurrence_ms if job.due_ms is not None else now_ms
-    return dataclasses.replace(job, due_ms=now_ms, occurrence_ms=occurrence)
+    """A job that runs now because a person said so. A planned time that is yet to come stays; one that is over, or a
+    try that waits, is what runs now."""
+    if job.due_ms is None:
+        return dataclasses.replace(job, due_ms=now_ms, occurrence_ms=now_ms)
+    if job.occurrence_ms is None or job.occurrence_ms <= now_ms or not recurs(job):
+        return dataclasses.replace(job, due_ms=now_ms)
+    return dataclasses.replace(job, due_ms=now_ms, occurrence_ms=now_ms, aside_ms=job.occurrence_ms)
 
 
 def retried(job: Job, now_ms: int) -> Job:
@@ -70,7 +76,7 @@ def after_success(job: Job, ended: Ended, now_ms: int) -> Job:
     due_ms = _next_ms(done, now_ms)
     occurrence = job.occurrence_ms if due_ms is None else due_ms
     return dataclasses.replace(
-        done, state=states.after(Move.RECUR, done.state), due_ms=due_ms, occurrence_ms=occurrence
+        done, state=states.after(Move.RECUR, done.state), due_ms=due_ms, occurrence_ms=occurrence, aside_ms=None
     )
 
 
@@ -124,8 +130,10 @@ def _next_ms(job: Job, now_ms: int) -> int | None:
     every = every_ms(job)
     if every is None or not job.schedule_enabled:
         return None
-    planned = job.occurrence_ms if job.occurrence_ms is not None else now_ms
-    return timetable.next_ms(planned, every, now_ms)
+    if job.aside_ms is not None and job.aside_ms > now_ms:
+        return job.aside_ms
+    planned = job.occurrence_ms if job.aside_ms is None else job.aside_ms
+    return timetable.next_ms(now_ms if planned is None else planned, every, now_ms)
 
 
 def differences(before: Job, after: Job) -> dict[str, Any]:

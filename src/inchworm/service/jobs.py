@@ -201,7 +201,7 @@ def retry_job(app: Home, service: Service, job_id: JobId) -> Any:
 
 @second.post("/jobs/{job_id}/force-run", response_model=JobAnswer, responses=refusals(404, 409))
 def run_job(app: Home, service: Service, job_id: JobId) -> Any:
-    """Run a scheduled job now: its next occurrence is brought forward."""
+    """Run a scheduled job now, besides the times that are planned for it."""
     made = app.run_job(job_id)
     service.wake()
     return made

@@ -138,7 +138,7 @@ class Scheduler:
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process has ended
         try:
             process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", "inchworm", "execute", str(execution.execution_id)],
+                [sys.executable, "-P", "-m", "inchworm", "execute", str(execution.execution_id)],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

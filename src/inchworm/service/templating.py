@@ -38,6 +38,7 @@ def templates() -> Environment:
     )
     made.filters |= {
         "code": _code,
+        "hint": hint,
         "number": number,
         "size": figures.size,
         "seconds": figures.clock,
@@ -53,6 +54,11 @@ def templates() -> Environment:
 def _code(text: str) -> Markup:
     """Text in which `this` stands for code."""
     return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped before
+
+
+def hint(text: str) -> Markup:
+    """What to do about an error, unless it is said for the command line or for programs."""
+    return Markup("") if re.search(r"\binchworm [a-z]|/api/", text) else _code(text)
 
 
 def number(value: float | None) -> str:

@@ -27,7 +27,8 @@ MOST_ALTERNATES = 50
 MOST_SEQ = 1 << 62
 
 _STANDING = (
-    "SELECT u.url_id, u.url, f.state, f.reason, v.outcome, v.status, v.failure, v.title, v.size, v.change"
+    "SELECT u.url_id, COALESCE(v.request_url, f.request_url, u.url) AS url, f.state, f.reason, v.outcome, v.status, v.failure,"
+    " v.title, v.size, v.change"
     " FROM url u LEFT JOIN frontier f ON f.run_id = ? AND f.url_id = u.url_id"
     " LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done AND f.state = 'done'"
     " WHERE u.url_id IN ({marks})"

@@ -24,7 +24,7 @@ from inchworm.store.events import tell
 from inchworm.store.home import Home
 
 NEVER_MS = 2**53 - 1
-"""Where a job without a next run stands among those that have one."""
+"""Later than any time: jobs without a next run stand before it, the older the nearer."""
 
 KEEP_EXECUTIONS = 100
 KEEP_MS = 30 * 86_400_000
@@ -55,8 +55,9 @@ Decide = Callable[[Job], Job]
 
 def place_of(job: Job, by_next: bool) -> tuple[int, str]:
     """Where a job stands in a list of them."""
-    moment = job.created_ms if not by_next else NEVER_MS if job.due_ms is None else job.due_ms
-    return moment, job.job_id
+    if not by_next:
+        return job.created_ms, job.job_id
+    return NEVER_MS - job.created_ms if job.due_ms is None else job.due_ms, job.job_id
 
 
 class Jobs:
@@ -87,9 +88,10 @@ class Jobs:
     def find(
         self, where: Mapping[str, Any], after: tuple[int, str] | None, limit: int, by_next: bool = False
     ) -> list[Job]:
-        """Jobs in the order in which they were made, or in that of their next runs. `where`: `state`, `crawl_id`;
+        """Jobs in the order in which they were made; or in that of their next runs, those that have none behind the
+        others, the newest first. `where`: `state`, `crawl_id`;
         `after`: the place of the last one seen."""
-        key = f"COALESCE(due_ms, {NEVER_MS})" if by_next else "created_ms"
+        key = f"COALESCE(due_ms, {NEVER_MS} - created_ms)" if by_next else "created_ms"
         conditions = [f"{name} = ?" for name in where]
         values = list(where.values())
         if after is not None:

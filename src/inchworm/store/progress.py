@@ -13,7 +13,7 @@ _TITLE = (
     " WHERE g.run_id = ? AND g.url_id = u.url_id)"
 )
 _CHANGED = (
-    f"SELECT v.seq, u.url, COALESCE(v.title, {_TITLE}, ''), COALESCE(v.note, '') FROM visit v"
+    f"SELECT v.seq, COALESCE(v.request_url, u.url), COALESCE(v.title, {_TITLE}, ''), COALESCE(v.note, '') FROM visit v"
     " CROSS JOIN frontier f ON f.run_id = v.run_id AND f.done = v.seq AND f.url_id = v.url_id"
     " CROSS JOIN url u ON u.url_id = v.url_id WHERE v.run_id = ? AND v.change = ? AND v.seq > ?"
 )

@@ -168,9 +168,9 @@ class View:
         return dict(rows.fetchall())
 
     def sizes(self) -> list[tuple[int, int, int, int]]:
-        """Number, beginning and pages of every run, duplicates included, and whether it is complete."""
+        """Number, beginning and pages of every run, and whether it is complete."""
         return self._db.execute(
-            "SELECT number, created_ms, pages + duplicates, state = 'completed' FROM run ORDER BY number"
+            "SELECT number, created_ms, pages, state = 'completed' FROM run ORDER BY number"
         ).fetchall()
 
     def iterations(self) -> int:

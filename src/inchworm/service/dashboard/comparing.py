@@ -39,6 +39,10 @@ _MOST_EFFORT = 600_000
 """Pairs of words that are looked at: whoever writes a page must not decide how long we think about it."""
 
 _ALIKE = 0.35
+_MOST_PAIRS = 2_000
+_GLANCE = 400
+"""So many characters tell whether two lines are alike."""
+
 _NAME = re.compile(r"([^:]*):(\d{1,18}):(\d{1,18}):([^:]*):(.*)", re.DOTALL)
 _ORDER = (Change.MODIFIED, Change.NEW, Change.DELETED, Change.UNKNOWN, Change.UNCHANGED)
 _WORD = re.compile(r"\s+|\w+\s*|[^\w\s]\s*")
@@ -182,13 +186,15 @@ def side_by_side(before: Sequence[str], after: Sequence[str]) -> list[Row]:
 
 
 def _rows(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:
-    effort = 0
+    effort = pairs = 0
     for tag, a, b, c, d in difflib.SequenceMatcher(None, before, after).get_opcodes():
         if tag == "equal":
             same = [_same(number, before[number], number - a + c) for number in range(a, b)]
             yield from _folded(same, is_first=a == 0, is_last=b == len(before) and d == len(after))
             continue
-        for left, right in zip_longest(range(a, b), range(c, d)):
+        pairs += (b - a) * (d - c)
+        for i, j in beside(before[a:b], after[c:d]) if pairs < _MOST_PAIRS else zip_longest(range(b - a), range(d - c)):
+            left, right = None if i is None else a + i, None if j is None else c + j
             old = None if left is None else clipped(before[left])
             new = None if right is None else clipped(after[right])
             effort += _effort(old, new)
@@ -197,6 +203,46 @@ def _rows(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:
                 None if left is None else Side(left + 1, marked[0]),
                 None if right is None else Side(right + 1, marked[1]),
             )
+
+
+Beside = list[tuple[int | None, int | None]]
+
+
+def beside(old: Sequence[str], new: Sequence[str]) -> Beside:
+    """Lines of two pieces of text by their numbers: those that are most alike beside each other, in their order; the
+    others where there is room for them."""
+    found: Beside = []
+    last = (-1, -1)
+    for i, j in [*_most_alike(old, new), (len(old), len(new))]:
+        found += zip_longest(range(last[0] + 1, i), range(last[1] + 1, j))
+        found.append((i, j))
+        last = i, j
+    return found[:-1]
+
+
+def _most_alike(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Which lines belong together, so that all in all as much as possible is the same."""
+    best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
+    alike = [[_likeness(a, b) for b in new] for a in old]
+    for i in range(len(old) - 1, -1, -1):
+        for j in range(len(new) - 1, -1, -1):
+            best[i][j] = max(best[i + 1][j], best[i][j + 1], best[i + 1][j + 1] + alike[i][j])
+    found = []
+    i = j = 0
+    while i < len(old) and j < len(new):
+        if alike[i][j] and best[i][j] == best[i + 1][j + 1] + alike[i][j]:
+            found.append((i, j))
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            i += 1
+        else:
+            j += 1
+    return found
+
+
+def _likeness(old: str, new: str) -> float:
+    likeness = difflib.SequenceMatcher(None, _WORD.findall(old[:_GLANCE]), _WORD.findall(new[:_GLANCE])).quick_ratio()
+    return likeness if likeness >= _ALIKE else 0.0
 
 
 def _effort(old: str | None, new: str | None) -> int:

@@ -30,6 +30,7 @@ Text = Annotated[str, Query(max_length=4000)]
 
 ROWS = 50
 FOUND = 20
+_MOST_FOUND = 100
 PREVIEW_BYTES = 5_000_000
 """What is larger is not shown; it can be downloaded."""
 
@@ -43,7 +44,7 @@ _TABS = (
     ("resource", "Resources", "resources"),
     ("redirect", "Redirects", "redirects"),
     ("failed", "Failed", "failed"),
-    ("deleted", "Deleted", "deleted"),
+    ("deleted", "Deleted", ""),  # the counter has only those that were there in the run before
     ("pending", "Waiting", "pending"),
     ("refused", "Not followed", "refused"),
 )
@@ -181,12 +182,18 @@ def _back(crawl: CrawlInfo, form: Form, text: str, hint: str = "", is_bad: bool 
 
 
 @routes.get("/crawls/{crawl_id}/search")
-def search(request: Request, app: Home, crawl_id: CrawlId, q: Annotated[str, Query(max_length=1000)] = "") -> Any:
+def search(
+    request: Request,
+    app: Home,
+    crawl_id: CrawlId,
+    q: Annotated[str, Query(max_length=1000)] = "",
+    limit: Annotated[int, Query(ge=1, le=_MOST_FOUND)] = FOUND,
+) -> Any:
     """Pages that say something. What is not in the index yet is entered bit by bit, while one looks."""
     crawl = crawl_of(app, crawl_id)
     found, trouble = None, None
     try:
-        found = app.search_a_while(crawl, q, FOUND) if q.strip() else None
+        found = app.search_a_while(crawl, q, limit) if q.strip() else None
     except WrongUse as error:
         trouble = error
     name = f"search:{crawl.crawl_id}:{q}" if found and found["missing"] else ""

@@ -93,9 +93,9 @@ def _runs_part(found: CrawlInfo, history: Mapping[str, Any], before: int | None)
 
 
 def _counts(one: dict[str, Any]) -> list[tuple[str, int]]:
-    """What became of the pages of a run. To a run that builds on no other, all are new."""
+    """What became of the pages of a run."""
     if one["parent"] is None:
-        return [("new", one["pages"] + one["duplicates"])]
+        return [("done", one["pages"] + one["duplicates"])]
     return [(name, one[name]) for name in _CHANGES]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlencode
@@ -21,7 +23,7 @@ from inchworm.rules.timetable import SLOTS, UNITS
 from inchworm.service.dashboard.frame import Fields, Form, back, page, pages, part
 from inchworm.service.dashboard.live import Parts, view
 from inchworm.service.jobs import ExecutionId, JobId
-from inchworm.service.templating import one_of
+from inchworm.service.templating import age, one_of
 from inchworm.service.web import Home, Paged, Service, cursor_of, listed
 from inchworm.service.web import Page as Place
 
@@ -83,7 +85,7 @@ def jobs(
     status: JobState | None = None,
     crawl: Annotated[str, Query(max_length=200)] = "",
     slot: Annotated[int | None, Query(ge=0, lt=SLOTS)] = None,
-    order: Literal["", "next"] = "",
+    order: Literal["", "made"] = "",
 ) -> Any:
     which = Which(status or "", crawl, slot, order, cursor_of(place, int, str))
     return _jobs_page(request, app, which)
@@ -118,7 +120,7 @@ def jobs_parts(app: App, name: str) -> Parts:
 
 
 def _jobs_parts(app: App, which: Which) -> Parts:
-    found = [_told(one) for one in app.agenda(which.where, which.after, ROWS + 1, which.order == "next")]
+    found = [_told(one) for one in app.agenda(which.where, which.after, ROWS + 1, which.order != "made")]
     rows = listed(found, Place(None, ROWS), lambda one: one["place"])
     counts = app.jobs.counts()
     query = {**which.query, "cursor": "yes" if which.after else ""}
@@ -178,7 +180,7 @@ class Act(StrEnum):
 
 _SAID = {
     Act.PAUSE: "{name} is paused. It runs again when you resume it.",
-    Act.RESUME: "{name} goes on.",
+    Act.RESUME: "{name} goes on; its next run is {next}.",
     Act.RETRY: "{name} is tried again, with all its retries.",
     Act.RUN: "{name} runs now.",
     Act.CANCEL: "The job of {name} is cancelled. What it crawled stays, and its run can be continued.",
@@ -233,7 +235,16 @@ def steer_job(request: Request, app: Home, service: Service, job_id: JobId, act:
     }
     made = verbs[act](job_id)
     service.wake()
-    return back(request.state.back or f"/jobs/{job_id}", _SAID[act].format(name=made["name"] or "The job"))
+    said = _SAID[act].format(name=made["name"] or "The job", next=_soon(made))
+    return back(request.state.back or f"/jobs/{job_id}", said)
+
+
+def _soon(made: Mapping[str, Any]) -> str:
+    """When a job runs next, in words."""
+    if not made["next_run_at"]:
+        return "when somebody starts it"
+    away = datetime.fromisoformat(made["next_run_at"]).timestamp() - time.time()
+    return "now" if away <= 0 else age(away)
 
 
 # One job

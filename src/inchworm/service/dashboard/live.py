@@ -70,6 +70,7 @@ class Shown:
         self._works = works
         self._mark = mark
         self._made_at: tuple[int, ...] = ()
+        self._cost = 0.0
         self.parts: Parts = {}
         self.watchers = 0
         self.wanted_at = time.monotonic()
@@ -97,7 +98,9 @@ class Shown:
         began = time.thread_time()
         parts = self._make()
         self._made_at = mark
-        self.due_at = time.monotonic() + (0.0 if self._works else (time.thread_time() - began) / _SHARE)
+        # The first look after a start is dearer than any other, and says nothing about them.
+        last, self._cost = self._cost, time.thread_time() - began
+        self.due_at = time.monotonic() + (0.0 if self._works else min(last, self._cost) / _SHARE)
         return parts
 
 

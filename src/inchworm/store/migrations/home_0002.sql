@@ -20,6 +20,7 @@ CREATE TABLE job (
   crashes          INTEGER NOT NULL DEFAULT 0,  -- tries of it that nobody ended
   occurrence_ms    INTEGER,                   -- for when the occurrence in hand was planned
   due_ms           INTEGER,                   -- when it is to be tried; NULL: not by itself
+  aside_ms         INTEGER,                   -- the planned time that a run in between leaves as it is
   slot             INTEGER,
   moved_ms         INTEGER,
   lock_token       TEXT,
@@ -40,7 +41,7 @@ CREATE INDEX job_state ON job (state, job_id);
 CREATE INDEX job_slot ON job (slot, due_ms) WHERE slot IS NOT NULL;
 CREATE INDEX job_after ON job (after_job_id) WHERE after_job_id IS NOT NULL;
 CREATE INDEX job_created ON job (created_ms, job_id);
-CREATE INDEX job_next ON job (COALESCE(due_ms, 9007199254740991), job_id);  -- those with no next run last
+CREATE INDEX job_next ON job (COALESCE(due_ms, 9007199254740991 - created_ms), job_id);  -- those with none: newest first
 
 -- How many jobs wait in each quarter of an hour of the day. Kept, not counted.
 CREATE TABLE slot (
