@@ -131,6 +131,8 @@ def test_values_get_their_right_type(name, value, result):
         ("include", 5, "text"),
         ("include", None, "text"),
         ("user_agent", None, "text"),
+        ("user_agent", "me\r\nX-Other: yes", "text"),
+        ("drop_params", ["a\0b"], "text"),
     ],
 )
 def test_wrong_values_are_named_and_the_error_says_what_is_right(name, value, right):

@@ -159,7 +159,9 @@ def check(name: str, value: Any) -> Any:
     below = "least" in meta and result < meta["least"]
     above = "most" in meta and result > meta["most"]
     unlisted = "choices" in meta and result not in meta["choices"]
-    if below or above or unlisted or result != result:
+    texts = (result,) if isinstance(result, str) else result if isinstance(result, tuple) else ()
+    unprintable = any(ord(mark) < 32 or ord(mark) == 127 for text in texts for mark in text)
+    if below or above or unlisted or unprintable or result != result:
         raise WrongUse(f"{name} cannot be {value!r}.", f"It takes {_describe(name)}.")
     return result
 

@@ -105,7 +105,18 @@ def test_a_path_that_leads_nowhere_is_a_page_for_people_only(api: Api) -> None:
     assert api.request("GET", "/nowhere").json()["error"]["code"] == "not_found"
 
 
-@pytest.mark.parametrize("said", ["", "x", "e30=", "W10=", base64.urlsafe_b64encode(b"[1]").decode(), "[" * 9999])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "x",
+        base64.urlsafe_b64encode(rb'["\ud800", "", true]').decode(),
+        "e30=",
+        "W10=",
+        base64.urlsafe_b64encode(b"[1]").decode(),
+        "[" * 9999,
+    ],
+)
 def test_what_somebody_else_put_into_the_cookie_is_not_said(api: Api, said: str) -> None:
     assert 'class="said' not in shown(api, "/", headers={"Cookie": f"{SAID}={said}"})
 

@@ -16,7 +16,7 @@ from tests.service.in_process import Api, serving, wait_for
 
 from inchworm.app import looking
 from inchworm.model import Source
-from inchworm.service import crawls, pages
+from inchworm.service import crawls, pages, web
 from inchworm.store import view
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.view import Sought, View
@@ -361,7 +361,7 @@ def test_what_changed(tmp_path: Path) -> None:
         assert (told["baseline"], told["current"]) == (0, 1)
         assert "+Something new is said here." in told["diff"]
         same = api.get(f"{crawl}/diff", url=served.url("/a"), baseline=1, current=1)
-        assert same["diff"] == []
+        assert (same["diff"], same["is_cut"]) == ([], False)
         api.get(f"{crawl}/diff", 404, url=served.url("/a"), baseline=0, current=7)
         api.get(f"{crawl}/diff", 404, url=served.url("/unheard"))
         api.get(f"{crawl}/diff", 422, url="no url")
@@ -370,8 +370,8 @@ def test_what_changed(tmp_path: Path) -> None:
 
 def test_a_large_export_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit into memory goes by way of a file, in pieces."""
-    monkeypatch.setattr(pages, "_IN_MEMORY", 100)
-    monkeypatch.setattr(pages, "_CHUNK", 64)
+    monkeypatch.setattr(web, "_IN_MEMORY", 100)
+    monkeypatch.setattr(web, "_CHUNK", 64)
     with Site(made_pages()).serve() as served, serving(tmp_path / "home", pages.routes) as api:
         crawl_id = api.crawled(served.url("/"), max_retries=0)
         answer = api.request("GET", f"/crawl/{crawl_id}/export", params={"format": "jsonl"})

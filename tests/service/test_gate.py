@@ -9,6 +9,7 @@ import re
 import socket
 import threading
 import time
+import types
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -26,7 +27,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from inchworm.service import auth, gate, login
+from inchworm.service import auth, gate, live, login
 from inchworm.service.auth import Role
 from inchworm.service.gate import COOKIE, Gate, Keys, Tries, hosts_of, local_path
 from inchworm.store.access import Access
@@ -39,6 +40,8 @@ ALWAYS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "x-frame-options": "DENY",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
     "content-security-policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
 }
 
@@ -253,6 +256,53 @@ def test_authorization_wins_over_the_cookie(keys, authorization):
     assert answer.status_code == 401
     both = {"Cookie": "inchworm=x", **bearer(Role.READ_ONLY)}
     assert ask(keys, "GET", "/api", headers=both).json()["role"] == "read-only"
+
+
+@pytest.mark.parametrize("whose", [None, Role.FULL, Role.READ_ONLY])
+def test_what_a_browser_keeps_is_good_in_a_cookie_only(keys, whose):
+    """Whoever listens on another port of this machine is sent it, too."""
+    shown = auth.verify(token(whose), SECRET, lambda _: False) if whose else None
+    kept = auth.issue_for_browser(SECRET, shown, int(time.time()))
+    assert ask(keys, "GET", "/x", headers={"Cookie": f"{COOKIE}={kept}"}).status_code == 200
+    assert ask(keys, "GET", "/x", headers={"Authorization": f"Bearer {kept}"}).status_code == 401
+
+
+@pytest.mark.parametrize(("client", "status"), [("127.0.0.1", 200), ("10.1.2.3", 403)])
+def test_a_proxy_on_this_machine_says_how_it_was_called(keys, client, status):
+    headers = {"host": "localhost:8060", "cookie": f"{COOKIE}={token()}", "origin": "https://localhost:8060"}
+    raw = [(name.encode(), value.encode()) for name, value in {**headers, "x-forwarded-proto": "https"}.items()]
+    said = hand_over(application(keys), raw_scope(method="POST", headers=raw, client=(client, 4711)))
+    assert said[0]["status"] == status
+
+
+@pytest.mark.parametrize("ends", ["revoked", "parent revoked", "expired"])
+def test_a_stream_ends_with_the_login(keys, access, ends, monkeypatch):
+    monkeypatch.setattr(live, "_LOGIN_SECONDS", 0.02)
+    identity = auth.Identity(Role.FULL, "child", int(time.time()) + (0 if ends == "expired" else 600), "parent")
+    app = types.SimpleNamespace(state=types.SimpleNamespace(keys=keys))
+    sent = []
+
+    async def source():
+        while True:
+            yield b": still here\n\n"
+            await asyncio.sleep(0.01)
+
+    async def receive():
+        await asyncio.sleep(60)
+
+    async def send(message):
+        sent.append(message)
+
+    async def watch():
+        scope = {"type": "http", "state": {"identity": identity}, "app": app}
+        watching = asyncio.ensure_future(live.EventStream(source())(scope, receive, send))
+        if ends != "expired":
+            await asyncio.sleep(0.1)
+            assert not watching.done()
+            access.revoke("child" if ends == "revoked" else "parent", int(time.time()) + 600)
+        await asyncio.wait_for(watching, 20)
+
+    asyncio.run(watch())
 
 
 def test_two_authorizations_are_none(keys):

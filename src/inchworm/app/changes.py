@@ -81,13 +81,17 @@ class Changes(Desk):
             )
         return self.run_of(crawl, store, before), b
 
-    def diff(self, word: str, url: str, first: int | None = None, second: int | None = None) -> dict[str, Any]:
-        """The text of one page in two runs, line by line."""
+    def diff(
+        self, word: str, url: str, first: int | None = None, second: int | None = None, most: int | None = None
+    ) -> dict[str, Any]:
+        """The text of one page in two runs, line by line. `most`: no more lines than this are compared, because whoever
+        writes a page must not decide how long others think about it."""
         found = self.texts(word, url, first, second)
         before, after = (lines or [] for lines in found.pop("texts"))
+        is_cut = most is not None and max(len(before), len(after)) > most
         names = (f"run {found['baseline']}", f"run {found['current']}")
-        lines = difflib.unified_diff(before, after, names[0], names[1], lineterm="")
-        return {**found, "diff": list(lines)}
+        lines = difflib.unified_diff(before[:most], after[:most], names[0], names[1], lineterm="")
+        return {**found, "diff": list(lines), "is_cut": is_cut}
 
     def texts(self, word: str, url: str, first: int | None = None, second: int | None = None) -> dict[str, Any]:
         """The lines of one page in two runs; None for the run that does not have it."""

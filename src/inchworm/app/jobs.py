@@ -33,6 +33,7 @@ DEEP = 5
 SYNC_INTERVAL = (1, "days")
 SOURCE_DISABLED = "source_disabled"
 _MOST_METADATA = 16_384
+_DEEPEST = 20
 _LOOK_SECONDS = 0.5
 _MOST_RETRIES = 100
 _MOST_BACKOFF = 86_400
@@ -440,8 +441,15 @@ def _refuse_wrong_metadata(metadata: Mapping[str, Any]) -> None:
         size = len(json.dumps(dict(metadata), allow_nan=False, ensure_ascii=False).encode())
     except (ValueError, RecursionError):
         raise WrongUse("The metadata is no proper JSON.", "It must not hold NaN, or half characters.") from None
+    if _is_deep(metadata, _DEEPEST):
+        raise WrongUse(f"The metadata is nested more than {_DEEPEST} levels deep.", "Keep it flat.")
     if size > _MOST_METADATA:
         raise WrongUse(f"The metadata is longer than {_MOST_METADATA} bytes.", "Keep it short.")
+
+
+def _is_deep(value: Any, levels: int) -> bool:
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else None
+    return inner is not None and (levels == 0 or any(_is_deep(one, levels - 1) for one in inner))
 
 
 def _refuse_wrong_interval(job: Job) -> None:

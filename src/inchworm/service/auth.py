@@ -64,6 +64,10 @@ class Identity:
     role: Role
     token_id: str
     expires_s: int
+    parent: str = ""
+    """The token that was shown for this one: it ends with it."""
+
+    is_for_browser: bool = False
 
 
 # The secret.
@@ -80,7 +84,7 @@ def secret_of(folder: Path, environment: Mapping[str, str], is_public: bool) -> 
         raise CannotServe(f"A service that others can reach needs a secret: {VARIABLE} is not set.", _MAKE_ONE)
     path = folder / "secret"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         made = not os.path.lexists(path) and _made(path)
         return _read(path), made
     except OSError as error:
@@ -169,10 +173,13 @@ def issue(secret: bytes, role: Role, ttl_seconds: int, now_s: int) -> str:
     return _signed(secret, {"role": role.value, "iat": now_s, "exp": now_s + ttl_seconds})
 
 
-def issue_for_browser(secret: bytes, whose: Identity, now_s: int) -> str:
-    """A token for a browser to keep. It lives for half a day, and never longer than the one that was shown for it."""
-    ends_s = min(whose.expires_s, now_s + BROWSER_SECONDS)
-    return _signed(secret, {"role": whose.role.value, "iat": now_s, "exp": ends_s, "parent": whose.token_id})
+def issue_for_browser(secret: bytes, whose: Identity | None, now_s: int) -> str:
+    """A token for a browser to keep. It lives for half a day, and never longer than the one that was shown for it; none
+    was if somebody came by a link. Browsers show it to whoever listens on another port of the same host, so it is good
+    in a cookie only."""
+    ends_s = now_s + BROWSER_SECONDS if whose is None else min(whose.expires_s, now_s + BROWSER_SECONDS)
+    about = {"role": Role.FULL.value} if whose is None else {"role": whose.role.value, "parent": whose.token_id}
+    return _signed(secret, {**about, "iat": now_s, "exp": ends_s, "use": "browser"})
 
 
 def _signed(secret: bytes, claims: dict[str, Any]) -> str:
@@ -184,16 +191,21 @@ def verify(token: str, secret: bytes, is_revoked: Callable[[str], bool]) -> Iden
     """Whose token this is. Raises NoEntry, always the same, for everything that is not a valid token."""
     try:
         claims = _claims(token, secret)
-        identity = Identity(Role(claims.get("role", "full")), _id_of(token, claims), int(claims["exp"]))
-        names = [name for name in (identity.token_id, claims.get("parent")) if isinstance(name, str)]
-        for name in names:
-            name.encode()
+        parent = claims["parent"] if isinstance(claims.get("parent"), str) else ""
+        role, name = Role(claims.get("role", "full")), _id_of(token, claims)
+        identity = Identity(role, name, int(claims["exp"]), parent, claims.get("use") == "browser")
+        f"{name}{parent}".encode()
     # Whatever a token can do to a parser, it does not get in.
     except Exception:
         raise no_entry() from None
-    if any(map(is_revoked, names)):
+    if is_over(identity, is_revoked):
         raise no_entry()
     return identity
+
+
+def is_over(identity: Identity, is_revoked: Callable[[str], bool]) -> bool:
+    """Whether a token, or the one that it was made for, was made worthless."""
+    return is_revoked(identity.token_id) or bool(identity.parent and is_revoked(identity.parent))
 
 
 def no_entry() -> NoEntry:

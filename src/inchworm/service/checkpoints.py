@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
+from fastapi.responses import StreamingResponse
 from pydantic import ConfigDict, Field
 
 from inchworm.app.changes import iteration_id
@@ -12,7 +13,19 @@ from inchworm.app.checkpoints import KEEP_LAST, Back
 from inchworm.errors import Unknown
 from inchworm.service.iterations import NEXT, CrawlId, in_pages
 from inchworm.service.settings import SETTINGS, SettingsBody
-from inchworm.service.web import Answer, Body, Home, Paged, Service, crawl_of, cursor_of, given, listed, refusals
+from inchworm.service.web import (
+    Answer,
+    Body,
+    Home,
+    Paged,
+    Service,
+    as_file,
+    crawl_of,
+    cursor_of,
+    given,
+    listed,
+    refusals,
+)
 
 routes = APIRouter(prefix="/api/v1", tags=["checkpoints"])
 CheckpointId = Annotated[str, Path(max_length=300, examples=["5e8441a15c_ckpt_2"])]
@@ -114,6 +127,18 @@ def latest(app: Home, crawl_id: CrawlId) -> Any:
 def stats(app: Home, crawl_id: CrawlId) -> Any:
     """The checkpoints of a crawl in numbers. `can_resume`: it can continue where it stands, or at one of them."""
     return app.checkpoint_stats(crawl_of(app, crawl_id).crawl_id)
+
+
+@routes.get(
+    "/crawl/{crawl_id}/checkpoints/{number}/export",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"application/gzip": {}}}, **refusals(404)},
+)
+def export(app: Home, crawl_id: CrawlId, number: Annotated[int, Path(ge=1, le=_MOST)]) -> Any:
+    """The whole state of a run at a checkpoint, as gzipped JSON."""
+    crawl = crawl_of(app, crawl_id)
+    name = f"{crawl.crawl_id}-checkpoint{number}.json.gz"
+    return as_file(name, "application/gzip", lambda out: app.export_checkpoint(crawl.crawl_id, number, out))
 
 
 @routes.post(

@@ -49,12 +49,18 @@ _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_](?:[a-z0-9_.-]{0,252}))(?::[
 _DEFAULT_PORT = {"http": ":80", "https": ":443"}
 _EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - recognised, not bound to
 
-_ALWAYS = {"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY"}
+_ALWAYS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
 _UNLESS_SET = {
     "Referrer-Policy": "no-referrer",
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
 }
 
+_THIS_MACHINE = ("127.0.0.1", "::1")
 _STORED = re.compile(r"/crawls/[^/]+/body")
 STORED_HEADERS = {
     "X-Frame-Options": "SAMEORIGIN",
@@ -142,6 +148,7 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
+            scope = _as_called(scope)
             await self._answer(scope, receive, _adding_headers(scope, send))
         elif scope["type"] == "lifespan":
             await self.app(scope, receive, send)
@@ -160,6 +167,13 @@ class Gate:
         if body is not None:
             scope = {**scope, "state": {**scope.get("state", {}), "identity": identity}}
             await self.app(scope, _again(body, receive), send)
+
+
+def _as_called(scope: Scope) -> Scope:
+    """The request as it was made to a proxy on this machine, which alone is believed."""
+    address = (scope.get("client") or ("",))[0]
+    is_safe = Headers(scope=scope).getlist("x-forwarded-proto") == ["https"]
+    return {**scope, "scheme": "https"} if is_safe and address in _THIS_MACHINE else scope
 
 
 def admit(scope: Scope, keys: Keys) -> Identity | None:
@@ -276,7 +290,15 @@ def _identify(scope: Scope, keys: Keys) -> Identity:
     if "authorization" not in headers:
         check_page(scope)
     # Nobody guesses a signature, so whoever comes with wrong tokens is told so however often he comes.
-    return auth.verify(token, keys.secret, keys.book.is_revoked)
+    identity = auth.verify(token, keys.secret, keys.book.is_revoked)
+    if identity.is_for_browser and "authorization" in headers:
+        raise auth.no_entry()
+    return identity
+
+
+def is_still_in(identity: Identity, keys: Keys) -> bool:
+    """Whether somebody who was let in would be let in now as well."""
+    return time.time() < identity.expires_s and not auth.is_over(identity, keys.book.is_revoked)
 
 
 def check_pasted(token: str, scope: Scope, keys: Keys) -> Identity:

@@ -24,6 +24,9 @@ from starlette.types import Receive, Scope, Send
 from inchworm.errors import Unknown
 from inchworm.job import ExecutionState
 from inchworm.rules.times import iso
+from inchworm.service import gate
+from inchworm.service.auth import Identity
+from inchworm.service.gate import Keys
 from inchworm.service.jobs import JobId
 from inchworm.service.web import Service, Verbs, refusals
 
@@ -32,6 +35,7 @@ MOST_WATCHERS = 2_000
 _QUIET_SECONDS = 15.0
 _BEGIN_SECONDS = 5.0
 _PATIENCE_SECONDS = 30.0
+_LOGIN_SECONDS = 5.0
 _RECENT = 2_000
 _BATCH = 500
 
@@ -189,15 +193,14 @@ class EventStream(Response):
         del self.headers["content-length"]
         self._source = source
 
-    async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
-        sending = asyncio.ensure_future(self._send(send))
-        leaving = asyncio.ensure_future(_left(receive))
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        tasks = [asyncio.ensure_future(one) for one in (self._send(send), _left(receive), _logged_out(scope))]
         try:
-            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (sending, leaving):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(sending, leaving, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
@@ -211,6 +214,14 @@ class EventStream(Response):
 async def _left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+async def _logged_out(scope: Scope) -> None:
+    """Until whoever watches would not be let in any more: a stream must not outlive its login."""
+    identity: Identity | None = scope.get("state", {}).get("identity")
+    keys: Keys | None = getattr(scope["app"].state, "keys", None)
+    while identity is None or keys is None or await asyncio.to_thread(gate.is_still_in, identity, keys):  # noqa: ASYNC110 - only the clock tells
+        await asyncio.sleep(_LOGIN_SECONDS)
 
 
 # What there is to watch

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from inchworm.errors import InchwormError, NoEntry
 from inchworm.service import auth, gate
-from inchworm.service.auth import Identity, Role
+from inchworm.service.auth import Identity
 from inchworm.service.gate import Keys, Refused, TooMany
 from inchworm.service.templating import templates
 
@@ -67,7 +67,7 @@ async def _token_for_code(request: Request, code: str, keys: Keys) -> str:
     if not await run_in_threadpool(keys.book.take_login, auth.digest_of(code), now_ms):
         gate.count_wrong(request.scope, keys)
         raise auth.no_entry()
-    return auth.issue(keys.secret, Role.FULL, auth.BROWSER_SECONDS, now_ms // 1000)
+    return auth.issue_for_browser(keys.secret, None, now_ms // 1000)
 
 
 def _pasted(request: Request, token: str, keys: Keys) -> Identity:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any, BinaryIO, Literal, cast
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import StreamingResponse
 from pydantic import ConfigDict, Field
-from starlette.background import BackgroundTask
 
 from inchworm.app.looking import Part
 from inchworm.app.reporting import REPORTS
@@ -17,7 +14,19 @@ from inchworm.app.whole import App
 from inchworm.errors import WrongUse
 from inchworm.model import Change
 from inchworm.rules.failures import KINDS
-from inchworm.service.web import Answer, Body, Home, Page, Paged, crawl_of, cursor_of, listed, refusals
+from inchworm.service.web import (
+    Answer,
+    Body,
+    Home,
+    Page,
+    Paged,
+    as_file,
+    at_length,
+    crawl_of,
+    cursor_of,
+    listed,
+    refusals,
+)
 
 routes = APIRouter(prefix="/api/v1/crawl/{crawl_id}", tags=["pages"])
 CrawlId = Annotated[str, Path(max_length=64, examples=["7fb21d4d1e"])]
@@ -25,6 +34,9 @@ Url = Annotated[str, Query(min_length=1, max_length=4000, examples=["https://exa
 RunNumber = Annotated[int | None, Query(ge=0, lt=1 << 62, description="which run; the last, if left out")]
 Kind = Annotated[str | None, Query(max_length=50, description="only failures of this kind")]
 Settled = Literal["page", "duplicate", "resource", "redirect", "failed", "deleted"]
+
+_MOST_LINES = 2_000
+"""Of a text that is compared with another."""
 
 
 class PageAnswer(Answer):
@@ -69,6 +81,7 @@ class DiffAnswer(Answer):
     baseline: int
     current: int
     diff: list[str]
+    is_cut: bool = Field(description="only the beginning of both texts is compared")
 
 
 class Failed(Body):
@@ -138,7 +151,8 @@ def why(app: Home, crawl_id: CrawlId, url: Url, run: RunNumber = None) -> Any:
 @routes.get("/diff", response_model=DiffAnswer, responses=refusals(404, 409))
 def diff(app: Home, crawl_id: CrawlId, url: Url, baseline: RunNumber = None, current: RunNumber = None) -> Any:
     """The text of one page in two runs, line by line. Without numbers: the last run and the one it builds on."""
-    return app.diff(crawl_of(app, crawl_id).crawl_id, url, baseline, current)
+    with at_length():
+        return app.diff(crawl_of(app, crawl_id).crawl_id, url, baseline, current, _MOST_LINES)
 
 
 @routes.get("/failed", response_model=PageList, responses=refusals(400, 404, 409))
@@ -173,7 +187,8 @@ def search(
     limit: Annotated[int, Query(ge=1, le=100)] = 10,
 ) -> Any:
     """Pages that say something, best first. The index is brought up to date first."""
-    return app.search(crawl_of(app, crawl_id).crawl_id, q, limit)
+    with at_length():
+        return app.search(crawl_of(app, crawl_id).crawl_id, q, limit)
 
 
 @routes.get("/reports/{kind}", response_model=ReportAnswer, responses=refusals(404, 409))
@@ -188,14 +203,15 @@ def report(
     """What a run found wrong with a site, or slow."""
     crawl = crawl_of(app, crawl_id)
     if format == "json":
-        return app.report(crawl.crawl_id, kind, run, limit)
-    return _as_file(f"{crawl.crawl_id}-{kind}", "csv", lambda out: app.report_csv(crawl.crawl_id, kind, out, run))
+        with at_length():
+            return app.report(crawl.crawl_id, kind, run, limit)
+    return as_file(
+        f"{crawl.crawl_id}-{kind}.csv", _FILES["csv"][1], lambda out: app.report_csv(crawl.crawl_id, kind, out, run)
+    )
 
 
 # Exports
 
-_IN_MEMORY = 4_000_000
-_CHUNK = 1 << 18
 _FILES = {
     "urls": ("txt", "text/plain; charset=utf-8"),
     "jsonl": ("jsonl", "application/x-ndjson"),
@@ -223,26 +239,6 @@ def export(
     crawl = crawl_of(app, crawl_id)
     if format not in _FILES:
         raise WrongUse(f"There is no export {format!r} over HTTP.", f"There is {', '.join(_FILES)}.")
-    name = f"{crawl.crawl_id}{'' if run is None else f'-run{run}'}"
-    return _as_file(name, format, lambda out: app.export(crawl.crawl_id, format, out, run))
-
-
-def _as_file(name: str, form: str, write: Callable[[BinaryIO], object]) -> Response:
-    """What is written, as a download."""
-    ending, kind = _FILES[form]
-    spool = cast(BinaryIO, tempfile.SpooledTemporaryFile(_IN_MEMORY))  # noqa: SIM115 - closed when it was sent
-    try:
-        write(spool)
-        size = spool.tell()
-        spool.seek(0)
-    except BaseException:
-        spool.close()
-        raise
-    headers = {"Content-Disposition": f'attachment; filename="{name}.{ending}"', "Content-Length": str(size)}
-    return StreamingResponse(_chunks(spool), media_type=kind, headers=headers, background=BackgroundTask(spool.close))
-
-
-def _chunks(spool: BinaryIO) -> Iterator[bytes]:
-    with spool:
-        while chunk := spool.read(_CHUNK):
-            yield chunk
+    ending, kind = _FILES[format]
+    name = f"{crawl.crawl_id}{'' if run is None else f'-run{run}'}.{ending}"
+    return as_file(name, kind, lambda out: app.export(crawl.crawl_id, format, out, run))

@@ -8,19 +8,21 @@ import contextlib
 import json
 import logging
 import re
+import tempfile
 import threading
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, BinaryIO, NamedTuple, cast
 
 from fastapi import Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
 from inchworm.app.whole import App
@@ -289,3 +291,46 @@ def refuse_null(values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         if value is None:
             raise WrongUse(f"{name} cannot be null.", "Leave it out to have it as it usually is.")
+
+
+# What takes long
+
+_LONG = threading.BoundedSemaphore(4)
+
+
+@contextlib.contextmanager
+def at_length() -> Iterator[None]:
+    """Around what may take seconds: whoever asks for much of it at once must not keep others from what is quick."""
+    if not _LONG.acquire(blocking=False):
+        raise HTTPException(503, "Too many ask for something long at the moment.", {"Retry-After": "5"})
+    try:
+        yield
+    finally:
+        _LONG.release()
+
+
+# Files
+
+_IN_MEMORY = 4_000_000
+_CHUNK = 1 << 18
+
+
+def as_file(name: str, kind: str, write: Callable[[BinaryIO], object]) -> Response:
+    """What is written, as a download of this name and type."""
+    spool = cast(BinaryIO, tempfile.SpooledTemporaryFile(_IN_MEMORY))  # noqa: SIM115 - closed when it was sent
+    try:
+        with at_length():
+            write(spool)
+        size = spool.tell()
+        spool.seek(0)
+    except BaseException:
+        spool.close()
+        raise
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(size)}
+    return StreamingResponse(_chunks(spool), media_type=kind, headers=headers, background=BackgroundTask(spool.close))
+
+
+def _chunks(spool: BinaryIO) -> Iterator[bytes]:
+    with spool:
+        while chunk := spool.read(_CHUNK):
+            yield chunk

@@ -34,7 +34,7 @@ class Home:
 
     def __init__(self, folder: Path) -> None:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise WrongUse(
                 f"{folder} cannot be made: {error.strerror}.", "Set INCHWORM_HOME to another folder."

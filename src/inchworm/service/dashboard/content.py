@@ -21,6 +21,7 @@ from inchworm.rules.failures import KINDS
 from inchworm.service import gate
 from inchworm.service.dashboard.frame import Fields, Form, back, page, pages, part
 from inchworm.service.dashboard.live import Parts, view
+from inchworm.service.templating import one_of
 from inchworm.service.web import Home, Page, Paged, Service, crawl_of, cursor_of, listed
 
 routes = pages()
@@ -155,6 +156,16 @@ def dismiss(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
     crawl = crawl_of(app, crawl_id)
     app.dismiss(_entry(app, crawl, form))
     return _back(crawl, form, "The link is dismissed: this run will not follow it.")
+
+
+@routes.post("/crawls/{crawl_id}/pages/clear")
+def clear(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
+    """Refuse all that waits, so that the run is complete."""
+    crawl = crawl_of(app, crawl_id)
+    if form.text("sure") != "yes":
+        raise WrongUse("That cannot be taken back, so it is asked for once more.", "Open it and say yes.")
+    count = app.clear_queue(crawl.crawl_id)
+    return _back(crawl, form, f"{one_of(count, 'URL')} will not be visited in this run, which is complete now.")
 
 
 @routes.post("/crawls/{crawl_id}/pages/add")

@@ -115,6 +115,7 @@ def back(to: str, text: str, hint: str = "", is_bad: bool = False) -> Response:
 def _said(request: Request) -> Said | None:
     try:
         text, hint, is_bad = json.loads(base64.urlsafe_b64decode(request.cookies.get(SAID, "")))
+        f"{text}{hint}".encode()
         return Said(str(text), str(hint), bool(is_bad))
     except (binascii.Error, ValueError, TypeError, RecursionError):
         return None

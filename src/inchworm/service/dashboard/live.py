@@ -20,8 +20,6 @@ from starlette.responses import Response
 
 from inchworm.app.whole import App
 from inchworm.errors import InchwormError, Unknown
-from inchworm.service.auth import Identity
-from inchworm.service.gate import Keys
 from inchworm.service.live import EventStream, Hub, log_channel
 from inchworm.service.web import Service, Verbs
 
@@ -44,7 +42,6 @@ _SHARE = 0.005
 
 _QUIET_SECONDS = 15.0
 _LINGER_SECONDS = 5.0
-_LOGIN_SECONDS = 5.0
 _MOST_VIEWS = 50
 STILL_HERE = b": still here\n\n"
 _GONE = {"gone": "What this page showed has been deleted."}
@@ -154,16 +151,7 @@ async def live(
     """The views of a browser's open pages: `event: parts`, `event: log`, each with the name of its view."""
     board, hub = request.app.state.board, request.app.state.hub
     sources = [_source(board, hub, service, name) for name in dict.fromkeys(view)]
-    return EventStream(merged(sources, hub.closing, _still_in(request)))
-
-
-def _still_in(request: Request) -> Callable[[], bool]:
-    """Whether whoever asked would be let in now as well: a stream must not outlive its login."""
-    identity: Identity | None = getattr(request.state, "identity", None)
-    keys: Keys | None = getattr(request.app.state, "keys", None)
-    if identity is None or keys is None:
-        return lambda: True
-    return lambda: time.time() < identity.expires_s and not keys.book.is_revoked(identity.token_id)
+    return EventStream(merged(sources, hub.closing))
 
 
 def _source(board: Board, hub: Hub, service: Verbs, name: str) -> AsyncGenerator[bytes, None]:
@@ -209,21 +197,14 @@ async def _log_lines(hub: Hub, service: Verbs, name: str, rest: str) -> AsyncGen
     yield event("log", {"view": name, "over": True})
 
 
-async def merged(
-    sources: list[AsyncGenerator[bytes, None]], closing: asyncio.Event, still_in: Callable[[], bool] = lambda: True
-) -> AsyncGenerator[bytes, None]:
-    """Several streams as one, until all are over, the service stops, or who listens is logged out."""
+async def merged(sources: list[AsyncGenerator[bytes, None]], closing: asyncio.Event) -> AsyncGenerator[bytes, None]:
+    """Several streams as one, until all are over or the service stops."""
     stop = asyncio.ensure_future(closing.wait())
     waiting: dict[asyncio.Future[Any], AsyncGenerator[bytes, None]] = {_next(one): one for one in sources}
     try:
         yield STILL_HERE
-        asked_at = time.monotonic()
         while waiting and not stop.done():
-            if time.monotonic() - asked_at >= _LOGIN_SECONDS:
-                asked_at = time.monotonic()
-                if not await asyncio.to_thread(still_in):
-                    return
-            done, _ = await asyncio.wait((*waiting, stop), timeout=_LOGIN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait((*waiting, stop), return_when=asyncio.FIRST_COMPLETED)
             for task in done - {stop}:
                 source = waiting.pop(task)
                 with contextlib.suppress(StopAsyncIteration):

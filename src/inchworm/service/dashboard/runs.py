@@ -10,16 +10,19 @@ from fastapi import Request
 from inchworm.app.checkpoints import KEEP_LAST, Back
 from inchworm.app.whole import App
 from inchworm.errors import Unknown, WrongUse
+from inchworm.model import CrawlInfo
 from inchworm.rules.explain import DOWNLOADED
 from inchworm.service.dashboard import draw
 from inchworm.service.dashboard.frame import Fields, Form, back, page, pages, part
 from inchworm.service.dashboard.live import Parts, view
 from inchworm.service.iterations import CrawlId, Number
 from inchworm.service.web import Home, Paged, Service, crawl_of, cursor_of, listed
+from inchworm.service.web import Page as Place
 
 routes = pages()
 
 _MOST_MARKS = 40
+CHECKPOINTS = 50
 _DIGITS = 18
 _PARTS = ("state", "standing", "pace", "line", "failures", "hosts", "changes")
 _COMPLETE = ("finished", "page_limit")
@@ -132,13 +135,29 @@ def _line(found: Mapping[str, Any]) -> dict[str, Any]:
 
 @routes.get("/crawls/{crawl_id}/checkpoints")
 def checkpoints(request: Request, app: Home, crawl_id: CrawlId, paged: Paged) -> Any:
-    crawl = crawl_of(app, crawl_id)
-    before = cursor_of(paged, int)
+    crawl, before = crawl_of(app, crawl_id), cursor_of(paged, int)
     found = app.checkpoints_before(crawl, before[0] if before else None, paged.limit + 1)
-    shown = listed(found["rows"], paged, lambda one: one["checkpoint_number"])
     context: dict[str, Any] = {"crawl": crawl, "tab": "checkpoints", "found": found, "keep_last": KEEP_LAST}
-    query = {"cursor": request.query_params.get("cursor", "")}
-    return page(request, "checkpoints.html", **context, **shown, query=query)
+    parts = _list_part(crawl, found, paged, request.query_params.get("cursor", ""))
+    return page(request, "checkpoints.html", **context, parts=parts, view=f"checkpoints:{crawl_id}" * (before is None))
+
+
+@view("checkpoints")
+def checkpoint_parts(app: App, crawl_id: str) -> Parts:
+    crawl, place = crawl_of(app, crawl_id), Place(None, CHECKPOINTS)
+    return _list_part(crawl, app.checkpoints_before(crawl, None, CHECKPOINTS + 1), place, "")
+
+
+def _list_part(crawl: CrawlInfo, found: dict[str, Any], paged: Place, cursor: str) -> Parts:
+    shown = listed(found["rows"], paged, lambda one: one["checkpoint_number"])
+    context = {
+        "crawl_id": crawl.crawl_id,
+        "at": f"/crawls/{crawl.crawl_id}",
+        "found": found,
+        "query": {"cursor": cursor},
+        **shown,
+    }
+    return {"checkpoint-list": part("_checkpoint_list.html", **context)}
 
 
 @routes.post("/crawls/{crawl_id}/checkpoints/{number}/continue")
