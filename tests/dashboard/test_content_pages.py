@@ -208,6 +208,17 @@ def test_what_waits_can_be_taken_out_and_what_was_refused_dismissed(api: Api, pa
     assert "somebody took it out of the queue" in get(api, path, outcome="refused", reason="cleared")
 
 
+def test_the_queue_is_cleared_when_one_is_sure(api: Api, served: Served) -> None:
+    crawl = api.crawled(served.url("/?clear"), budget=1)
+    path = f"/crawls/{crawl}/pages"
+    assert "Clear the queue…" in get(api, path, outcome="pending")
+    assert "asked for once more" in do(api, f"{path}/clear", {"back": path})
+    assert api.status(crawl)["pending"] > 0
+    assert "will not be visited" in do(api, f"{path}/clear", {"back": path, "sure": "yes"})
+    assert (api.status(crawl)["run_state"], api.status(crawl)["pending"]) == ("completed", 0)
+    assert "Clear the queue…" not in get(api, path, outcome="pending")
+
+
 def test_an_action_that_is_refused_is_said_on_the_page_one_came_from(api: Api, crawl: str, partial: str) -> None:
     path = f"/crawls/{crawl}/pages"
     back = f"{path}?outcome=refused"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import html
+import json
 import random
 import re
 import sqlite3
@@ -530,6 +532,17 @@ def test_checkpoints_are_listed_newest_first_in_parts(world: World) -> None:
         text = get(world.api, html.unescape(more[1]) + "&limit=3")
     assert seen == there[::-1]
     assert f"Checkpoints {len(there)}" in plain(get(world.api, f"/crawls/{world.done}/checkpoints"))
+
+
+def test_a_checkpoint_is_exported(world: World) -> None:
+    number = world.api.app.checkpoints(world.done)[-1]["checkpoint_number"]
+    path = f"/api/v1/crawl/{world.done}/checkpoints/{number}/export"
+    assert path in get(world.api, f"/crawls/{world.done}/checkpoints")
+    answer = world.api.request("GET", f"http://inchworm.test{path}")
+    assert answer.headers["content-disposition"] == f'attachment; filename="{world.done}-checkpoint{number}.json.gz"'
+    assert json.loads(gzip.decompress(answer.content))["crawled_urls"]
+    missing = f"http://inchworm.test/api/v1/crawl/{world.done}/checkpoints/99999/export"
+    assert world.api.request("GET", missing).status_code == 404
 
 
 def test_a_crawl_without_checkpoints_says_what_they_are(world: World) -> None:

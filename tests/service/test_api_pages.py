@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import threading
@@ -366,6 +367,17 @@ def test_what_changed(tmp_path: Path) -> None:
         api.get(f"{crawl}/diff", 404, url=served.url("/unheard"))
         api.get(f"{crawl}/diff", 422, url="no url")
         api.get(f"{crawl}/diff", 422, url=served.url("/a"), baseline=-1)
+
+
+def test_what_takes_long_is_done_for_a_few_at_a_time(api: Api, crawl: str) -> None:
+    with contextlib.ExitStack() as others:
+        for _ in range(4):
+            others.enter_context(web.at_length())
+        answer = api.request("GET", f"{crawl}/search?q=a")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+        assert api.request("GET", f"{crawl}/export?format=urls").status_code == 503
+        assert api.request("GET", f"{crawl}/pages").status_code == 200
+    assert api.request("GET", f"{crawl}/export?format=urls").status_code == 200
 
 
 def test_a_large_export_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,7 +134,7 @@ def stats(app: Home, crawl_id: CrawlId) -> Any:
     response_class=StreamingResponse,
     responses={200: {"content": {"application/gzip": {}}}, **refusals(404)},
 )
-def export(app: Home, crawl_id: CrawlId, number: Annotated[int, Path(ge=1, le=_MOST)]) -> Any:
+def export(app: Home, crawl_id: CrawlId, number: Annotated[int, Path(ge=0, le=_MOST)]) -> Any:
     """The whole state of a run at a checkpoint, as gzipped JSON."""
     crawl = crawl_of(app, crawl_id)
     name = f"{crawl.crawl_id}-checkpoint{number}.json.gz"

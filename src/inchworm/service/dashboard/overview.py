@@ -18,7 +18,7 @@ routes = pages()
 _NAMED = ("scope", "page_limit", "max_depth", "budget", "delay", "workers")
 _SEVERAL = ("include", "exclude")
 _SCOPES = {
-    "path": "Pages below the path of the address",
+    "path": "Below the path of the address",
     "host": "The whole host",
     "domain": "The domain with all its hosts",
     "any": "Wherever links lead",
