@@ -79,7 +79,7 @@ def test_numbers_grow_and_nothing_is_lost(visitor: Visitor, live: Live) -> None:
     grows(page)
     assert page.evaluate("window.stayed")
     expect(page.get_by_role("button", name="Make a checkpoint")).to_be_focused()
-    expect(page.get_by_text("The run ends for good.")).to_be_visible()
+    expect(page.get_by_text("The run ends here")).to_be_visible()
     link = page.get_by_role("link", name=re.compile("^Run 0$")).first
     link.focus()
     grows(page)

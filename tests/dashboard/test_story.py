@@ -128,7 +128,7 @@ def looked_at(page: Page, changed: dict[str, list[str]]) -> None:
 def pages(page: Page) -> int:
     """The number that stands under `Pages`."""
     named = page.get_by_role("term").filter(has_text=re.compile("^Pages$")).first
-    return int(named.locator("xpath=following-sibling::*[1]").inner_text().replace(",", ""))
+    return int(named.locator("xpath=following-sibling::*[1]").inner_text().split()[0].replace(",", ""))
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:

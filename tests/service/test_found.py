@@ -176,9 +176,9 @@ def test_the_next_run_is_tried_again_when_the_site_was_down(service: Service) ->
             201,
         )
         first = service.ended(made["id"], 1)
-        assert "could be had" in first["error_message"]
+        assert "could be fetched" in first["error_message"]
         second = service.ended(made["id"], 2)
-        assert "could be had" in second["error_message"], "it was tried, and not only refused"
+        assert "could be fetched" in second["error_message"], "it was tried, and not only refused"
 
 
 def test_a_start_that_was_handed_back_does_not_crawl_a_complete_run_again(tmp_path: Path) -> None:

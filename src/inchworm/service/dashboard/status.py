@@ -55,10 +55,11 @@ def parts(app: App, health: Health | None) -> Parts:
     except InchwormError as error:
         trouble = error
     headline = _HEADLINES[found["status"]]
-    if found["status"] == "ok" and standing and standing["is_failing"]:
+    is_failing = found["status"] == "ok" and bool(standing and standing["is_failing"])
+    if is_failing:
         headline = "The service is well, but many executions fail"
     return {
-        "health": part("_status_health.html", health=found, headline=headline),
+        "health": part("_status_health.html", health=found, headline=headline, is_failing=is_failing),
         "standing": part("_status_standing.html", standing=standing, trouble=trouble),
     }
 
