@@ -148,10 +148,7 @@ def test_the_list_shows_how_the_last_run_went(api: Api, done: str) -> None:
     text = get(api, "/crawls")
     row = text[text.index(f'"/crawls/{done}"') :].split("</tr>")[0]
     assert "completed" in row and f"/crawls/{done}/runs/1" in row
-    assert (
-        'data-label="Pages">5<' in row
-        and 'data-label="Failed">1<' in row
-    )
+    assert 'data-label="Pages">5<' in row and 'data-label="Failed">1<' in row
     assert "fill-unchanged" in row and "<small>nothing</small>" in row
 
 

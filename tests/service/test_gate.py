@@ -27,9 +27,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from inchworm.service import auth, gate, live, login
+from inchworm.service import auth, gate, live, login, protocol
 from inchworm.service.auth import Role
 from inchworm.service.gate import COOKIE, Gate, Keys, Tries, hosts_of, local_path
+from inchworm.service.protocol import PatientProtocol
 from inchworm.store.access import Access
 from inchworm.store.home import Home
 
@@ -57,13 +58,22 @@ async def cached(request: Request) -> Response:
     return PlainTextResponse("cached", headers=own)
 
 
+async def large(request: Request) -> Response:
+    return Response(bytes(20_000_000))
+
+
 async def fail(request: Request) -> Response:
     raise RuntimeError("a mistake of ours")
 
 
 def application(keys: Keys) -> Gate:
     every = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-    own = [Route("/cached", cached), Route("/fail", fail), Route("/{path:path}", echo, methods=every)]
+    own = [
+        Route("/cached", cached),
+        Route("/fail", fail),
+        Route("/large", large),
+        Route("/{path:path}", echo, methods=every),
+    ]
     return Gate(Starlette(routes=[*login.routes(keys), *own]), keys)
 
 
@@ -967,7 +977,9 @@ def test_another_site_cannot_log_anybody_out(keys):
 
 @contextlib.contextmanager
 def serving(keys: Keys) -> Iterator[int]:
-    config = uvicorn.Config(application(keys), log_level="critical", ws="none", lifespan="off", loop="asyncio")
+    config = uvicorn.Config(
+        application(keys), log_level="critical", ws="none", lifespan="off", loop="asyncio", http=PatientProtocol
+    )
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -996,6 +1008,21 @@ def test_a_browser_logs_in_looks_touches_and_leaves(port, access):
         assert browser.post("/logout", headers={"Origin": own}).url.path == "/login"
         assert not browser.cookies
         assert browser.get("/jobs").url.path == "/login"
+
+
+def test_whoever_does_not_take_the_answer_is_let_go(port, monkeypatch):
+    monkeypatch.setattr(protocol, "TAKE_SECONDS", 0.2)
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.settimeout(20)
+        head = f"GET /large HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token()}\r\n\r\n"
+        client.sendall(head.encode())
+        assert client.recv(9) == b"HTTP/1.1 "
+        time.sleep(1)
+        taken = 0
+        with contextlib.suppress(ConnectionResetError):
+            while piece := client.recv(1 << 20):
+                taken += len(piece)
+    assert taken < 20_000_000
 
 
 def test_a_program_sends_pieces_until_it_is_told_to_stop(port):

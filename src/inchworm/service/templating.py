@@ -95,5 +95,9 @@ def static(name: str) -> Response:
     """Our own files; no path of a caller's ever reaches the disk."""
     if name not in _STATIC:
         return Response(status_code=404)
-    body = (resources.files("inchworm.service") / "static" / name).read_bytes()
-    return Response(body, media_type=_STATIC[name], headers={"Cache-Control": "no-cache"})
+    return Response(_file(name), media_type=_STATIC[name], headers={"Cache-Control": "no-cache"})
+
+
+@functools.cache
+def _file(name: str) -> bytes:
+    return (resources.files("inchworm.service") / "static" / name).read_bytes()
