@@ -208,6 +208,14 @@ def test_what_waits_can_be_taken_out_and_what_was_refused_dismissed(api: Api, pa
     assert "somebody took it out of the queue" in get(api, path, outcome="refused", reason="cleared")
 
 
+def test_one_can_ask_about_a_url(api: Api, crawl: str, served: Served) -> None:
+    text = get(api, f"/crawls/{crawl}/pages")
+    assert f'action="/crawls/{crawl}/page"' in text and "Why is a page here, or not?" in text
+    assert "no page it read links to it" in get(
+        api, f"/crawls/{crawl}/page", status=404, url=served.url("/unheard"), run=""
+    )
+
+
 def test_the_queue_is_cleared_when_one_is_sure(api: Api, served: Served) -> None:
     crawl = api.crawled(served.url("/?clear"), budget=1)
     path = f"/crawls/{crawl}/pages"

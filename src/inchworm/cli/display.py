@@ -255,7 +255,9 @@ def _plain(value: Any) -> str:
         return ", ".join(f"{count:,} {name}" for name, count in value.items())
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else str(value or "none")
+    if value is None or value == "":
+        return "none"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

@@ -18,7 +18,7 @@ routes = pages()
 _NAMED = ("scope", "page_limit", "max_depth", "budget", "delay", "workers")
 _SEVERAL = ("include", "exclude")
 _SCOPES = {
-    "path": "Below the path of the address",
+    "": "As usual: below its path",
     "host": "The whole host",
     "domain": "The domain with all its hosts",
     "any": "Wherever links lead",
