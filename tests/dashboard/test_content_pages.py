@@ -20,6 +20,7 @@ from tests.service.test_gate import SECRET, bearer
 from inchworm.app import browsing
 from inchworm.app.jobs import Task
 from inchworm.service import build
+from inchworm.service.dashboard import content
 from inchworm.service.dashboard.content import PREVIEW_BYTES, kind_of, results
 from inchworm.service.dashboard.tree import crumbs
 from inchworm.service.gate import STORED_HEADERS, Gate, Keys
@@ -256,22 +257,22 @@ def test_a_url_is_added_by_hand(api: Api, partial: str, served: Served) -> None:
 
 
 def test_search_marks_what_was_looked_for(api: Api, crawl: str) -> None:
-    text = get(api, f"/crawls/{crawl}/search", q="worms hostile")
+    text = get(api, f"/crawls/{crawl}/search", q="worms hostile", wait=1)
     assert "<mark>hostile</mark>" in text and "<mark>worms</mark>" in text and "1 page" in text
-    assert "No page says that" in get(api, f"/crawls/{crawl}/search", q="nothingofthekind")
+    assert "No page says that" in get(api, f"/crawls/{crawl}/search", q="nothingofthekind", wait=1)
 
 
 def test_search_without_words_and_with_too_many(api: Api, crawl: str) -> None:
     assert "All words must occur" in get(api, f"/crawls/{crawl}/search")
-    assert "There is no word to look for" in get(api, f"/crawls/{crawl}/search", q="-")
-    assert "more than 100 words" in get(api, f"/crawls/{crawl}/search", q="a " * 101)
+    assert "There is no word to look for" in get(api, f"/crawls/{crawl}/search", q="-", wait=1)
+    assert "more than 100 words" in get(api, f"/crawls/{crawl}/search", q="a " * 101, wait=1)
 
 
 def test_search_in_an_index_that_is_being_made_says_how_far_it_is(
     api: Api, crawl: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inchworm.store.browse.INDEX_STEP", 20)
-    monkeypatch.setattr(browsing, "SEARCH_SECONDS", 0.0)
+    monkeypatch.setattr(content, "_AT_ONCE_SECONDS", 0.0)
     (api.folder / "crawls" / crawl / "search.db").unlink(missing_ok=True)
     answer = api.request("GET", f"http://inchworm.test/crawls/{crawl}/search", params={"q": "leaf"})
     assert "pages can be searched so far" in answer.text and f'data-view="search:{crawl}:leaf"' in answer.text

@@ -174,14 +174,16 @@ class Browsing(Looking):
 
     # Full text
 
-    def search_a_while(self, crawl: CrawlInfo, text: str, limit: int) -> dict[str, Any]:
-        """The pages that say something, best first, of those that are in the index by now. `missing`: how many are not
-        in it yet, because there was no time."""
+    def search_a_while(
+        self, crawl: CrawlInfo, text: str, limit: int, seconds: float = SEARCH_SECONDS
+    ) -> dict[str, Any]:
+        """The pages that say something, best first, of those that are in the index after so many seconds. `missing`:
+        how many are not in it yet, because there was no time."""
         query, folder = index.parsed(text), self.crawl_folder(crawl)
         with self.reading(crawl) as store, opened_texts(store, folder / "archive") as texts:
             source = index.Source(store, texts.of)
             question = index.Question(query, limit, snippet)
-            found, missing = browse.search(folder / "search.db", source, question, SEARCH_SECONDS)
+            found, missing = browse.search(folder / "search.db", source, question, seconds)
             known = store.run()
         results = [
             {

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import PlainTextResponse, Response
 
-from inchworm.app.browsing import MOST_LINKS, MOST_TEXT, Stored
+from inchworm.app.browsing import MOST_LINKS, MOST_TEXT, SEARCH_SECONDS, Stored
 from inchworm.app.looking import Part
 from inchworm.app.searching import decoded
 from inchworm.app.whole import App
@@ -32,6 +32,7 @@ Text = Annotated[str, Query(max_length=4000)]
 ROWS = 50
 FOUND = 20
 _MOST_FOUND = 100
+_AT_ONCE_SECONDS = 0.15
 PREVIEW_BYTES = 5_000_000
 """What is larger is not shown; it can be downloaded."""
 
@@ -199,12 +200,14 @@ def search(
     crawl_id: CrawlId,
     q: Annotated[str, Query(max_length=1000)] = "",
     limit: Annotated[int, Query(ge=1, le=_MOST_FOUND)] = FOUND,
+    wait: Annotated[bool, Query()] = False,
 ) -> Any:
-    """Pages that say something. What is not in the index yet is entered bit by bit, while one looks."""
+    """Pages that say something. What is not in the index yet is entered bit by bit, while one looks; `wait`: more of
+    it, because somebody has been told that it takes a while."""
     crawl = crawl_of(app, crawl_id)
     found, trouble = None, None
     try:
-        found = app.search_a_while(crawl, q, limit) if q.strip() else None
+        found = app.search_a_while(crawl, q, limit, SEARCH_SECONDS if wait else _AT_ONCE_SECONDS) if q.strip() else None
     except WrongUse as error:
         trouble = error
     name = f"search:{crawl.crawl_id}:{q}" if found and found["missing"] else ""
