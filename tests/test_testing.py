@@ -124,6 +124,16 @@ def test_no_body_where_there_is_none() -> None:
         assert exchange(served, b"GET /304 HTTP/1.0\r\n\r\n").endswith(b"\r\n\r\n")
 
 
+def test_whoever_tries_https_is_not_left_waiting() -> None:
+    with (
+        Site({"/": "home"}).serve() as served,
+        socket.create_connection(("127.0.0.1", int(served.url("/").rsplit(":")[-1].strip("/")))) as client,
+    ):
+        client.settimeout(20)
+        client.sendall(b"\x16\x03\x01\x02\x00\x01")
+        assert client.recv(1) == b""
+
+
 def test_answers_may_lie() -> None:
     pages = {
         "/short": Page("abc", headers={"Content-Length": "10"}),

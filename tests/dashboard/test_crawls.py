@@ -297,6 +297,17 @@ def test_a_checkpoint_is_made_and_failures_are_tried_again(api: Api, served: Ser
     assert "Nothing that failed" in said(do(api, f"{at}/retry", kind="dns"))
 
 
+def test_a_site_that_was_not_there_does_not_look_well(api: Api) -> None:
+    crawl_id = api.make("http://127.0.0.1:9/gone", max_retries=0)
+    job_id = api.app.start_job(api.app.find(crawl_id), Task())["id"]
+    wait_for(lambda: api.app.job(job_id)["status"] != "pending" and not api.app.job(job_id)["is_locked"], "a try")
+    wait_for(lambda: not api.is_running(crawl_id), "the session to end")
+    text = get(api, f"/crawls/{crawl_id}")
+    assert "Nothing could be fetched." in text and "http://127.0.0.1:9/" in text.split("Nothing could be fetched.")[1]
+    assert 'class="state failed">nothing fetched' in text
+    assert 'class="state failed">nothing fetched' in get(api, "/crawls")
+
+
 def test_a_crawl_is_turned_off_and_on(api: Api, done: str) -> None:
     text = do(api, f"/crawls/{done}/disable", back=f"/crawls/{done}")
     assert "The crawl is off" in said(text) and f"/crawls/{done}/enable" in text

@@ -345,7 +345,7 @@ def test_a_retry_while_a_session_runs(tmp_path: Path) -> None:
         assert api.get(f"{crawl}/failed")["items"] == []
 
 
-def test_what_changed(tmp_path: Path) -> None:
+def test_what_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = made_pages()
     with Site(site, validators=True).serve() as served, serving(tmp_path / "home", crawls.routes, pages.routes) as api:
         crawl_id = api.crawled(served.url("/"), max_retries=0)
@@ -363,6 +363,9 @@ def test_what_changed(tmp_path: Path) -> None:
         assert "+Something new is said here." in told["diff"]
         same = api.get(f"{crawl}/diff", url=served.url("/a"), baseline=1, current=1)
         assert (same["diff"], same["is_cut"]) == ([], False)
+        monkeypatch.setattr(pages, "_MOST_LINES", 1)
+        cut = api.get(f"{crawl}/diff", url=served.url("/a"))
+        assert cut["is_cut"] and "+Something new is said here." not in cut["diff"]
         api.get(f"{crawl}/diff", 404, url=served.url("/a"), baseline=0, current=7)
         api.get(f"{crawl}/diff", 404, url=served.url("/unheard"))
         api.get(f"{crawl}/diff", 422, url="no url")

@@ -769,6 +769,20 @@ def test_a_service_that_is_told_to_stop_pauses_what_runs(works: Works) -> None:
     assert works.faults() == []
 
 
+def test_pages_are_counted_once_however_often_the_service_stops(works: Works) -> None:
+    with slowly(40, 0.1).serve() as served:
+        name = works.add(served.url("/"), settings={"workers": 2})
+        for asked in (6, 14):
+            with scheduling(works.folder) as process:
+                wait_for(served, asked)
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(60) == 0
+        status = works.app.status(works.app.home.crawls()[0])
+    tries = works.tries(name)
+    assert len(tries) == 2
+    assert sum(one["items_crawled"] for one in tries) == status["pages"] + status["duplicates"]
+
+
 def test_a_crawl_whose_service_stops_may_finish_what_is_under_way(works: Works) -> None:
     with Site(SLOW).serve() as served:
         name = works.add(served.url("/"), settings={"grace": 30})

@@ -101,6 +101,7 @@ def test_only_its_owner_reads_a_home(tmp_path):
         home.find_or_add(DOCS, "key", is_named=True)
         for name in ("home.db", "home.db-wal"):
             assert (home.folder / name).stat().st_mode & 0o077 == 0
+        assert home.folder.stat().st_mode & 0o077 == 0
 
 
 def test_requests_wait_in_order_until_they_are_answered(home):

@@ -139,7 +139,8 @@ def checkpoints(request: Request, app: Home, crawl_id: CrawlId, paged: Paged) ->
     found = app.checkpoints_before(crawl, before[0] if before else None, paged.limit + 1)
     context: dict[str, Any] = {"crawl": crawl, "tab": "checkpoints", "found": found, "keep_last": KEEP_LAST}
     parts = _list_part(crawl, found, paged, request.query_params.get("cursor", ""))
-    return page(request, "checkpoints.html", **context, parts=parts, view=f"checkpoints:{crawl_id}" * (before is None))
+    name = f"checkpoints:{crawl_id}" if before is None else ""
+    return page(request, "checkpoints.html", **context, parts=parts, view=name)
 
 
 @view("checkpoints")
