@@ -293,6 +293,12 @@ class Ledger:
             self._draft.write()
         return self._draft.committed()
 
+    def count(self, upto: int) -> Committed:
+        """Let the votes of pages up to this seq count, and of none after it."""
+        with self._committing():
+            self._store.count(self._run_id, upto)
+        return self._draft.committed(counted=upto)
+
     def beat(self) -> None:
         """Show that the owner lives, when there is nothing to commit."""
         self._store.beat(self._token)
@@ -325,10 +331,10 @@ class Ledger:
             visit = visit._replace(outcome=Outcome.FAILED, failure="redirect_loop", message=said, redirect=None)
         outcome = self._outcome(visit, owners)
         self._count_visit(visit, entry, outcome)
+        self._discovery.found_on(visit)
         redirect = self._follow_redirect(visit, entry) if outcome is Outcome.REDIRECT else None
         if redirect is not None and leads_back:
             self._ask_again(redirect, entry)
-        self._discovery.found_on(visit)
         links = self._follow_links(visit, entry)
         if visit.quiet_ms:
             until_ms = visit.at_ms + visit.millis + visit.quiet_ms
@@ -344,6 +350,8 @@ class Ledger:
         stored = self._archived(visit, originals)
         reader = visit.version.reader if visit.version and visit.is_version else self._reader
         row = rows.of_visit(self._draft.seq, visit, outcome, stored, links, redirect, reader)
+        share, parts = self._discovery.vote(visit)
+        row = row if share is None else row._replace(share=share, parts=parts)
         self._draft.changes.visits.append(row)
         if outcome in _KEPT:
             self._checkpoint(visit.at_ms)
@@ -470,6 +478,10 @@ class Ledger:
     def _replace(self, entry: Entry, place: Place, **values: Any) -> None:
         """Change a pending row in place; its lane keeps its number of rows."""
         row = rows.of_entry(entry)
+        if entry.rank is not None:
+            # Others may have voted since it was chosen.
+            self._draft.write()
+            (row,) = self._store.rows(self._run_id, [entry.url_id])
         self._draft.move(row, row.standing._replace(place_seq=place[0], place_idx=place[1], **values))
 
     def _archived(self, visit: Visit, originals: dict[bytes, Original]) -> Stored:

@@ -10,20 +10,16 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from inchworm import rows
 from inchworm.draft import Draft
 from inchworm.model import Entry, Found, Kind, Place, Reason, RunInfo, Source, State, Version, Visit
 from inchworm.ports import Known, NewEntry, Row, Standing, Store
-from inchworm.rules import control, freshness, order
+from inchworm.rules import control, focus, freshness, order
 from inchworm.rules import url as urls
 from inchworm.rules.limits import exhausted
 from inchworm.rules.scope import Judge, Patterns, Scope, Verdict, widen
 from inchworm.settings import Settings
-
-if TYPE_CHECKING:
-    from inchworm.rules.focus import Query
 
 SITEMAP_DEPTH = 5
 _DEPENDS_ON_PATH = (Reason.MAX_DEPTH, Reason.HOPS, Reason.NOFOLLOW)
@@ -49,8 +45,8 @@ class Discovery:
         self.path_matters = bool(settings.max_depth or settings.external_hops)
         self._origins: set[str] = set()
         self.new_first = new_first
-        self._query = _query(settings) if settings.order == order.BEST else None
-        self._share = 0.0
+        self._query = focus.Query(settings.query) if settings.order == order.BEST else None
+        self._share = 0
         self._links: dict[int, dict[int, Found | None]] = {}
 
     def _make_judge(self) -> Judge:
@@ -196,8 +192,10 @@ class Discovery:
             state, reason, verdict.seed, verdict.depth, verdict.hops,
             self._lane_of(found.request_url) if state is State.PENDING else 0,
             *place, request_url, 0, 0, chain, json.dumps(tried) if tried else None,
-            self._draft.seq if reason else None, self._rank(found),
+            self._draft.seq if reason else None, None,
         )  # fmt: skip
+        if self._settings.order != order.BREADTH:
+            standing = standing._replace(rank=self._rank(found, parent, url_id, place[1]))
         found_on = parent.url_id or None
         self._draft.changes.entries.append(
             NewEntry(
@@ -214,18 +212,34 @@ class Discovery:
     def found_on(self, visit: Visit) -> None:
         """What comes now was found on this page; what the page promises is shared out among its links."""
         if self._query is not None:
-            from inchworm.rules.focus import share  # loaded with the query
+            self._share = focus.share(visit.relevance, len(visit.reading.links))
 
-            self._share = share(visit.relevance, len(visit.reading.links))
+    def vote(self, visit: Visit) -> tuple[int | None, bytes | None]:
+        """What a page that was read says of its links, in a run that goes by that: `share` and `parts` of its row."""
+        links = visit.reading.links
+        if self._query is None or not links or visit.is_version or visit.entry.kind is not Kind.PAGE:
+            return None, None
+        parts = bytes(found.parts for found in links)
+        return self._share, parts if max(parts) > 1 else None
 
-    def _rank(self, found: Found) -> int | None:
-        """By what a URL is to be chosen, in a run that goes by that. Decided once, when it is found."""
-        if self._settings.order == order.BREADTH:
-            return None
+    def _rank(self, found: Found, parent: Entry, url_id: int, index: int) -> int:
+        """By what a URL is to be chosen, in a run that goes by that."""
         fixed = order.fixed_rank(found.kind, found.source)
-        if fixed is None and self._query is not None and found.rank is None:
-            return self._query.link(found.anchor, found.url, self._share)
-        return fixed if fixed is not None else found.rank or order.NEW
+        if fixed is not None:
+            return fixed
+        if found.rank is None and self._query is not None:
+            if found.source is Source.REDIRECT and parent.rank and parent.rank > 0:
+                # It is what was chosen for that rank.
+                return parent.rank
+            return self._promise(self._query, found, url_id, index)
+        return found.rank or order.NEW
+
+    def _promise(self, query: focus.Query, found: Found, url_id: int, index: int) -> int:
+        """Its rank as long as nobody but its finder has voted."""
+        own = query.own(found.anchor, found.url, (self._draft.seq, index))
+        first = focus.rank(own, focus.Votes(1, found.parts, self._share))
+        self._draft.changes.promises.append((url_id, own, first))
+        return first
 
     def _open_origin(self, url: str, verdict: Verdict, parent: Entry, place: Place) -> None:
         """The first URL of an origin brings its robots.txt along, placed ahead of everything there."""
@@ -383,13 +397,6 @@ class Discovery:
 
     def _lane_of(self, url: str) -> int:
         return 0 if self._settings.strict_order else self._draft.host_id(url)
-
-
-def _query(settings: Settings) -> Query:
-    # Only a crawl that looks for something pays for it.
-    from inchworm.rules.focus import Query
-
-    return Query(settings.query)
 
 
 def _nearer(old: Standing, verdict: Verdict) -> Standing:

@@ -51,6 +51,7 @@ class Committed(NamedTuple):
     cookies: tuple[Cookie, ...]
     outcomes: Outcomes
     ahead: frozenset[int] = frozenset()
+    counted: int | None = None
 
 
 class Session(NamedTuple):
@@ -223,7 +224,7 @@ class Draft:
         changes.requests, changes.size, changes.disturbed = self.requests, self.size, self.disturbed
         return changes
 
-    def committed(self, outcomes: Outcomes = ()) -> Committed:
+    def committed(self, outcomes: Outcomes = (), counted: int | None = None) -> Committed:
         return Committed(
             self.seq,
             Counters(**self.numbers),
@@ -236,4 +237,5 @@ class Draft:
             tuple(self._cookies),
             outcomes,
             frozenset(self._ahead),
+            counted,
         )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from inchworm.model import Entry, Turn
 from inchworm.ports import Store
 from inchworm.rules import control
-from inchworm.rules.order import BREADTH, LAG, choice
+from inchworm.rules.order import BEST, BREADTH, LAG, choice, counted
 
 LOOK_AHEAD = 4096
 HELD_BYTES = 16_000_000
@@ -58,6 +58,9 @@ class Window:
         self._lanes: dict[int, Lane] = {}
         self._ready: deque[Lane] = deque()
         self._leaving: set[int] = set()
+        self._counted = -1
+        self.uncounted: int | None = None
+        """Up to which seq votes have to be counted before anything more is chosen."""
         self.refresh()
 
     def refresh(self) -> bool:
@@ -92,6 +95,10 @@ class Window:
         for number in lanes:
             self._lane(number).has_more = True
 
+    def count(self, upto: int) -> None:
+        """Votes are counted up to this seq now."""
+        self._counted, self.uncounted = upto, None
+
     def lanes(self) -> Iterator[Lane]:
         """Lanes in turn, each time starting with the next one."""
         for _ in range(len(self._ready)):
@@ -112,6 +119,9 @@ class Window:
         skip = {slot.entry.url_id for slot in lane.slots} | self._leaving
         while lane.has_more and not lane.barrier and len(lane.slots) + lane.leaving < LAG:
             turn = self._seq + lane.leaving + len(lane.slots) + 1
+            if self._order == BEST and self._counted < counted(turn):
+                self.uncounted = counted(turn)
+                return
             entry = self._store.choose(self._run_id, lane.number, choice(self._order, turn), skip)
             if entry is None:
                 lane.has_more = False

@@ -182,7 +182,7 @@ class Entry(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What a turn may choose from by rank: rows found before this seq, and whether a new URL is wanted first."""
+    """What a turn may choose from by rank: rows placed before this seq, and whether a new URL is wanted first."""
 
     before: int
     news: bool
@@ -190,7 +190,8 @@ class Choice(NamedTuple):
 
 class Found(NamedTuple):
     """A URL met on a page, before anybody judged it: canonical form, request form, what it is.
-    `anchor`, the text of the link, is there only when somebody wants it; `rank` where it has one already."""
+    `anchor`, the text of the link, and `parts`, to how many places of it the page leads, are there only when somebody
+    wants them; `rank` where it has one already."""
 
     url: str
     request_url: str
@@ -200,6 +201,7 @@ class Found(NamedTuple):
     lastmod: str = ""
     anchor: str = ""
     rank: int | None = None
+    parts: int = 1
 
 
 class Request(NamedTuple):

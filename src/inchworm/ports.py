@@ -218,6 +218,8 @@ class VisitRow(NamedTuple):
     link_hash: bytes | None = None
     differences: str | None = None
     missing: int = 0
+    share: int | None = None
+    parts: bytes | None = None
 
 
 class Judgement(NamedTuple):
@@ -313,6 +315,7 @@ class Changes:
     checkpoints: list[NewCheckpoint] = field(default_factory=list)
     judged: list[tuple[int, Judgement]] = field(default_factory=list)
     distrusted: list[tuple[int, str, int, str]] = field(default_factory=list)
+    promises: list[tuple[int, int, int]] = field(default_factory=list)
     swept: int = 0
     concluded: int = 0
     alarm: str = ""
@@ -329,6 +332,7 @@ class Changes:
         self.checkpoints.clear()
         self.judged.clear()
         self.distrusted.clear()
+        self.promises.clear()
         self.lanes.clear()
         self.opened.clear()
         self.files.clear()
@@ -351,6 +355,10 @@ class Store(Protocol):
 
     def choose(self, run_id: int, lane: int, choice: Choice, skip: Set[int]) -> Entry | None:
         """The pending row of a lane that is to be taken next by rank, other than those to skip."""
+        ...
+
+    def count(self, run_id: int, upto: int) -> None:
+        """Let the votes of all visits up to this seq count, and of none after it: ranks follow. In a transaction."""
         ...
 
     def known(self, run_id: int, urls: Iterable[str], rows: bool = True) -> dict[str, Known]:

@@ -18,16 +18,14 @@ import os
 import resource
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from inchworm.model import Document, Failure, Found, Kind, Reading, Source
 from inchworm.ports import Read
 from inchworm.rules import content, disguise, parse, sitemap
 from inchworm.rules import url as urls
 from inchworm.rules.control import sitemap_file
-
-if TYPE_CHECKING:
-    from inchworm.rules.focus import Query
+from inchworm.rules.focus import Query
 
 SECONDS = 20.0
 MEMORY_BYTES = 1 << 30
@@ -48,7 +46,7 @@ class DocumentReader:
         self._told = {"resources": resources, "drop_params": list(drop_params), "text": text, "query": query}
         self._canonicalizer = urls.canonicalizer(drop_params)
         self.how = parse.How(resources, parse.Resolver(self._canonicalizer), text, anchors=bool(query))
-        self._query = _query(query) if query else None
+        self._query = Query(query) if query else None
         self._child: asyncio.subprocess.Process | None = None
         self._read_bytes = 0
         self._one_at_a_time = asyncio.Lock()
@@ -131,13 +129,6 @@ class DocumentReader:
             await asyncio.shield(child.communicate())
 
 
-def _query(text: str) -> Query:
-    # Only a crawl that looks for something pays for it.
-    from inchworm.rules.focus import Query
-
-    return Query(text)
-
-
 async def _start() -> asyncio.subprocess.Process:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     return await asyncio.create_subprocess_exec(
@@ -160,7 +151,10 @@ async def _start() -> asyncio.subprocess.Process:
 def _pack(read: Read) -> bytes:
     reading, links = read.reading, read.reading.links
     packed = {
-        "links": [(f.url, f.request_url, f.kind.value, f.source.value, f.nofollow, f.lastmod, f.anchor) for f in links],
+        "links": [
+            (f.url, f.request_url, f.kind.value, f.source.value, f.nofollow, f.lastmod, f.anchor, f.parts)
+            for f in links
+        ],
         "relevance": read.relevance,
         "looks_missing": read.looks_missing,
         "matches": read.matches,
@@ -182,8 +176,8 @@ def _unpack(answer: bytes) -> Read:
     said: dict[str, Any] = json.loads(answer.decode("utf-8", "surrogatepass"))
     kinds, sources = {kind.value: kind for kind in Kind}, {source.value: source for source in Source}
     links = tuple(
-        Found(url, request_url, kinds[kind], sources[source], nofollow, lastmod, anchor)
-        for url, request_url, kind, source, nofollow, lastmod, anchor in said.pop("links")
+        Found(url, request_url, kinds[kind], sources[source], nofollow, lastmod, anchor, parts=parts)
+        for url, request_url, kind, source, nofollow, lastmod, anchor, parts in said.pop("links")
     )
     text_hash, link_hash = bytes.fromhex(said.pop("text_hash")), bytes.fromhex(said.pop("link_hash"))
     rest = (said.pop("note"), link_hash, said.pop("looks_missing"), said.pop("relevance"), said.pop("matches"))

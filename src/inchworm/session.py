@@ -430,7 +430,12 @@ class Session:
         if not self._batch:
             self._batch_since = self._clock.monotonic()
         self._batch.extend(self._window.retire())
-        if self._commit is not None or not self._batch or self._has_failed():
+        if self._commit is not None or self._has_failed():
+            return
+        if (upto := self._window.uncounted) is not None:
+            self._start_commit(self._commit_closing(functools.partial(self._ledger.count, upto), writer))
+            return
+        if not self._batch:
             return
         due = self._batch_since + BATCH_SECONDS
         idle = self._has_worker() or self._window.is_starving()
@@ -480,6 +485,8 @@ class Session:
             self._release(turn, outcome)
         self._weigh(committed)
         self._window.committed([turn.entry for turn, _ in committed.outcomes], committed.lanes, committed.seq)
+        if committed.counted is not None:
+            self._window.count(committed.counted)
         # A robots.txt that is tried again stays ahead of its host's pages.
         again = {turn.entry.lane for turn, outcome in committed.outcomes if _is_robots_again(turn, outcome)}
         self._window.read_again(again | committed.ahead)

@@ -31,7 +31,14 @@ def test_the_suite_kills_often_enough() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "workers"),
-    [("--page-limit=60", 1), ("--page-limit=60", 32), ("--max-depth=3", 5), ("--strict-order", 32)],
+    [
+        ("--page-limit=60", 1),
+        ("--page-limit=60", 32),
+        ("--max-depth=3", 5),
+        ("--strict-order", 32),
+        ("--query=castle candle", 5),
+        ("--query=castle candle", 32),
+    ],
 )
 def test_limits_are_the_same_however_often_it_is_killed(
     limit: str, workers: int, web: Web, trials: Trials, reference: Reference

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.flow.crawling import Home
+from tests.flow.crawling import Home, page
 
 from inchworm.errors import WrongUse
 from inchworm.testing import Site, linked_site
@@ -48,6 +48,24 @@ def test_what_promises_most_comes_first(homes: HomeMaker) -> None:
 
     assert sorted(record(best)) == sorted(record(breadth))
     assert last(best) < last(breadth) * 2 / 3
+
+
+def test_a_url_that_waits_rises_with_every_good_page_that_links_to_it(homes: HomeMaker) -> None:
+    """Of 120 pages that look alike from where they are found, those come first that the pages about gardens link to."""
+    wanted = [f"/p{number}" for number in range(130, 140)]
+    alike = [f"/p{number}" for number in range(100, 220)]
+    gardens = [f"/garden{number}" for number in range(40)]
+    pages = {"/": page("start", *alike, *gardens)}
+    pages |= {path: page(f"nothing {path}") for path in alike}
+    pages |= {path: page(f"a garden: garden after garden {path}", *wanted) for path in gardens}
+    with Site(pages).serve() as served:
+        one, other = homes("one"), homes("other")
+        one.crawl(served.url("/"), query="garden", workers=1, sitemap=False)
+        other.crawl(served.url("/"), query="garden", workers=16, sitemap=False)
+    assert record(one) == record(other)
+    order = [url.partition("/p")[2] for url in one.urls()]
+    places = sorted(order.index(path.removeprefix("/p")) for path in wanted)
+    assert places[-1] < len(gardens) + 64, "as soon as the votes of the first block of gardens are counted"
 
 
 @pytest.mark.parametrize("given", [{"workers": 16}, {"budget": 37, "workers": 3}], ids=["16 workers", "sessions"])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inchworm.errors import WrongUse
-from inchworm.rules.focus import MOST, Query, share
+from inchworm.rules.focus import Query, Votes, rank, share
 
 TERMS = ("logical", "replication", "slot")
 texts = st.text(max_size=200)
@@ -77,7 +77,7 @@ def test_whether_a_text_contains_all_terms(query, text, matches):
 )
 def test_what_names_a_term(query, words, is_named):
     focus = Query(query)
-    assert (focus.link(words, "https://h.test/x") > focus.link("", "https://h.test/x")) is is_named
+    assert (focus.own(words, "https://h.test/x") > focus.own("", "https://h.test/x")) is is_named
     assert (focus.page("", words) > 0) is is_named
     assert (focus.page(words, "") > 0) is is_named
 
@@ -96,32 +96,32 @@ def test_what_names_a_term(query, words, is_named):
     ],
 )
 def test_an_address_names_terms_after_the_host(query, url, is_named):
-    score = Query(query).link("", url)
-    assert (score > Query("nothing of the kind").link("", url)) is is_named
+    score = Query(query).own("", url)
+    assert (score > Query("nothing of the kind").own("", url)) is is_named
 
 
 def test_a_term_in_both_anchor_and_address_counts_once():
     focus = Query("logical replication")
-    here = focus.link("Replication", "https://h.test/replication")
-    assert here == focus.link("", "https://h.test/replication")
-    assert here < focus.link("Logical", "https://h.test/replication")
+    here = focus.own("Replication", "https://h.test/replication")
+    assert here == focus.own("", "https://h.test/replication")
+    assert here < focus.own("Logical", "https://h.test/replication")
 
 
 def test_the_order_of_links():
     focus = Query("logical replication")
     links = [
-        ("Logical Replication", "https://h.test/logical-replication.html", 0.0),
         ("Logical Decoding", "https://h.test/logicaldecoding.html", share(1.0, 1)),
-        ("Logical Decoding", "https://h.test/logicaldecoding.html", 0.0),
-        ("Next", "https://h.test/replication", 0.0),
+        ("Logical Replication", "https://h.test/logical-replication.html", 0),
         ("Next", "https://h.test/backup.html", share(1.0, 5)),
+        ("Next", "https://h.test/replication", 0),
         ("Next", "https://h.test/backup.html", share(1.0, 500)),
-        ("Next", "https://h.test/backup.html", 0.0),
-        ("Next", "https://h.test/backup/of/a/kind/nobody/has/heard/of.html", 0.0),
+        ("Logical Decoding", "https://h.test/logicaldecoding.html", 0),
+        ("Next", "https://h.test/backup.html", 0),
+        ("Next", "https://h.test/backup/of/a/kind/nobody/has/heard/of.html", 0),
     ]
-    scores = [focus.link(*link) for link in links]
-    best_first = [0, 1, 3, 2, 4, 5, 6, 7]
-    assert sorted(range(len(links)), key=lambda at: -scores[at]) == best_first
+    scores = [rank(focus.own(anchor, url), Votes(1, 1, part)) for anchor, url, part in links]
+    assert sorted(scores, reverse=True) == scores
+    assert len(set(scores)) == len(scores)
 
 
 def test_the_order_of_pages():
@@ -149,12 +149,12 @@ def test_half_of_the_terms_are_worth_a_quarter():
 
 def test_saying_a_term_twice_changes_nothing():
     once, twice = Query("replication slot"), Query("replication slots Replication")
-    assert once.link("Slots", "https://h.test/a") == twice.link("Slots", "https://h.test/a")
+    assert once.own("Slots", "https://h.test/a") == twice.own("Slots", "https://h.test/a")
 
 
 def test_only_the_beginning_of_an_endless_anchor_is_read():
     focus = Query("replication")
-    assert focus.link("x" * 1_000_000 + " replication", "https://h.test/a") == focus.link("", "https://h.test/a")
+    assert focus.own("x" * 1_000_000 + " replication", "https://h.test/a") == focus.own("", "https://h.test/a")
 
 
 @given(queries, texts, texts)
@@ -164,13 +164,20 @@ def test_pages_are_bounded_and_never_raise(query, title, text):
     assert focus.matches(text) in (True, False)
 
 
-@given(queries, texts, texts, st.floats(0, 1), st.integers(0, 100_000))
-def test_links_are_bounded_and_never_raise(query, anchor, url, page, links):
+@given(queries, texts, texts, st.tuples(st.integers(0, 10**8), st.integers(0, 10**12)))
+def test_what_a_url_promises_is_never_below_zero(query, anchor, url, place):
     focus = Query(query)
     for address in (url, f"https://h.test/{url}", f"https://h.test/{url * 100}"):
-        score = focus.link(anchor, address, share(page, links))
-        assert isinstance(score, int)
-        assert 0 <= score <= MOST
+        assert isinstance(focus.own(anchor, address, place), int)
+        assert focus.own(anchor, address, place) >= 0
+
+
+def test_of_links_that_say_the_same_the_earlier_one_is_the_better_guess():
+    focus = Query("replication")
+    places = [(1, 0), (1, 1), (1, 2), (1, 100), (2000, 100)]
+    assert sorted(places, key=lambda place: -focus.own("x", "https://h.test/a", place)) == places
+    far = focus.own("Replication", "https://h.test/a", (2000, 100))
+    assert far > focus.own("x", "https://h.test/a", (1, 0)), "but not than one that names what is asked for"
 
 
 @given(st.sets(st.sampled_from(TERMS)), st.sets(st.sampled_from(TERMS)), st.sampled_from(TERMS))
@@ -178,27 +185,55 @@ def test_more_terms_in_an_anchor_never_score_less(some, others, in_url):
     focus = Query(" ".join(TERMS))
     url = f"https://h.test/{in_url}"
     fewer, more = " ".join(sorted(some)), " ".join(sorted(some | others))
-    assert focus.link(fewer, url) <= focus.link(more, url)
+    assert focus.own(fewer, url) <= focus.own(more, url)
     named = len(some | {in_url})
-    assert (focus.link(fewer, url) < focus.link(more, url)) is (len(some | others | {in_url}) > named)
+    assert (focus.own(fewer, url) < focus.own(more, url)) is (len(some | others | {in_url}) > named)
 
 
 @given(texts, texts, st.sampled_from(TERMS))
 def test_a_term_added_to_any_anchor_never_costs(anchor, url, term):
     focus = Query(" ".join(TERMS))
-    assert focus.link(anchor, url) <= focus.link(f"{anchor} {term}", url)
+    assert focus.own(anchor, url) <= focus.own(f"{anchor} {term}", url)
 
 
-@given(st.text(max_size=30), st.floats(0, 1), st.floats(0, 1))
-def test_a_better_page_never_makes_a_link_worse(anchor, one, other):
-    focus = Query("replication")
+votes = st.builds(
+    lambda pages, parts, part: Votes(pages, pages + parts, pages * part),
+    st.integers(1, 100_000),
+    st.integers(0, 100_000),
+    st.integers(0, 1_000_000),
+)
+
+
+@given(st.integers(0, 10_000), votes)
+def test_a_vote_never_costs(own, votes):
+    assert rank(own, Votes()) == own <= rank(own, votes)
+
+
+@given(votes, st.integers(2, 1000))
+def test_the_same_vote_many_times_says_nothing_new(votes, times):
+    assert rank(0, Votes().plus(votes, times)) == rank(0, votes)
+
+
+@given(votes, st.integers(0, 1_000_000), st.integers(0, 1_000_000))
+def test_a_better_page_never_makes_a_vote_worse(votes, one, other):
     worse, better = sorted((one, other))
-    assert focus.link(anchor, "https://h.test/a", worse) <= focus.link(anchor, "https://h.test/a", better)
+    assert rank(0, votes.plus(Votes(1, 1, worse))) <= rank(0, votes.plus(Votes(1, 1, better)))
+
+
+@given(votes, st.integers(1, 100), st.integers(1, 100))
+def test_links_into_more_places_never_make_a_vote_worse(votes, one, other):
+    fewer, more = sorted((one, other))
+    assert rank(0, votes.plus(Votes(1, fewer, 0))) <= rank(0, votes.plus(Votes(1, more, 0)))
+
+
+@given(votes, votes)
+def test_what_was_added_can_be_taken_off(before, more):
+    assert before.plus(more).plus(more, -1) == before
 
 
 @given(st.floats(0, 1), st.integers(0, 10**6))
 def test_a_share_shrinks_with_every_link(page, links):
-    assert 0 <= share(page, links + 1) <= share(page, links) <= page
+    assert 0 <= share(page, links + 1) <= share(page, links) <= 1_000_000
 
 
 @given(queries)
@@ -210,4 +245,4 @@ def test_a_text_that_is_the_query_matches_it(query):
 def test_the_same_question_has_the_same_answer(query, anchor, text):
     one, other = Query(query), Query(query)
     assert one.page(anchor, text) == other.page(anchor, text)
-    assert [one.link(anchor, text)] * 2 == [other.link(anchor, text), other.link(anchor, text)]
+    assert [one.own(anchor, text)] * 2 == [other.own(anchor, text), other.own(anchor, text)]

@@ -568,12 +568,35 @@ def test_anchors(markup: str, expected: dict[str, str]) -> None:
     assert anchors(markup) == expected
 
 
+@pytest.mark.parametrize(
+    ("markup", "expected"),
+    [
+        ("<a href=/a>x</a><a href=/a>y</a>", {"/a": 1}),
+        ("<a href=/a#x>x</a>", {"/a": 1}),
+        ("<a href=/a#x>x</a><a href=/b></a><a href=/a#y>y</a><a href=/a#x>z</a>", {"/a": 2, "/b": 1}),
+        ("<a href=/a>x</a><a href=/a#>x</a><a href=/a#y>y</a>", {"/a": 2}),
+        ("<a href=/a#x></a><iframe src=/a#y></iframe><area href=/a#z>", {"/a": 2}),
+        ("".join(f"<a href=/a#{number}>x</a>" for number in range(1000)), {"/a": 100}),
+    ],
+)
+def test_to_how_many_places_of_a_page_links_lead(markup: str, expected: dict[str, int]) -> None:
+    found = read(markup.encode(), HTML, URL, How(anchors=True)).links
+    assert {link.request_url.removeprefix("http://site.test"): link.parts for link in found} == expected
+
+
+def test_places_are_counted_though_there_is_no_room_for_anchors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parse, "MAX_TEXT", 10)
+    markup = b"<a href=/a>a long text</a><a href=/b#x>b</a><a href=/b#y>b</a>"
+    found = read(markup, HTML, URL, How(anchors=True)).links
+    assert [(link.anchor, link.parts) for link in found] == [("a long text", 1), ("", 2)]
+
+
 def test_anchors_are_there_only_for_who_wants_them() -> None:
-    body = b"<a href=/a>one</a><img src=/i>"
-    assert {link.anchor for link in read(body, HTML, URL, How(True)).links} == {""}
+    body = b"<a href=/a#x>one</a><a href=/a#y>two</a><img src=/i>"
+    assert {(link.anchor, link.parts) for link in read(body, HTML, URL, How(True)).links} == {("", 1)}
     wanted = read(body, HTML, URL, How(True, anchors=True))
-    assert [link.anchor for link in wanted.links] == ["one", ""]
-    without = tuple(link._replace(anchor="") for link in wanted.links)
+    assert [(link.anchor, link.parts) for link in wanted.links] == [("one", 2), ("", 1)]
+    without = tuple(link._replace(anchor="", parts=1) for link in wanted.links)
     assert wanted._replace(links=without) == read(body, HTML, URL, How(True))
 
 

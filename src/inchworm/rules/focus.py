@@ -1,10 +1,11 @@
-"""What a crawl with a query takes first: how well a page answers it, and how promising a link is.
+"""What a crawl with a query takes first: how well a page answers it, and how promising a URL is.
 
-A link is worth following when its words or its address name what is asked for; next best is a link on a page that
-itself answers the query, and the fewer links the page has, the more that says about each of them. What is left is
-most of any site, and there a short address beats a long one, because the general, long pages have short addresses
-and the thousands of small ones do not. Scores depend on one page and on nothing that was seen before, so they are
-the same whatever the order of the crawl.
+A URL promises something of its own when the words of its link or its address name what is asked for. Beyond that every
+page that links to it has a vote. Pages that answer the query lead to others that do, and the fewer links a page has,
+the more that says about each of them. Most pages that answer do so by the way, in one sentence of many, so long pages
+are the better guess: they are the ones that links lead into the middle of (`#here`, `#there`). They also tend to have
+short addresses, to be found early, and to stand high up where they are found. Votes are averaged: being linked from
+everywhere says nothing.
 
 Words are looked for anywhere in a text, without regard to case, and without their endings: `indexes` is found in
 `reindexing`, and a query in a language without spaces needs none. Only words of one or two letters or digits have
@@ -16,20 +17,25 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
-from math import sqrt
+from math import log, sqrt
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from inchworm.errors import WrongUse
+from inchworm.model import Place
 
-# A term that is named outweighs what the page and the address say. Half or double of the other two changes next to
-# nothing; without the address it takes a sixth more fetches to find the same pages.
-_TERMS = 2_000
-_PAGE = 600
-_ADDRESS = 80
+# Found by trial on four manuals. Half or double of any of them changes little.
+_NAMED = 1_600
+_SHARE = 1_600
+_PARTS = 300
+_ADDRESS = 200
+_PLACE = 60
 _MAX_ADDRESS = 400
 _MAX_ANCHOR = 500
-_SHORTEST = round(_ADDRESS * sqrt(_MAX_ADDRESS))
-MOST = _TERMS + _PAGE + _SHORTEST
+_MOST_INDEX = 1 << 20
+_MILLION = 1_000_000
+_BASE = 4_000
+"""Keeps ranks above zero: below it are those of what has to be tried again."""
 
 # A title says as much as this many mentions, and the longer a page is, the more of them it takes.
 _TITLE = 5
@@ -43,6 +49,18 @@ _BETWEEN_WORDS = r"[\W_]{0,3}"
 _ALONE = r"{0}(?<![^\W_]{0})(?![^\W_])"
 
 _Stem = str | re.Pattern[str]
+
+
+class Votes(NamedTuple):
+    """What the pages that link to a URL say of it, added up: how many they are, to how many places of it they lead, and
+    what it gets of how well they answer, per million."""
+
+    pages: int = 0
+    parts: int = 0
+    share: int = 0
+
+    def plus(self, more: Votes, times: int = 1) -> Votes:
+        return Votes(self.pages + times * more.pages, self.parts + times * more.parts, self.share + times * more.share)
 
 
 class Query:
@@ -72,21 +90,33 @@ class Query:
             total += mentions / (mentions + enough)
         return (total / len(self._stems)) ** 2
 
-    def link(self, anchor: str, url: str, share: float = 0.0) -> int:
-        """How promising a link is, from 0 to MOST. `share` is what its page has for each link, from 0 to 1."""
-        return self._own(anchor[:_MAX_ANCHOR], url) + round(_PAGE * share)
+    def own(self, anchor: str, url: str, place: Place = (0, 0)) -> int:
+        """What a URL promises by itself, given the first link to it. Half of the terms are worth a quarter.
+
+        `place` says when it was found and which one it was on its page.
+        """
+        turn, index = place
+        late = round(_PLACE * (log(1 + turn) + log(1 + index % _MOST_INDEX)))
+        return self._own(anchor[:_MAX_ANCHOR], url) - late
 
     def _own_score(self, anchor: str, url: str) -> int:
         address = _address(url)
         words = _fold(f"{anchor}\n{address}")
         named = sum(_is_in(stem, words) for stem in self._stems)
         length = min(len(address), _MAX_ADDRESS)
-        return _TERMS * named // len(self._stems) + _SHORTEST - round(_ADDRESS * sqrt(length))
+        return _BASE + round(_NAMED * (named / len(self._stems)) ** 2) - round(_ADDRESS * log(1 + length))
 
 
-def share(page: float, links: int) -> float:
+def rank(own: int, votes: Votes) -> int:
+    """How promising a URL is by what it promises by itself and by the votes for it. Never below `own`."""
+    if not votes.pages:
+        return own
+    return own + round(_PARTS * log(votes.parts / votes.pages) + _SHARE * sqrt(votes.share / votes.pages / _MILLION))
+
+
+def share(page: float, links: int) -> int:
     """What each link gets of how well its page answers: a page that links to everything recommends nothing."""
-    return page / sqrt(max(links, 1))
+    return round(_MILLION * page / sqrt(max(links, 1)))
 
 
 def _fold(text: str) -> str:

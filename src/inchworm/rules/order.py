@@ -4,8 +4,11 @@
 changed since the last run comes first, and every fifth turn is kept for URLs that nobody has visited yet.
 
 Whatever is chosen by rank must not depend on which answers happen to be there already. So turn k chooses only among
-what was found by turns before k - LAG, and no more than LAG turns may be under way: then everything that it chooses
+what got its place by turns before k - LAG, and no more than LAG turns may be under way: then everything that it chooses
 from is on record, at any number of workers. When there is nothing that old, it takes from the oldest there is.
+
+The ranks of `best` change while URLs wait, because every page that links to one has a say. These votes are counted a
+block of turns at a time, right before the first turn that may know of them, for the same reason.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ BEST = "best"
 FRESHNESS = "freshness"
 
 LAG = 32
+BLOCK = 32
 NEWS = 5
 """Every so many turns one is kept for a URL that nobody has visited."""
 
@@ -32,6 +36,11 @@ LAST = -1
 
 def choice(order: str, turn: int) -> Choice:
     return Choice(turn - LAG, order == FRESHNESS and turn % NEWS == 0)
+
+
+def counted(turn: int) -> int:
+    """Up to which seq votes count for this turn."""
+    return max(0, (turn - LAG - 1) // BLOCK * BLOCK)
 
 
 def fixed_rank(kind: Kind, source: Source) -> int | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ MAX_LINKS = 100_000
 MAX_LINK_CHARS = 64_000_000
 MAX_TITLE = 1_000
 MAX_ANCHOR = 200
+MAX_PARTS = 100
 MAX_TEXT = 10_000_000
 
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -331,17 +333,23 @@ def _hrefs(part: Node) -> list[str]:
 
 
 def _add_anchors(links: dict[str, Found], document: Document, base: _Base, resolver: Resolver) -> None:
-    """Give each link the first text that leads to it."""
+    """Give each link the first text that leads to it, and the number of places in the page that links lead to."""
     # Links can lie in links, and each look at one costs all that is in it.
-    room = MAX_TEXT
+    room, places = MAX_TEXT, defaultdict[str, set[str]](set)
     for element in document.iter_elements(_LINKS):
-        url = resolver.target(element.attr("href") or element.attr("xlink:href") or "", base)
-        if url in links and not links[url].anchor:
+        href = element.attr("href") or element.attr("xlink:href") or ""
+        url = resolver.target(href, base)
+        if url not in links:
+            continue
+        if len(places[url]) < MAX_PARTS:
+            places[url].add(href.partition("#")[2])
+        if room >= 0 and not links[url].anchor:
             text = element.text
             room -= len(text)
             links[url] = links[url]._replace(anchor=_short(text) or _alt(element))
-            if room < 0:
-                return
+    for url, found in places.items():
+        if len(found) > 1:
+            links[url] = links[url]._replace(parts=len(found))
 
 
 def _alt(link: Element) -> str:

@@ -62,6 +62,10 @@ def _write_frontier(db: sqlite3.Connection, changes: Changes) -> None:
     settled = [(s._value_, r and r._value_, done, run_id, url_id) for s, r, done, url_id in changes.settled]
     many(_SETTLE, settled)
     many(
+        "INSERT INTO promise (run_id, url_id, own, first) VALUES (?, ?, ?, ?)",
+        [(run_id, *promise) for promise in changes.promises],
+    )
+    many(
         "INSERT INTO undo (run_id, seq, subject, subject_id, before) VALUES (?, ?, ?, ?, ?)",
         [(run_id, *undo) for undo in changes.undo],
     )

@@ -35,7 +35,7 @@ from inchworm.model import (
 from inchworm.ports import Changes, Known, Original, Row, Standing, VisitRow
 from inchworm.rules.order import CONTROL
 from inchworm.rules.url import hash64
-from inchworm.store import commit
+from inchworm.store import commit, votes
 from inchworm.store.commit import COOKIE, COUNTERS, LINKS, marks, unpack
 from inchworm.store.earlier import AcrossRuns, chunks
 from inchworm.store.lock import Life, boot_ms
@@ -277,14 +277,17 @@ class CrawlStore(AcrossRuns):
             (f"{ranked} AND f.rank >= ? AND f.kind = 'sitemap' ORDER BY {best}", (CONTROL,))
         ]
         if choice.news:
-            tries.append((f"{ranked} AND f.rank <= 0 AND f.found < ? ORDER BY {best}", (choice.before,)))
-        tries.append((f"{ranked} AND f.found < ? ORDER BY {best}", (choice.before,)))
-        tries.append((f"{ranked} ORDER BY f.found, {best}", ()))
+            tries.append((f"{ranked} AND f.rank <= 0 AND f.place_seq < ? ORDER BY {best}", (choice.before,)))
+        tries.append((f"{ranked} AND f.place_seq < ? ORDER BY {best}", (choice.before,)))
+        tries.append((f"{ranked} ORDER BY f.place_seq, {best}", ()))
         for query, arguments in tries:
             for row in self.db.execute(query, (run_id, lane, *arguments, len(skip) + 1)):
                 if row[0] not in skip:
                     return _entry(row)
         return None
+
+    def count(self, run_id: int, upto: int) -> None:
+        votes.count(self.db, run_id, upto)
 
     def is_only_run(self, run_id: int) -> bool:
         return self.db.execute("SELECT 1 FROM run WHERE run_id <> ? LIMIT 1", (run_id,)).fetchone() is None

@@ -20,6 +20,8 @@ from inchworm.model import (
     Substate,
 )
 from inchworm.ports import Judgement, NewCheckpoint, Standing
+from inchworm.rules import order
+from inchworm.store import votes
 from inchworm.store.commit import ADD_CHECKPOINT, COUNTERS, JUDGE_VISIT, MOVE_ENTRY, STANDING, VISIT, checkpoint_row
 from inchworm.store.crawl import CrawlStore
 
@@ -190,6 +192,13 @@ class History:
             " (SELECT 1 FROM run r CROSS JOIN frontier f ON f.run_id = r.run_id AND f.url_id = url.url_id)"
         )
         self._restore(run_id, run_id, seq)
+        execute(
+            "DELETE FROM promise WHERE run_id = ?1 AND url_id IN (SELECT url_id FROM touched) AND NOT EXISTS"
+            " (SELECT 1 FROM frontier f WHERE f.run_id = ?1 AND f.url_id = promise.url_id)",
+            (run_id,),
+        )
+        # Here, because it needs the rows as they were, and the votes as they are.
+        votes.count_back(self._db, run_id, order.counted(seq + 1))
         # Numbers of URLs are given again; what was blamed on them is not.
         execute("DELETE FROM suspect WHERE run_id = ? AND url_id IN (SELECT url_id FROM touched)", (run_id,))
         for table in _LATER:
@@ -260,6 +269,7 @@ class History:
         self._copy("undo", "seq, subject, subject_id, before", "seq", point, new)
         self._copy_visits(point, new)
         self._restore(new.run_id, old, point.seq)
+        votes.copy(self._db, old, new.run_id)
         execute(
             "INSERT INTO lane SELECT run_id, lane, SUM(state = 'pending'), MIN(found) FROM frontier"
             " WHERE run_id = ? AND (lane > 0 OR state = 'pending') GROUP BY lane",

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from inchworm.store import votes
 from inchworm.store.commit import marks
 from inchworm.store.crawl import CrawlStore
 
@@ -329,6 +330,8 @@ class View:
             count = self._db.execute(query, (run_id,)).fetchone()[0]
             if count:
                 found.append(f"{count} {words}")
+        if count := votes.wrong(self._db, run_id):
+            found.append(f"{count} URLs whose votes do not add up")
         return found
 
     def integrity(self) -> str:

@@ -1,0 +1,92 @@
+"""crawl.db: what pages have to say of the URLs they link to, and the ranks that come of it, in a run with a query.
+
+`promise` adds up the votes of all visits up to `run.counted`, which are on record with their visits. So counting can go
+on from wherever it was, and back: what is added for a visit can be taken off again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from inchworm.rules import order
+from inchworm.rules.focus import Votes, rank
+from inchworm.store.commit import marks, unpack
+from inchworm.store.earlier import chunks
+
+_AT_A_TIME = 1_000
+
+_CAST = "SELECT share, parts, links FROM visit WHERE run_id = ? AND seq > ? AND seq <= ? AND share IS NOT NULL"
+_SUMS = "SELECT url_id, own, first, pages, parts, share FROM promise WHERE run_id = ? AND url_id IN ({marks})"
+_CHANGE = "UPDATE promise SET pages = ?, parts = ?, share = ? WHERE run_id = ? AND url_id = ?"
+# The rank of a URL that is to be tried again is below 0, and it stays there. What is done has its rank kept right as
+# well: it may be pending again one day, and the next run begins with the ranks of this one.
+_RANK = "UPDATE frontier SET rank = ?1 WHERE run_id = ?2 AND url_id = ?3 AND rank >= 0 AND rank <> ?1"
+
+
+def count(db: sqlite3.Connection, run_id: int, upto: int) -> None:
+    """Let the votes of all visits up to this seq count, and of none after it. In the open transaction."""
+    (counted,) = db.execute("SELECT counted FROM run WHERE run_id = ?", (run_id,)).fetchone()
+    for after in range(counted, upto, _AT_A_TIME):
+        _add(db, run_id, _cast(db, run_id, after, min(after + _AT_A_TIME, upto)), 1)
+    for last in range(counted, upto, -_AT_A_TIME):
+        _add(db, run_id, _cast(db, run_id, max(last - _AT_A_TIME, upto), last), -1)
+    db.execute("UPDATE run SET counted = ? WHERE run_id = ?", (upto, run_id))
+
+
+def count_back(db: sqlite3.Connection, run_id: int, upto: int) -> None:
+    """Take off the votes of visits after this seq, while they are still on record."""
+    (counted,) = db.execute("SELECT counted FROM run WHERE run_id = ?", (run_id,)).fetchone()
+    count(db, run_id, min(counted, upto))
+
+
+def copy(db: sqlite3.Connection, source: int, run_id: int) -> None:
+    """Promises for a run that begins with the rows of another one. No vote is counted."""
+    db.execute(
+        "INSERT INTO promise (run_id, url_id, own, first) SELECT f.run_id, p.url_id, p.own, p.first FROM promise p"
+        " JOIN frontier f ON f.run_id = ? AND f.url_id = p.url_id WHERE p.run_id = ?",
+        (run_id, source),
+    )
+    first = "SELECT first FROM promise p WHERE p.run_id = frontier.run_id AND p.url_id = frontier.url_id"
+    db.execute(f"UPDATE frontier SET rank = COALESCE(({first}), rank) WHERE run_id = ? AND rank >= 0", (run_id,))
+
+
+def wrong(db: sqlite3.Connection, run_id: int) -> int:
+    """How many promises do not add up, or are not what their URL is ranked by."""
+    (counted,) = db.execute("SELECT counted FROM run WHERE run_id = ?", (run_id,)).fetchone()
+    cast = _cast(db, run_id, 0, counted)
+    promises = db.execute(
+        "SELECT p.url_id, p.own, p.first, f.rank, p.pages, p.parts, p.share FROM promise p"
+        " LEFT JOIN frontier f ON f.run_id = p.run_id AND f.url_id = p.url_id WHERE p.run_id = ?",
+        (run_id,),
+    )
+    return sum(
+        Votes(*sums) != (votes := cast.get(url_id, Votes())) or ranked not in (order.LAST, _rank(own, first, votes))
+        for url_id, own, first, ranked, *sums in promises
+    )
+
+
+def _cast(db: sqlite3.Connection, run_id: int, after: int, upto: int) -> dict[int, Votes]:
+    """The votes of some visits, by what they are for."""
+    cast: dict[int, Votes] = {}
+    for share, parts, links in db.execute(_CAST, (run_id, after, upto)):
+        ids = unpack(links)
+        for url_id, places in zip(ids, parts or b"\1" * len(ids), strict=True):
+            vote = Votes(1, places, share)
+            cast[url_id] = cast[url_id].plus(vote) if url_id in cast else vote
+    return cast
+
+
+def _add(db: sqlite3.Connection, run_id: int, cast: dict[int, Votes], times: int) -> None:
+    sums: list[tuple[int, ...]] = []
+    ranks: list[tuple[int, int, int]] = []
+    for chunk in chunks(cast, 500):
+        for url_id, own, first, *before in db.execute(_SUMS.format(marks=marks(len(chunk))), (run_id, *chunk)):
+            votes = Votes(*before).plus(cast[url_id], times)
+            sums.append((*votes, run_id, url_id))
+            ranks.append((_rank(own, first, votes), run_id, url_id))
+    db.executemany(_CHANGE, sums)
+    db.executemany(_RANK, ranks)
+
+
+def _rank(own: int, first: int, votes: Votes) -> int:
+    return rank(own, votes) if votes.pages else first
