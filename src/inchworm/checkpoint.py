@@ -331,11 +331,12 @@ class Ledger:
             visit = visit._replace(outcome=Outcome.FAILED, failure="redirect_loop", message=said, redirect=None)
         outcome = self._outcome(visit, owners)
         self._count_visit(visit, entry, outcome)
-        self._discovery.found_on(visit)
         redirect = self._follow_redirect(visit, entry) if outcome is Outcome.REDIRECT else None
         if redirect is not None and leads_back:
             self._ask_again(redirect, entry)
+        self._discovery.found_on(visit)
         links = self._follow_links(visit, entry)
+        self._discovery.found_on(None)
         if visit.quiet_ms:
             until_ms = visit.at_ms + visit.millis + visit.quiet_ms
             self._draft.changes.quiet.append((until_ms, visit.quiet_ms, self._draft.host_id(entry.request_url)))

@@ -209,10 +209,10 @@ class Discovery:
             self._draft.numbers[state._value_] += 1
         return url_id
 
-    def found_on(self, visit: Visit) -> None:
-        """What comes now was found on this page; what the page promises is shared out among its links."""
+    def found_on(self, visit: Visit | None) -> None:
+        """What comes now was found on this page, and gets its share of what the page promises; or it was on none."""
         if self._query is not None:
-            self._share = focus.share(visit.relevance, len(visit.reading.links))
+            self._share = _share(visit) if visit else 0
 
     def vote(self, visit: Visit) -> tuple[int | None, bytes | None]:
         """What a page that was read says of its links, in a run that goes by that: `share` and `parts` of its row."""
@@ -220,7 +220,7 @@ class Discovery:
         if self._query is None or not links or visit.is_version or visit.entry.kind is not Kind.PAGE:
             return None, None
         parts = bytes(found.parts for found in links)
-        return self._share, parts if max(parts) > 1 else None
+        return _share(visit), parts if max(parts) > 1 else None
 
     def _rank(self, found: Found, parent: Entry, url_id: int, index: int) -> int:
         """By what a URL is to be chosen, in a run that goes by that."""
@@ -397,6 +397,10 @@ class Discovery:
 
     def _lane_of(self, url: str) -> int:
         return 0 if self._settings.strict_order else self._draft.host_id(url)
+
+
+def _share(visit: Visit) -> int:
+    return focus.share(visit.relevance, len(visit.reading.links))
 
 
 def _nearer(old: Standing, verdict: Verdict) -> Standing:

@@ -433,7 +433,7 @@ class Session:
         if self._commit is not None or self._has_failed():
             return
         if (upto := self._window.uncounted) is not None:
-            self._start_commit(self._commit_closing(functools.partial(self._ledger.count, upto), writer))
+            self._start_commit(self._commit_apart(functools.partial(self._ledger.count, upto), writer))
             return
         if not self._batch:
             return
@@ -452,9 +452,9 @@ class Session:
             outcomes = await in_thread(self._ledger.apply, batch) if _is_heavy(batch) else self._ledger.apply(batch)
             return await in_thread(self._ledger.finish, outcomes)
 
-    async def _commit_closing(self, closing: Callable[[], Committed], writer: ThreadPoolExecutor) -> Committed:
+    async def _commit_apart(self, work: Callable[[], Committed], writer: ThreadPoolExecutor) -> Committed:
         async with self._writing:
-            return await asyncio.get_running_loop().run_in_executor(writer, closing)
+            return await asyncio.get_running_loop().run_in_executor(writer, work)
 
     def _start_commit(self, work: Coroutine[Any, Any, Committed]) -> None:
         self._commit = asyncio.create_task(work)
@@ -527,7 +527,7 @@ class Session:
         if not cancelled and not self._window.is_waiting() and not self._window.refresh():
             if (closing := self._ledger.closing()) is None:
                 return Ended(EndedBy.FINISHED)
-            self._start_commit(self._commit_closing(closing, writer))
+            self._start_commit(self._commit_apart(closing, writer))
             return None
         if self._ending is not None:
             return self._ending

@@ -108,6 +108,14 @@ def test_what_a_redirect_leads_to_is_ranked_like_what_led_there(desk: Past) -> N
     assert desk.row(url(9)).standing.rank == rank
 
 
+def test_what_nobody_linked_to_has_no_share_of_the_page_before(desk: Past) -> None:
+    """What a redirect leads to, and what somebody adds by hand, were found on no page."""
+    desk.commit(desk.visit(A + "/", url(1), url(2), relevance=1.0))
+    own = desk.row(url(1)).standing.rank
+    desk.ledger.add(link(url(8)), 1)
+    assert desk.row(url(8)).standing.rank < own - 1000
+
+
 def test_going_back_takes_off_the_votes_of_what_is_undone(desk: Past) -> None:
     desk.commit(desk.visit(A + "/", url(1), url(2), url(3)))
     point, before = desk.point(), ranks(desk)
