@@ -781,7 +781,6 @@ def test_a_run_whose_queue_is_cleared_says_what_it_does_not_know(home: Home) -> 
         assert numbers_of(home) == (0, 0, 4, 0, 5)
 
 
-@xfail("a run is compared with what any run before it saw, also a cancelled one, but speaks of its parent")
 def test_what_a_cancelled_run_saw_counts_against_the_last_complete_one(home: Home) -> None:
     pages = star(3)
     with serving(Site(pages, validators=True)) as served:

@@ -22,13 +22,16 @@ _VERSION = (
 )
 _IS_GOOD = "v.outcome IN ('page', 'duplicate', 'resource')"
 _IS_GONE = "(v.outcome = 'deleted' OR (v.outcome = 'redirect' AND v.change = 'deleted'))"
-_OF_URL = "v.url_id = {} AND v.run_id < ? AND ({}) ORDER BY v.run_id DESC, v.seq DESC LIMIT 1"
+_IS_EARLIER = "v.run_id < ? AND v.run_id NOT IN (SELECT run_id FROM run WHERE state = 'cancelled')"
+"""Of a run before the horizon. What a cancelled one saw is news to whoever waits for the next."""
+
+_OF_URL = f"v.url_id = {{}} AND {_IS_EARLIER} AND ({{}}) ORDER BY v.run_id DESC, v.seq DESC LIMIT 1"
 _NEWEST = _OF_URL.format("u.url_id", f"{_IS_GOOD} OR {_IS_GONE}")
 _NEWEST_GOOD = _OF_URL.format("?", _IS_GOOD)
 _NEWEST_OF_EACH = f"SELECT (SELECT v.log_id FROM visit v WHERE {_NEWEST}) FROM url u WHERE u.url_id IN ({{marks}})"
 _LAST_KNOWN = (
     f"SELECT v.url_id, v.run_id, CASE WHEN {_IS_GONE} THEN 'deleted' ELSE v.outcome END AS outcome, v.status, v.missing,"
-    " MAX(v.log_id) FROM visit v WHERE v.kind = 'page' AND v.run_id < ?"
+    f" MAX(v.log_id) FROM visit v WHERE v.kind = 'page' AND {_IS_EARLIER}"
     f" AND (v.outcome IN ('page', 'duplicate') OR {_IS_GONE}) GROUP BY v.url_id"
 )
 """The last that runs before the horizon have on each page. A bare column comes from the row with the maximum."""
@@ -84,7 +87,7 @@ class AcrossRuns:
         return found
 
     def has_text(self, url_id: int, horizon: int, text_hash: bytes) -> bool:
-        query = "SELECT 1 FROM visit WHERE url_id = ? AND run_id < ? AND text_hash = ? LIMIT 1"
+        query = f"SELECT 1 FROM visit v WHERE url_id = ? AND {_IS_EARLIER} AND text_hash = ? LIMIT 1"
         return self.db.execute(query, (url_id, horizon, text_hash)).fetchone() is not None
 
     # Whom to believe
@@ -157,7 +160,7 @@ class AcrossRuns:
             f" h.last FROM ({_LAST_KNOWN}) k JOIN url u USING (url_id)"
             " JOIN frontier f ON f.run_id = k.run_id AND f.url_id = k.url_id"
             " JOIN (SELECT url_id, SUM(change IN ('modified', 'unchanged')) AS looks, SUM(change = 'modified') AS changes,"
-            " MIN(at_ms) AS first, MAX(at_ms) AS last FROM visit WHERE kind = 'page' AND run_id < ? GROUP BY url_id) h"
+            f" MIN(at_ms) AS first, MAX(at_ms) AS last FROM visit v WHERE kind = 'page' AND {_IS_EARLIER} GROUP BY url_id) h"
             " USING (url_id) WHERE k.outcome <> 'deleted' ORDER BY k.url_id",
             (horizon, horizon),
         )
