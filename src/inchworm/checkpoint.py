@@ -295,8 +295,11 @@ class Ledger:
 
     def count(self, upto: int) -> Committed:
         """Let the votes of pages up to this seq count, and of none after it."""
-        with self._committing():
-            self._store.count(self._run_id, upto)
+        counted = -1
+        while counted != upto:
+            with self._committing():
+                counted = self._store.count(self._run_id, upto)
+            self.beat()
         return self._draft.committed(counted=upto)
 
     def beat(self) -> None:

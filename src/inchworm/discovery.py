@@ -298,12 +298,23 @@ class Discovery:
         """
         parents: dict[int, Entry] = {}
         mattered = False
-        for row in self._store.all_rows(self._run_id):
+        lacks_ranks = self._settings.order != order.BREADTH
+        for found in self._store.all_rows(self._run_id):
+            row = self._with_rank(found) if lacks_ranks and found.standing.rank is None else found
+            mattered = mattered or row is not found
             verdict = self._verdict_on(row, parents.get(row.found_on or 0), same_scope)
             parents[row.url_id] = rows.as_parent(row, verdict)
             if row.standing.state is not State.DONE and row.kind not in control.KINDS:
                 mattered = self._judge_anew(row, verdict) or mattered
         return mattered
+
+    def _with_rank(self, row: Row) -> Row:
+        """A row of a run that had no use for ranks: without one it would never be chosen."""
+        found = Found(row.url, row.standing.request_url or row.url, row.kind, row.source)
+        parent = rows.as_parent(row, Verdict(row.standing.seed, row.standing.depth, row.standing.hops, None))
+        ranked = row.standing._replace(rank=self._rank(found, parent, row.url_id, row.standing.place_idx))
+        self._draft.move(row, ranked)
+        return row._replace(standing=ranked)
 
     def _verdict_on(self, row: Row, finder: Entry | None, same_scope: bool) -> Verdict:
         old, linked = row.standing, row.source is Source.SPIDER

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from inchworm.model import Entry, Turn
+from inchworm.model import Entry, Kind, Turn
 from inchworm.ports import Store
 from inchworm.rules import control
 from inchworm.rules.order import BEST, BREADTH, LAG, choice, counted
@@ -59,7 +59,7 @@ class Window:
         self._ready: deque[Lane] = deque()
         self._leaving: set[int] = set()
         self._counted = -1
-        self.uncounted: int | None = None
+        self.uncounted: int | None = counted(seq + 1) if order == BEST else None
         """Up to which seq votes have to be counted before anything more is chosen."""
         self.refresh()
 
@@ -77,6 +77,7 @@ class Window:
     def _read_again(self, lane: Lane) -> None:
         lane.last, lane.has_more, lane.asleep_until = None, True, 0.0
         if self._order != BREADTH:
+            self._put_robots_first(lane)
             self._choose(lane)
             return
         lane.loaded = {slot.entry.url_id for slot in lane.slots}
@@ -113,6 +114,16 @@ class Window:
         while lane.has_more and len(lane.todo) < _CHUNK // 2 and len(lane.slots) < LOOK_AHEAD:
             if not self._load(lane):
                 return
+
+    def _put_robots_first(self, lane: Lane) -> None:
+        """What was chosen may wait for a robots.txt that is to be read again, and then nothing else can be chosen."""
+        skip = {slot.entry.url_id for slot in lane.slots} | self._leaving
+        entry = self._store.choose(self._run_id, lane.number, choice(self._order, self._seq + LAG), skip)
+        if lane.slots and entry is not None and entry.kind is Kind.ROBOTS:
+            slot = Slot(entry)
+            lane.slots.appendleft(slot)
+            lane.todo.appendleft(slot)
+            lane.barrier = True
 
     def _choose(self, lane: Lane) -> None:
         """Choose the next turns of a lane by rank. Nothing is chosen behind a file that may rank things anew."""

@@ -357,8 +357,11 @@ class Store(Protocol):
         """The pending row of a lane that is to be taken next by rank, other than those to skip."""
         ...
 
-    def count(self, run_id: int, upto: int) -> None:
-        """Let the votes of all visits up to this seq count, and of none after it: ranks follow. In a transaction."""
+    def count(self, run_id: int, upto: int) -> int:
+        """Let the votes of all visits up to this seq count, and of none after it: ranks follow. In a transaction.
+
+        Says how far it came: there is a limit to what one transaction should hold.
+        """
         ...
 
     def known(self, run_id: int, urls: Iterable[str], rows: bool = True) -> dict[str, Known]:

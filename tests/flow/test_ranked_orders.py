@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.flow.crawling import Home, page
 
+from inchworm.app.checkpoints import Back
 from inchworm.errors import WrongUse
 from inchworm.testing import Site, linked_site
 
@@ -76,6 +78,39 @@ def test_the_best_are_the_same_at_any_number_of_workers(homes: HomeMaker, given:
         while other.crawl(served.url("/"), query="garden spring", **given).run_state != "completed":
             pass
     assert record(other) == record(one)
+
+
+def test_the_best_of_the_news_are_the_same_however_a_run_is_cut(homes: HomeMaker) -> None:
+    """A second run under a full page limit takes new pages first."""
+    site = Site(about(100))
+    with site.serve() as served:
+        one, other = homes("one"), homes("other")
+        named = {"query": "garden", "page_limit": 60, "sitemap": False}
+        for home in (one, other):
+            home.crawl(served.url("/"), **named)
+        news = [f"/new{number}" for number in range(12)]
+        site.pages |= {path: page(f"a garden that is new {path}") for path in news}
+        for number in (0, 3, 5):
+            path = f"/p{number}" if number else "/"
+            site.pages[path] = str(site.pages[path]).replace("</ul>", _items(news[number : number + 4]) + "</ul>")
+        one.crawl(served.url("/"), workers=1, **named)
+        while other.crawl(served.url("/"), workers=16, budget=7, **named).run_state != "completed":
+            pass
+    assert record(one, 1) == record(other, 1)
+
+
+def _items(paths: list[str]) -> str:
+    return "".join(f'<li><a href="{path}">garden</a></li>' for path in paths)
+
+
+def test_a_branch_that_goes_by_a_query_leaves_nothing_of_a_run_that_did_not(homes: HomeMaker) -> None:
+    home = homes("branch")
+    with Site(about()).serve() as served:
+        home.crawl(served.url("/"), budget=60, sitemap=False)
+        named = {"delay": 0, "allow_private": True, "budget": 0, "query": "garden", "order": "best"}
+        summary = asyncio.run(home.app.go_on(home.word, Back(None, True, True), named))
+    assert (summary.run_state, summary.pending, summary.pages) == ("completed", 0, 150)
+    assert not home.faults()
 
 
 def test_best_goes_by_a_query(homes: HomeMaker) -> None:

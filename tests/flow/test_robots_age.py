@@ -118,6 +118,21 @@ def test_r8_also_in_the_middle_of_a_session(tmp_path: Path) -> None:
     assert not [path for path in after if path.startswith("/p")]
 
 
+def test_r8_also_when_all_that_was_chosen_waits_for_it(tmp_path: Path) -> None:
+    """In an order by rank only so many turns are chosen at a time, and all of them may be of that host."""
+    clock, leaves = JumpingClock(), [f"/p{number}" for number in range(100)]
+
+    def visited(visit: Visit) -> None:
+        if visit.entry.url.endswith("/p1"):
+            clock.ahead += DAY + 60
+
+    pages = {"/": page("home", *leaves), **{path: page(path) for path in leaves}, "/robots.txt": ALLOW}
+    with Site(pages).serve() as served:
+        ended = crawl(tmp_path, served.url("/"), clock, Hooks(visited=visited), query="home", workers=4)
+    assert ended == {"pages": 101, "refused": 0, "failed": 0, "pending": 0}
+    assert len(asked_for_robots(served.paths())) == 2
+
+
 def test_r8_one_that_cannot_be_read_any_more_still_holds(tmp_path: Path) -> None:
     clock = JumpingClock()
     with site([f"{ALLOW}\nDisallow: /p5", Page("", 503)]).serve() as served:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tests.store.test_history import Past
 from tests.store.test_ledger import RUN_ID, A, failed, hop, link
 
-from inchworm.model import Outcome
+from inchworm.model import Choice, Outcome
 from inchworm.rules import order
+from inchworm.store import votes
 from inchworm.store.view import View
 
 QUERY = {"query": "garden", "order": "best"}
@@ -125,6 +126,50 @@ def test_going_back_takes_off_the_votes_of_what_is_undone(desk: Past) -> None:
     assert ranks(desk) == before
     assert View(desk.store).faults(RUN_ID) == []
     assert desk.rows_of("SELECT counted FROM run") == [(0,)]
+
+
+def test_a_row_that_is_restored_has_the_rank_of_the_votes_that_are_left(desk: Past) -> None:
+    desk.commit(desk.visit(A + "/", url(1), url(2), url(3)))
+    desk.commit(desk.visit(url(1), url(3), relevance=1.0))
+    point, before = desk.point(), ranks(desk)
+    count(desk, 2)
+    desk.commit(desk.visit(url(3), **failed(Outcome.RETRY)))
+    desk.sit()
+    count(desk, 0)
+    desk.back(point)
+    assert ranks(desk) == before
+    assert View(desk.store).faults(RUN_ID) == []
+
+
+def test_many_votes_are_counted_in_steps(desk: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(1, 8):
+        links = [link(url(other)) for other in range(1, 9) if other != number]
+        desk.commit(desk.visit(desk.pending()[0], *links, relevance=number / 10))
+    count(desk, 7)
+    at_once = ranks(desk)
+    monkeypatch.setattr(votes, "_AT_A_TIME", 10)
+    steps = [upto for upto in iter(lambda: desk.store.count(RUN_ID, 0), 0) if not View(desk.store).faults(RUN_ID)]
+    assert steps == [5, 3, 1]
+    count(desk, 7)
+    assert ranks(desk) == at_once
+
+
+def test_choosing_the_best_looks_at_few_rows(desk: Past) -> None:
+    desk.commit(desk.visit(A + "/", *(f"{A}/{number}" for number in range(2_000))))
+    lane = desk.entry(f"{A}/0").lane
+    steps = 0
+
+    def step() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    desk.store.db.set_progress_handler(step, 100)
+    chosen = desk.store.choose(RUN_ID, lane, Choice(50, False), set())
+    desk.store.db.set_progress_handler(None, 0)
+    assert chosen is not None
+    assert chosen.url == f"{A}/0"
+    assert steps < 20, "hundreds of steps of the database"
 
 
 def test_a_run_without_a_query_has_no_votes(tmp_path: Path) -> None:

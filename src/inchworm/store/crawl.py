@@ -272,22 +272,24 @@ class CrawlStore(AcrossRuns):
 
     def choose(self, run_id: int, lane: int, choice: Choice, skip: Set[int]) -> Entry | None:
         ranked, best = f"{_ENTRY} AND f.rank IS NOT NULL", "f.rank DESC, f.place_seq, f.place_idx, f.url_id LIMIT ?"
+        # Nothing that an index knows: by that SQLite would find far too many rows, and sort them.
+        since = "MAX(f.found, f.place_seq)"
         # Sitemaps are found by files behind which nothing is chosen, so they may be taken however new they are.
         tries: list[tuple[str, tuple[int, ...]]] = [
             (f"{ranked} AND f.rank >= ? AND f.kind = 'sitemap' ORDER BY {best}", (CONTROL,))
         ]
         if choice.news:
-            tries.append((f"{ranked} AND f.rank <= 0 AND f.place_seq < ? ORDER BY {best}", (choice.before,)))
-        tries.append((f"{ranked} AND f.place_seq < ? ORDER BY {best}", (choice.before,)))
-        tries.append((f"{ranked} ORDER BY f.place_seq, {best}", ()))
+            tries.append((f"{ranked} AND f.rank <= 0 AND {since} < ? ORDER BY {best}", (choice.before,)))
+        tries.append((f"{ranked} AND {since} < ? ORDER BY {best}", (choice.before,)))
+        tries.append((f"{ranked} ORDER BY {since}, {best}", ()))
         for query, arguments in tries:
             for row in self.db.execute(query, (run_id, lane, *arguments, len(skip) + 1)):
                 if row[0] not in skip:
                     return _entry(row)
         return None
 
-    def count(self, run_id: int, upto: int) -> None:
-        votes.count(self.db, run_id, upto)
+    def count(self, run_id: int, upto: int) -> int:
+        return votes.count_some(self.db, run_id, upto)
 
     def is_only_run(self, run_id: int) -> bool:
         return self.db.execute("SELECT 1 FROM run WHERE run_id <> ? LIMIT 1", (run_id,)).fetchone() is None

@@ -199,6 +199,8 @@ class History:
         )
         # Here, because it needs the rows as they were, and the votes as they are.
         votes.count_back(self._db, run_id, order.counted(seq + 1))
+        # What was restored has the rank that it had when it was changed; others may have been counted since.
+        votes.rank(self._db, run_id, [url_id for (url_id,) in execute("SELECT url_id FROM touched")])
         # Numbers of URLs are given again; what was blamed on them is not.
         execute("DELETE FROM suspect WHERE run_id = ? AND url_id IN (SELECT url_id FROM touched)", (run_id,))
         for table in _LATER:

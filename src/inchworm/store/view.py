@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from inchworm.store import votes
 from inchworm.store.commit import marks
 from inchworm.store.crawl import CrawlStore
+from inchworm.store.sqlite import snapshot
 
 SPAN = 100_000
 """So many steps of a run are searched at a time for pages that fit."""
@@ -326,12 +327,13 @@ class View:
             ),
         }
         found = []
-        for words, query in checks.items():
-            count = self._db.execute(query, (run_id,)).fetchone()[0]
-            if count:
-                found.append(f"{count} {words}")
-        if count := votes.wrong(self._db, run_id):
-            found.append(f"{count} URLs whose votes do not add up")
+        with snapshot(self._db):
+            for words, query in checks.items():
+                count = self._db.execute(query, (run_id,)).fetchone()[0]
+                if count:
+                    found.append(f"{count} {words}")
+            if count := votes.wrong(self._db, run_id):
+                found.append(f"{count} URLs whose votes do not add up")
         return found
 
     def integrity(self) -> str:

@@ -7,15 +7,20 @@ on from wherever it was, and back: what is added for a visit can be taken off ag
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
-from inchworm.rules import order
-from inchworm.rules.focus import Votes, rank
+from inchworm.rules import focus, order
+from inchworm.rules.focus import Votes
 from inchworm.store.commit import marks, unpack
 from inchworm.store.earlier import chunks
 
-_AT_A_TIME = 1_000
+_AT_A_TIME = 100_000
+"""So many votes, and the rest of a page's, go into one transaction: a second or two."""
 
-_CAST = "SELECT share, parts, links FROM visit WHERE run_id = ? AND seq > ? AND seq <= ? AND share IS NOT NULL"
+_CAST = (
+    "SELECT seq, share, parts, links FROM visit"
+    " WHERE run_id = ? AND seq > ? AND seq <= ? AND share IS NOT NULL ORDER BY seq {}"
+)
 _SUMS = "SELECT url_id, own, first, pages, parts, share FROM promise WHERE run_id = ? AND url_id IN ({marks})"
 _CHANGE = "UPDATE promise SET pages = ?, parts = ?, share = ? WHERE run_id = ? AND url_id = ?"
 # The rank of a URL that is to be tried again is below 0, and it stays there. What is done has its rank kept right as
@@ -23,20 +28,41 @@ _CHANGE = "UPDATE promise SET pages = ?, parts = ?, share = ? WHERE run_id = ? A
 _RANK = "UPDATE frontier SET rank = ?1 WHERE run_id = ?2 AND url_id = ?3 AND rank >= 0 AND rank <> ?1"
 
 
-def count(db: sqlite3.Connection, run_id: int, upto: int) -> None:
-    """Let the votes of all visits up to this seq count, and of none after it. In the open transaction."""
+def count_some(db: sqlite3.Connection, run_id: int, upto: int) -> int:
+    """Go some way to where the votes of all visits up to this seq count, and of none after it; how far, comes back.
+
+    In the open transaction. Wherever it stops, ranks are those that belong there.
+    """
     (counted,) = db.execute("SELECT counted FROM run WHERE run_id = ?", (run_id,)).fetchone()
-    for after in range(counted, upto, _AT_A_TIME):
-        _add(db, run_id, _cast(db, run_id, after, min(after + _AT_A_TIME, upto)), 1)
-    for last in range(counted, upto, -_AT_A_TIME):
-        _add(db, run_id, _cast(db, run_id, max(last - _AT_A_TIME, upto), last), -1)
+    times = 1 if upto > counted else -1
+    between = (run_id, min(counted, upto), max(counted, upto))
+    cast: dict[int, Votes] = {}
+    room = _AT_A_TIME
+    for seq, *vote in db.execute(_CAST.format("ASC" if times > 0 else "DESC"), between):
+        room -= _cast(cast, *vote)
+        if room < 0:
+            upto = seq if times > 0 else seq - 1
+            break
+    _add(db, run_id, cast, times)
     db.execute("UPDATE run SET counted = ? WHERE run_id = ?", (upto, run_id))
+    return upto
+
+
+def count(db: sqlite3.Connection, run_id: int, upto: int) -> None:
+    """All the way there, in one transaction."""
+    while count_some(db, run_id, upto) != upto:
+        pass
 
 
 def count_back(db: sqlite3.Connection, run_id: int, upto: int) -> None:
     """Take off the votes of visits after this seq, while they are still on record."""
     (counted,) = db.execute("SELECT counted FROM run WHERE run_id = ?", (run_id,)).fetchone()
     count(db, run_id, min(counted, upto))
+
+
+def rank(db: sqlite3.Connection, run_id: int, url_ids: Sequence[int]) -> None:
+    """Give these URLs the ranks that belong to the votes that are counted."""
+    _add(db, run_id, dict.fromkeys(url_ids, Votes()), 1)
 
 
 def copy(db: sqlite3.Connection, source: int, run_id: int) -> None:
@@ -53,7 +79,9 @@ def copy(db: sqlite3.Connection, source: int, run_id: int) -> None:
 def wrong(db: sqlite3.Connection, run_id: int) -> int:
     """How many promises do not add up, or are not what their URL is ranked by."""
     (counted,) = db.execute("SELECT counted FROM run WHERE run_id = ?", (run_id,)).fetchone()
-    cast = _cast(db, run_id, 0, counted)
+    cast: dict[int, Votes] = {}
+    for _, *vote in db.execute(_CAST.format("ASC"), (run_id, 0, counted)):
+        _cast(cast, *vote)
     promises = db.execute(
         "SELECT p.url_id, p.own, p.first, f.rank, p.pages, p.parts, p.share FROM promise p"
         " LEFT JOIN frontier f ON f.run_id = p.run_id AND f.url_id = p.url_id WHERE p.run_id = ?",
@@ -65,15 +93,13 @@ def wrong(db: sqlite3.Connection, run_id: int) -> int:
     )
 
 
-def _cast(db: sqlite3.Connection, run_id: int, after: int, upto: int) -> dict[int, Votes]:
-    """The votes of some visits, by what they are for."""
-    cast: dict[int, Votes] = {}
-    for share, parts, links in db.execute(_CAST, (run_id, after, upto)):
-        ids = unpack(links)
-        for url_id, places in zip(ids, parts or b"\1" * len(ids), strict=True):
-            vote = Votes(1, places, share)
-            cast[url_id] = cast[url_id].plus(vote) if url_id in cast else vote
-    return cast
+def _cast(cast: dict[int, Votes], share: int, parts: bytes | None, links: bytes | None) -> int:
+    """Add the votes of a visit to those for the same URLs. How many there were, comes back."""
+    ids = unpack(links)
+    for url_id, places in zip(ids, parts or b"\1" * len(ids), strict=True):
+        vote = Votes(1, places, share)
+        cast[url_id] = cast[url_id].plus(vote) if url_id in cast else vote
+    return len(ids)
 
 
 def _add(db: sqlite3.Connection, run_id: int, cast: dict[int, Votes], times: int) -> None:
@@ -89,4 +115,4 @@ def _add(db: sqlite3.Connection, run_id: int, cast: dict[int, Votes], times: int
 
 
 def _rank(own: int, first: int, votes: Votes) -> int:
-    return rank(own, votes) if votes.pages else first
+    return focus.rank(own, votes) if votes.pages else first
