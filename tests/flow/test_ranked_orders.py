@@ -107,9 +107,11 @@ def test_a_branch_that_goes_by_a_query_leaves_nothing_of_a_run_that_did_not(home
     home = homes("branch")
     with Site(about()).serve() as served:
         home.crawl(served.url("/"), budget=60, sitemap=False)
-        named = {"delay": 0, "allow_private": True, "budget": 0, "query": "garden", "order": "best"}
+        named = {"delay": 0, "allow_private": True, "budget": 0, "query": "garden"}
         summary = asyncio.run(home.app.go_on(home.word, Back(None, True, True), named))
     assert (summary.run_state, summary.pending, summary.pages) == ("completed", 0, 150)
+    with home.app.reading(home.app.find(home.word)) as store:
+        assert [run.settings["order"] for run in store.runs()] == ["breadth", "best"]
     assert not home.faults()
 
 

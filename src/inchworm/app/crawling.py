@@ -95,6 +95,8 @@ class Crawling(Desk):
         frozen = settings_of_run(past.run(point))
         if back.as_new_run:
             branched = {**frozen, **given}
+            if given.get("query") and "order" not in given:
+                branched["order"] = order.BEST
             return Plan(branched, lambda values: past.branch(point, values))
         run.refuse_changes(past.run(point).settings, given)
         return Plan(frozen, lambda _: past.go_back(point))
