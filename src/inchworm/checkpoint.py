@@ -295,12 +295,13 @@ class Ledger:
 
     def count(self, upto: int) -> Committed:
         """Let the votes of pages up to this seq count, and of none after it."""
-        counted = -1
-        while counted != upto:
-            with self._committing():
-                counted = self._store.count(self._run_id, upto)
+        while self._count_some(upto) != upto:
             self.beat()
         return self._draft.committed(counted=upto)
+
+    def _count_some(self, upto: int) -> int:
+        with self._committing():
+            return self._store.count(self._run_id, upto)
 
     def beat(self) -> None:
         """Show that the owner lives, when there is nothing to commit."""

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from inchworm import rows
-from inchworm.draft import Draft
+from inchworm.draft import Draft, link_index
 from inchworm.model import Entry, Found, Kind, Place, Reason, RunInfo, Source, State, Version, Visit
 from inchworm.ports import Known, NewEntry, Row, Standing, Store
 from inchworm.rules import control, focus, freshness, order
@@ -195,7 +195,7 @@ class Discovery:
             self._draft.seq if reason else None, None,
         )  # fmt: skip
         if self._settings.order != order.BREADTH:
-            standing = standing._replace(rank=self._rank(found, parent, url_id, place[1]))
+            standing = standing._replace(rank=self._rank(found, parent, url_id, link_index(place)))
         found_on = parent.url_id or None
         self._draft.changes.entries.append(
             NewEntry(
@@ -312,7 +312,8 @@ class Discovery:
         """A row of a run that had no use for ranks: without one it would never be chosen."""
         found = Found(row.url, row.standing.request_url or row.url, row.kind, row.source)
         parent = rows.as_parent(row, Verdict(row.standing.seed, row.standing.depth, row.standing.hops, None))
-        ranked = row.standing._replace(rank=self._rank(found, parent, row.url_id, row.standing.place_idx))
+        index = link_index((row.standing.place_seq, row.standing.place_idx))
+        ranked = row.standing._replace(rank=self._rank(found, parent, row.url_id, index))
         self._draft.move(row, ranked)
         return row._replace(standing=ranked)
 

@@ -61,6 +61,11 @@ class Session(NamedTuple):
     token: int
 
 
+def link_index(place: Place) -> int:
+    """Which one of its page's links was put in this place, be it ahead of others or behind them."""
+    return place[1] % _AGAIN
+
+
 class Draft:
     """One run's totals and the rows of the commit that is being put together."""
 

@@ -117,9 +117,11 @@ class Window:
 
     def _put_robots_first(self, lane: Lane) -> None:
         """What was chosen may wait for a robots.txt that is to be read again, and then nothing else can be chosen."""
+        if not lane.slots:
+            return
         skip = {slot.entry.url_id for slot in lane.slots} | self._leaving
         entry = self._store.choose(self._run_id, lane.number, choice(self._order, self._seq + LAG), skip)
-        if lane.slots and entry is not None and entry.kind is Kind.ROBOTS:
+        if entry is not None and entry.kind is Kind.ROBOTS:
             slot = Slot(entry)
             lane.slots.appendleft(slot)
             lane.todo.appendleft(slot)

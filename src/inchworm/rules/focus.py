@@ -32,7 +32,6 @@ _ADDRESS = 200
 _PLACE = 60
 _MAX_ADDRESS = 400
 _MAX_ANCHOR = 500
-_MOST_INDEX = 1 << 20
 _MILLION = 1_000_000
 _BASE = 4_000
 """Keeps ranks above zero: below it are those of what has to be tried again."""
@@ -96,7 +95,7 @@ class Query:
         `place` says when it was found and which one it was on its page.
         """
         turn, index = place
-        late = round(_PLACE * (log(1 + turn) + log(1 + index % _MOST_INDEX)))
+        late = round(_PLACE * (log(1 + turn) + log(1 + index)))
         return self._own(anchor[:_MAX_ANCHOR], url) - late
 
     def _own_score(self, anchor: str, url: str) -> int:
