@@ -172,8 +172,10 @@ def _pack(read: Read) -> bytes:
     return json.dumps(packed, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def _unpack(answer: bytes) -> Read:
+def _unpack(answer: bytes) -> Read | Failure:
     said: dict[str, Any] = json.loads(answer.decode("utf-8", "surrogatepass"))
+    if "raised" in said:
+        return Failure("reader_crashed", f"reading the answer failed: {said['raised']}")
     kinds, sources = {kind.value: kind for kind in Kind}, {source.value: source for source in Source}
     links = tuple(
         Found(url, request_url, kinds[kind], sources[source], nofollow, lastmod, anchor, parts=parts)
@@ -197,10 +199,19 @@ def serve(jobs: BinaryIO, answers: BinaryIO) -> None:
         told = (job["resources"], tuple(job["drop_params"]), job["text"], job["query"])
         reader = readers.setdefault(told, DocumentReader(*told))
         document = Document(body, job["content_type"], job["url"], Kind(job["kind"]), job["at_ms"])
-        answer = _pack(reader.read(document))
+        answer = _answer(reader, document)
         answers.write(b"%d\n" % len(answer))
         answers.write(answer)
         answers.flush()
+
+
+def _answer(reader: DocumentReader, document: Document) -> bytes:
+    try:
+        return _pack(reader.read(document))
+    except MemoryError:
+        raise  # who ran out of it once had better start anew
+    except Exception as error:
+        return json.dumps({"raised": repr(error)}).encode()
 
 
 def _limit_memory() -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from inchworm import fault, rows
+from inchworm.errors import InchwormError
 from inchworm.model import (
     Change,
     Document,
@@ -101,8 +102,15 @@ async def visit(entry: Entry, tools: Tools) -> Visit:
     fault.point("after_fetch")
     if isinstance(reply, Failure):
         return _failed(entry, at_ms, reply, tools)
-    made = _with_cookies(_answered(entry, at_ms, reply), request, reply, tools)
-    if known and condition and reply.status == 304:
+    made = _answered(entry, at_ms, reply)
+    return await _costing_only_itself(_understood(made, request, reply, known, tools), made, tools)
+
+
+async def _understood(made: Visit, request: Request, reply: Response, known: _Known | None, tools: Tools) -> Visit:
+    """What an answer comes to: still the same page, a hop, gone, a failure, or something to be read."""
+    entry = made.entry
+    made = _with_cookies(made, request, reply, tools)
+    if known and known.objection is None and reply.status == 304:
         return _still(made, known.version)
     if said := _misunderstood(reply, known):
         return _tried(made, "protocol_error", said, tools)
@@ -112,7 +120,7 @@ async def visit(entry: Entry, tools: Tools) -> Visit:
         return _gone(made, known.version)
     if kind := failures.for_status(reply.status):
         return _tried(_asked_for_quiet(made, reply, tools), kind, f"the server answered {reply.status}", tools)
-    document = Document(reply.body, made.content_type, entry.request_url, entry.kind, at_ms)
+    document = Document(reply.body, made.content_type, entry.request_url, entry.kind, made.at_ms)
     read = await _read(document, entry, tools)
     if isinstance(read, Failure):
         return _tried(made, read.kind, read.message, tools)
@@ -122,6 +130,16 @@ async def visit(entry: Entry, tools: Tools) -> Visit:
     if entry.chain and disguise.has_password_field(reply.body):
         made = made._replace(reading=made.reading._replace(meta={**made.reading.meta, "login": True}))
     return _compared(made, document, known, tools) if tools.compares and entry.kind is Kind.PAGE else made
+
+
+async def _costing_only_itself(understood: Coroutine[Any, Any, Visit], made: Visit, tools: Tools) -> Visit:
+    """Whatever a server sends, and whatever our reading makes of it: it costs that URL and never the session."""
+    try:
+        return await understood
+    except InchwormError:
+        raise  # of our own store or disk, which is not this URL's fault
+    except Exception as error:
+        return _tried(made, "reader_crashed", f"reading the answer failed: {error!r}", tools)
 
 
 # What earlier runs know of it
@@ -300,9 +318,10 @@ async def _read(document: Document, entry: Entry, tools: Tools) -> Read | Failur
         return await tools.reader.read_apart(document)
     tools.mark.set(entry.url_id)
     fault.point("while_reading")
-    read = tools.reader.read(document)
-    tools.mark.clear()
-    return read
+    try:
+        return tools.reader.read(document)
+    finally:
+        tools.mark.clear()
 
 
 def _made_sense_of(made: Visit, read: Read, settings: Settings) -> Visit:
@@ -397,30 +416,37 @@ def _tried(made: Visit, kind: str, message: str, tools: Tools) -> Visit:
 
 async def _visit_robots(entry: Entry, tools: Tools) -> Visit:
     """A robots.txt: up to five redirects, then a verdict. What cannot be read forbids everything."""
-    at_ms = tools.clock.now_ms()
-    address = entry.request_url
-    reply: Reply = Failure("bad_redirect", f"more than {ROBOTS_REDIRECTS} redirects")
-    request = _request(address, _MOST[Kind.ROBOTS], tools)
-    for _ in range(1 + ROBOTS_REDIRECTS):
-        request = _request(address, _MOST[Kind.ROBOTS], tools)
-        reply = await tools.fetcher.fetch(request)
-        location = reply.headers.get("location") if isinstance(reply, Response) and 300 <= reply.status < 400 else None
-        target = urls.parse(location, address) if location else None
-        if target is None:
-            break
-        address = urls.request_form(target)
+    made = Visit(entry, tools.clock.now_ms(), Outcome.CONTROL)
+    return await _costing_only_itself(_robots(made, tools), made, tools)
+
+
+async def _robots(made: Visit, tools: Tools) -> Visit:
+    request, reply = await _ask_for_robots(made.entry.request_url, tools)
     if isinstance(reply, Failure):
-        made = Visit(entry, at_ms, Outcome.CONTROL)
         # Nobody is there to be polite to: the pages fail by themselves, under their own name.
         if reply.kind in ("address_refused", "not_in_archive"):
             return made._replace(failure=reply.kind, message=reply.message, robots=b"")
         return _tried(made, reply.kind, reply.message, tools)
-    made = _answered(entry, at_ms, reply, address)._replace(outcome=Outcome.CONTROL)
+    made = _answered(made.entry, made.at_ms, reply, request.url)._replace(outcome=Outcome.CONTROL)
     made = _with_cookies(made, request, reply, tools)
     if reply.status >= 500 or reply.status == 429:
         made = _asked_for_quiet(made, reply, tools)
         return _tried(made, failures.for_status(reply.status) or "", f"the server answered {reply.status}", tools)
     rules = reply.body if 200 <= reply.status < 300 else b""
-    named = robots.parse(rules).sitemaps or (f"{urls.origin_of(entry.request_url)}/sitemap.xml",)
+    named = robots.parse(rules).sitemaps or (f"{urls.origin_of(made.entry.request_url)}/sitemap.xml",)
     found = tuple(sitemap_file(one) for one in named) if tools.settings.sitemap else ()
     return made._replace(robots=rules, reading=Reading(links=found))
+
+
+async def _ask_for_robots(address: str, tools: Tools) -> tuple[Request, Reply]:
+    """The last request, and its answer."""
+    request = _request(address, _MOST[Kind.ROBOTS], tools)
+    reply = await tools.fetcher.fetch(request)
+    for _ in range(ROBOTS_REDIRECTS):
+        location = reply.headers.get("location") if isinstance(reply, Response) and 300 <= reply.status < 400 else None
+        target = urls.parse(location, request.url) if location else None
+        if target is None:
+            break
+        request = _request(urls.request_form(target), _MOST[Kind.ROBOTS], tools)
+        reply = await tools.fetcher.fetch(request)
+    return request, reply

@@ -12,6 +12,7 @@ PLAN is one of
     fail-CALL:N:NAME  the N-th os.CALL fails with this errno (write, fdatasync, fsync, open, truncate, unlink)
     short-write:N     every N-th write puts down half of its bytes and says so
     poison:TEXT       SIGKILL while a page or sitemap that contains TEXT is read
+    break:TEXT        an exception while a page, sitemap or robots.txt that contains TEXT is read
     clock:SECONDS     the wall clock is wrong by so much
 
 so that the suite can reach places for which the product has no name.
@@ -150,20 +151,25 @@ def failing(name: str) -> Callable[[], None]:
     return fail
 
 
-def poison(text: str) -> None:
-    from inchworm.rules import parse, sitemap
+def poison(text: str, then: Callable[[], None]) -> None:
+    from inchworm.rules import parse, robots, sitemap
 
-    for module in (parse, sitemap):
-        module.read = _deadly(module.read, text.encode())
+    readers = ((parse, "read"), (parse, "main_of"), (parse, "substance"), (sitemap, "read"), (robots, "parse"))
+    for module, name in readers:
+        setattr(module, name, _poisoned(getattr(module, name), text.encode(), then))
 
 
-def _deadly(read: Callable[..., Any], text: bytes) -> Callable[..., Any]:
+def _poisoned(read: Callable[..., Any], text: bytes, then: Callable[[], None]) -> Callable[..., Any]:
     def reading(*args: Any, **kwargs: Any) -> Any:
         if any(isinstance(value, bytes) and text in value for value in args):
-            die()
+            then()
         return read(*args, **kwargs)
 
     return reading
+
+
+def choke() -> None:
+    raise ValueError("something that nobody thought of")
 
 
 def shift_clock(seconds: float) -> None:
@@ -196,7 +202,9 @@ def sabotage(plan: str) -> None:
     elif verb.startswith("fail-"):
         at_call(verb.removeprefix("fail-"), Countdown(int(words[0]), failing(words[1])))
     elif verb == "poison":
-        poison(words[0])
+        poison(words[0], die)
+    elif verb == "break":
+        poison(words[0], choke)
     elif verb == "clock":
         shift_clock(float(words[0]))
     else:

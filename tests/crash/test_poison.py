@@ -1,8 +1,9 @@
-"""F13: a page that kills its reader every time is set aside after three deaths, and only that page."""
+"""F13: a page that kills or breaks its reader costs its own URL: at once, or after three deaths, and only that page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.crash import website
@@ -95,3 +96,55 @@ def test_a_sitemap_that_kills_its_reader(trials: Trials) -> None:
             assert died <= DEATHS, trial.report(["it dies for ever"])
         assert died == DEATHS
         trial.check()
+
+
+@pytest.mark.parametrize("workers", [1, 32])
+def test_a_page_that_breaks_its_reader_costs_itself_and_not_the_session(
+    workers: int, poisoned: Web, trials: Trials
+) -> None:
+    trial = trials(web=poisoned)
+    told = trial.sit("--workers", str(workers), twist=Twist(sabotage=f"break:{POISON}"))
+    assert told.has_completed, told
+    assert _failures(trial) == {poisoned.url(f"/poison/{number}"): "reader_crashed" for number in (1, 2)}
+    trial.check()
+    told = trial.say("failed", poisoned.url("/"), "--json")
+    assert told.out.count("something that nobody thought of") == 2, told
+
+
+def test_a_sitemap_that_breaks_its_reader(trials: Trials) -> None:
+    made = Building(30, 0)
+    made.pages["/sitemap.xml"] = f"<urlset><url><loc>/{POISON}</loc></url></urlset>"
+    with website.serving(Website(made.pages, made.ends)) as web:
+        trial = trials(web=web)
+        assert trial.sit(twist=Twist(sabotage=f"break:{POISON}")).has_completed
+        trial.check()
+
+
+def test_a_robots_txt_that_breaks_its_reader_keeps_us_out(trials: Trials) -> None:
+    """What cannot be read forbids everything, and the site's pages say why."""
+    made = Building(3, 0)
+    made.pages["/robots.txt"] = f"User-agent: {POISON}\nDisallow: /\n"
+    with website.serving(Website(made.pages, {"/": "failed"})) as web:
+        trial = trials(web=web)
+        trial.sit(twist=Twist(sabotage=f"break:{POISON}"))
+        assert _failures(trial) == {web.url("/"): "robots"}
+
+
+def test_what_follows_a_crawl_does_not_stop_at_a_page_that_breaks_its_reader(trials: Trials, tmp_path: Path) -> None:
+    """The crawl could read it; a later reader cannot. Search, Markdown, comparison: the others are there."""
+    pages = {"/": article("home", ("/bad", "/good")), "/bad": article(POISON), "/good": article("good")}
+    with website.serving(Website(pages, dict.fromkeys(pages, "page"))) as web:
+        trial, twist = trials(web=web), Twist(sabotage=f"break:{POISON}")
+        trial.complete()
+        home = web.url("/")
+        found = trial.call("search", home, "good", "--json", twist=twist).wait()
+        assert web.url("/good") in found.out, found
+        told = trial.call("export", home, "--format", "markdown", "-o", str(tmp_path / "md"), twist=twist).wait()
+        assert told.code == 0 and sorted(path.name for path in (tmp_path / "md").rglob("*.md")) == [
+            "good.md",
+            "index.md",
+        ]
+        pages["/bad"] = article(f"{POISON} again")
+        assert trial.say("recrawl", home, "--delay", "0").code == 0
+        told = trial.call("diff", home, web.url("/bad"), twist=twist).wait()
+        assert told.code == 0 and "cannot be read" in told.out, told

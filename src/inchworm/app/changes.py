@@ -120,10 +120,13 @@ class Changes(Desk):
         if response is None:
             return [f"(the archive has lost what run {one.number} read here)"]
         kind, address = visit.content_type or "", visit.request_url or url
-        reading = parse.read(response.body, kind, address, parse.How(text=True))
+        try:
+            reading = parse.read(response.body, kind, address, parse.How(text=True))
+            targets = parse.substance(response.body, kind, address).targets
+        except Exception as error:
+            return [f"(what run {one.number} has here cannot be read: {error!r})"]
         if not reading.text and not reading.title:
             return [f"{kind or 'unknown type'}, {visit.size:,} bytes, SHA-256 {(visit.payload or b'').hex()}"]
-        targets = parse.substance(response.body, kind, address).targets
         return [f"title: {reading.title}", "", *reading.text.splitlines(), "", "links:", *targets]
 
 

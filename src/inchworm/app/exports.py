@@ -109,4 +109,7 @@ class _Source:
         from inchworm.rules.markdown import markdown  # only this export needs it
 
         body = self._body(visit)
-        return None if body is None else markdown(body, visit["content_type"] or "", visit["request_url"])
+        try:
+            return None if body is None else markdown(body, visit["content_type"] or "", visit["request_url"])
+        except Exception:
+            return None  # one page that nobody can read: it is counted, and the others are written

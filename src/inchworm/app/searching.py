@@ -85,7 +85,14 @@ class Texts:
         response = self._bodies.of(page.payload)
         if response is None:
             return None
-        body, content_type = response.body, page.content_type
+        try:
+            return self._read(response.body, page)
+        except Exception:
+            # One page that nobody can read must not keep all others from being found.
+            return ""
+
+    def _read(self, body: bytes, page: Page) -> str:
+        content_type = page.content_type
         if content_type.partition(";")[0].strip().lower() in _PLAIN_TYPES:
             return decoded(body, content_type)
         if content.is_large(body):

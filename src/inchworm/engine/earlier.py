@@ -11,6 +11,7 @@ from inchworm.rules import content, parse, validators
 from inchworm.rules import url as urls
 from inchworm.settings import Settings
 from inchworm.store.crawl import CrawlStore
+from inchworm.store.sqlite import plain_errors
 
 
 class EarlierRuns:
@@ -55,8 +56,10 @@ class EarlierRuns:
         return Note.SAMPLED if is_sampled else None
 
     def had(self, entry: Entry, text_hash: bytes) -> bool:
-        return self._store.has_text(entry.url_id, self._run.horizon, text_hash)
+        with plain_errors(self._store.path):
+            return self._store.has_text(entry.url_id, self._run.horizon, text_hash)
 
     def substance(self, version: Version, url: str) -> Substance | None:
-        response = self._bodies.of(version.payload)
+        with plain_errors(self._store.path):
+            response = self._bodies.of(version.payload)
         return parse.substance(response.body, version.content_type, url, self._how) if response else None

@@ -74,7 +74,7 @@ KINDS: Mapping[str, FailureKind] = MappingProxyType(
         ),
         "reader_crashed": FailureKind(
             False,
-            "Reading the page took more time or memory than it may.",
+            "Reading the page took more time or memory than it may, or broke the reader.",
             "Please report the page.",
         ),
         "not_in_archive": FailureKind(

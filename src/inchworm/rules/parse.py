@@ -207,8 +207,10 @@ def _on_meta(page: _Page, element: Element) -> None:
         page.robots.update(content.lower().replace(",", " ").split())
     elif not page.refresh and (element.attr("http-equiv") or "").lower() == "refresh":
         page.refresh = True
-        if (refresh := page.document.meta_refresh()) and refresh[1]:
-            page.hrefs.append(refresh[1])
+        # The parser looks at the address more closely than it has to, and raises where it is none.
+        with suppress(ValueError):
+            if (refresh := page.document.meta_refresh()) and refresh[1]:
+                page.hrefs.append(refresh[1])
 
 
 def _on_script(page: _Page, element: Element) -> None:

@@ -1,0 +1,19 @@
+"""Pages that our reading chokes on: each costs its own URL, and the crawl goes on."""
+
+from __future__ import annotations
+
+import pytest
+from tests.flow.crawling import Home, page
+
+from inchworm.testing import Site
+
+ADDRESSES = ["http://a:b/", "http://", "http://{{ host }}/", "https://example.com:99999/", "http://[::1", "//x:y/"]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_refresh_to_no_address_is_a_page_like_any_other(home: Home, address: str) -> None:
+    refresh = f'<meta http-equiv=refresh content="0;url={address}">'
+    site = {"/": page("home", "/odd", "/last"), "/odd": page("odd", "/behind", head=refresh), "/last": page("last")}
+    with Site({**site, "/behind": page("behind")}).serve() as served:
+        ended = home.crawl(served.url("/"), sitemap=False)
+    assert (ended.pages, ended.failed, ended.run_state) == (4, 0, "completed")
