@@ -27,6 +27,8 @@ service
 app
 engine
 run | session
+grants
+outages
 visit | frontier | checkpoint
 sweep
 discovery

@@ -28,6 +28,7 @@ from inchworm.discovery import Discovery
 from inchworm.draft import Committed, Draft, Outcomes, Session
 from inchworm.model import (
     Change,
+    Down,
     Entry,
     Found,
     Kind,
@@ -303,6 +304,16 @@ class Ledger:
         with self._committing():
             return self._store.count(self._run_id, upto)
 
+    def note_hosts(self, down: Sequence[Down], up: Sequence[str]) -> Committed:
+        """Hosts that cannot be reached any more, or can again."""
+        with self._committing():
+            for one in down:
+                self._draft.learn_answered(one.origin)
+            self._draft.changes.down.extend(down)
+            self._draft.changes.up.extend(up)
+            self._draft.write()
+        return self._draft.committed()
+
     def beat(self) -> None:
         """Show that the owner lives, when there is nothing to commit."""
         self._store.beat(self._token)
@@ -328,6 +339,8 @@ class Ledger:
     def _record(self, visit: Visit, owners: set[bytes], originals: dict[bytes, Original]) -> Outcome:
         self._draft.next_step()
         entry = self._fresh(visit.entry)
+        if visit.status:
+            self._draft.learn_answered(urls.origin_of(entry.request_url))
         self._take_cookies(visit)
         leads_back = visit.redirect is not None and self._leads_back(entry, visit.redirect)
         if visit.redirect and leads_back and not self._asks_anew(visit.redirect, visit.at_ms):

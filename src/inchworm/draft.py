@@ -87,6 +87,7 @@ class Draft:
         self._next_url, self._next_host, self._next_file = store.next_ids()
         self._hosts = dict(store.hosts())
         self._files: dict[str, int] = {}
+        self._answered = set(store.answered())
         self.begin()
 
     def begin(self) -> None:
@@ -191,6 +192,12 @@ class Draft:
 
     def distrust(self, lane: int, validator: str, why: str) -> None:
         self.changes.distrusted.append((lane, validator, self.seq, why))
+
+    def learn_answered(self, origin: str) -> None:
+        """A host that has answered once may be down later; one that never did is not there."""
+        if origin not in self._answered:
+            self._answered.add(origin)
+            self.changes.answered.append(origin)
 
     def learn_cookie(self, cookie: Cookie) -> None:
         self.changes.cookies.append((self.seq, len(self.changes.cookies), cookie))

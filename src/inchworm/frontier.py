@@ -27,6 +27,7 @@ class Slot:
 
     entry: Entry
     granted: bool = False
+    reserved: bool = False
     ready_at: float | None = None
     turn: Turn | None = None
 
@@ -43,8 +44,14 @@ class Lane:
     leaving: int = 0
     in_flight: int = 0
     asleep_until: float = 0.0
+    is_down: bool = False
     barrier: bool = False
     loaded: set[int] = field(default_factory=set)
+
+    def put_back(self, slot: Slot) -> None:
+        """Nothing came of this one: it is to be sent again, in its old place."""
+        waiting = {slot, *self.todo}
+        self.todo = deque(one for one in self.slots if one in waiting)
 
 
 class Window:
@@ -178,6 +185,16 @@ class Window:
     def is_starving(self) -> bool:
         """Whether a lane has nothing to do until what left it is committed."""
         return any(lane.leaving and not lane.slots for lane in self._ready)
+
+    def wake(self) -> None:
+        """A host is up again, or given up: lanes that slept for one of them are looked at."""
+        for lane in self._ready:
+            if lane.is_down:
+                lane.is_down, lane.asleep_until = False, 0.0
+
+    def has_down(self) -> bool:
+        """Whether a lane waits for a host that is down."""
+        return any(lane.is_down for lane in self._ready)
 
     def open_lanes(self) -> int:
         """How many lanes have, or may soon have, something to do."""

@@ -230,13 +230,15 @@ class Response(NamedTuple):
 class Failure(NamedTuple):
     """A request that brought no usable answer, and why (a kind from `rules.failures`).
 
-    `answer` is what came all the same, with no decoded body: it is archived, never read.
+    `answer` is what came all the same, with no decoded body: it is archived, never read. `unreachable`: the request
+    could not even be sent, so it says something of the host and nothing of the URL.
     """
 
     kind: str
     message: str
     seconds: float = 0.0
     answer: Response | None = None
+    unreachable: bool = False
 
 
 Reply = Response | Failure
@@ -343,6 +345,7 @@ class Visit(NamedTuple):
     """One request and what came of it, ready to be committed in its turn.
 
     `version` is what it was compared with. `is_version`: that is still the page, so its content and links are those.
+    `unreachable`: the request could not even be sent.
     """
 
     entry: Entry
@@ -375,6 +378,7 @@ class Visit(NamedTuple):
     missing: int = 0
     relevance: float = 0.0
     matches: bool = False
+    unreachable: bool = False
 
 
 class Refusal(NamedTuple):
@@ -382,6 +386,26 @@ class Refusal(NamedTuple):
 
     entry: Entry
     reason: Reason
+
+
+class Unanswered(NamedTuple):
+    """A request that could not be sent to a host that has answered before: it says nothing of its URL, which keeps its
+    place and its tries."""
+
+    entry: Entry
+    kind: str
+    message: str
+
+
+class Down(NamedTuple):
+    """A host, by its origin, that has answered in this crawl and cannot be reached any more: why, since when, and how
+    many sessions saw that."""
+
+    origin: str
+    kind: str
+    message: str
+    since_ms: int
+    sessions: int = 0
 
 
 Turn = Visit | Refusal
@@ -478,6 +502,7 @@ class SessionInfo:
     requests: int
     size: int
     message: str = ""
+    unanswered: int = 0
 
 
 class Progress(NamedTuple):
@@ -491,6 +516,8 @@ class Progress(NamedTuple):
     order: str
     seeds: tuple[tuple[str, int], ...] = ()
     is_ending: bool = False
+    unanswered: int = 0
+    down: tuple[Down, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

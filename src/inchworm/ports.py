@@ -13,6 +13,7 @@ from inchworm.model import (
     Cookie,
     Counters,
     Document,
+    Down,
     Entry,
     Failure,
     Found,
@@ -316,6 +317,9 @@ class Changes:
     judged: list[tuple[int, Judgement]] = field(default_factory=list)
     distrusted: list[tuple[int, str, int, str]] = field(default_factory=list)
     promises: list[tuple[int, int, int]] = field(default_factory=list)
+    answered: list[str] = field(default_factory=list)
+    down: list[Down] = field(default_factory=list)
+    up: list[str] = field(default_factory=list)
     swept: int = 0
     concluded: int = 0
     alarm: str = ""
@@ -333,6 +337,9 @@ class Changes:
         self.judged.clear()
         self.distrusted.clear()
         self.promises.clear()
+        self.answered.clear()
+        self.down.clear()
+        self.up.clear()
         self.lanes.clear()
         self.opened.clear()
         self.files.clear()
@@ -474,6 +481,14 @@ class Store(Protocol):
 
     def hosts(self) -> Mapping[str, int]:
         """Every host met, by name."""
+        ...
+
+    def answered(self) -> list[str]:
+        """The origins that have answered in any run of this crawl."""
+        ...
+
+    def down(self) -> list[Down]:
+        """Those of them that could not be reached any more when they were asked last."""
         ...
 
     def committing(self, token: int) -> AbstractContextManager[None]:

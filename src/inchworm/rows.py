@@ -76,5 +76,16 @@ def cookies_mark(sent: str) -> str:
 def robots_verdict(visit: Visit) -> tuple[str, bytes | None]:
     """What a visit to a robots.txt means for its origin, and the rules or what went wrong."""
     if visit.robots is None:
-        return "unreadable", f"{visit.failure}: robots.txt could not be read: {visit.message}".encode()
+        is_not_there = visit.unreachable or visit.failure == "tls"
+        said = visit.message if is_not_there else f"{_UNREADABLE}{visit.message}"
+        return "unreadable", f"{visit.failure}: {said}".encode()
     return ("rules", visit.robots) if visit.robots else ("allow", None)
+
+
+_UNREADABLE = "robots.txt could not be read: "
+
+
+def robots_trouble(said: str) -> tuple[str, str]:
+    """The kind of failure, and a sentence, for pages that may not be asked for because of such a verdict."""
+    kind, _, message = said.partition(": ")
+    return ("robots", said) if message.startswith(_UNREADABLE) else (kind, message)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -23,14 +23,16 @@ from inchworm.checkpoint import Ledger
 from inchworm.draft import Committed
 from inchworm.errors import InchwormError
 from inchworm.frontier import HELD_BYTES, Lane, Slot, Window
+from inchworm.grants import Grants
 from inchworm.host import Hosts
-from inchworm.model import EndedBy, Entry, Kind, Outcome, Progress, Reason, Refusal, RunInfo, Turn, Visit
+from inchworm.model import EndedBy, Entry, Kind, Outcome, Progress, Reason, RunInfo, Turn, Unanswered, Visit
+from inchworm.outages import Lookout, Outages
 from inchworm.ports import Store
-from inchworm.rules import control, order, politeness
-from inchworm.rules.limits import exhausted, is_worth_it, may_reserve
+from inchworm.rules import control, order, outage, politeness
+from inchworm.rules.limits import is_worth_it
 from inchworm.rules.url import host_of, origin_of
 from inchworm.settings import Settings
-from inchworm.visit import PUSHING_BACK, Tools, reused, unreadable_robots, visit
+from inchworm.visit import PUSHING_BACK, Tools, visit
 
 BATCH_PAGES = 64
 BATCH_SECONDS = 0.5
@@ -79,28 +81,29 @@ class Session:
         self._settings: Settings = tools.settings
         self._store = store
         self._ledger = ledger
-        self._tools = dataclasses.replace(tools, may_probe=self._may_probe)
+        self._outages = Outages(store.answered(), store.down(), tools.settings.host_patience)
+        self._tools = dataclasses.replace(tools, may_probe=self._may_probe, has_answered=self._outages.has_answered)
         self._orders = orders
         self._watch = watch
         self._clock = tools.clock
         self._window = Window(store, run.run_id, run.seq, tools.settings.order)
         self.hosts = Hosts(tools.settings, store.robots(run.run_id))
+        self._grants = Grants(self._tools, self.hosts, self._outages, run.seeds)
+        self._lookout = Lookout(self._outages, self.hosts, self._tools, self._looked)
         self._outdated: set[str] = set()
         self._remember_quiet()
         self._remember_robots()
-        self._seeds = {seed.number: seed for seed in run.seeds}
         self._counters = run.counters
         self._disturbed = run.disturbed
         self._several_lanes = store.has_several_lanes(run.run_id)
-        self._reserved: Counter[int] = Counter()
         self._worth: deque[bool] = deque(maxlen=tools.settings.stop_window)
-        self._granted = 0
-        self._due = 0
         self._requests = 0
         self._size = 0
         self._held = 0
         self._uncommitted = 0
+        self._unanswered = 0
         self._in_flight: dict[asyncio.Task[None], Slot] = {}
+        self._stuck_since: float | None = None
         self._batch: list[Turn] = []
         self._batch_since = 0.0
         self._commit: asyncio.Future[Committed] | None = None
@@ -110,7 +113,6 @@ class Session:
         self._ending: Ended | None = None
         self._ending_since = 0.0
         self._started = self._clock.monotonic()
-        self._limit_hit: EndedBy | None = None
 
     def _remember_quiet(self) -> None:
         """Hosts that asked an earlier session for quiet; never longer than they asked, whatever the clock says."""
@@ -153,7 +155,7 @@ class Session:
             finally:
                 polling.cancel()
                 self._abort()
-                await asyncio.gather(*self._in_flight, polling, return_exceptions=True)
+                await asyncio.gather(*self._in_flight, *self._lookout.tasks, polling, return_exceptions=True)
                 if self._commit is not None:
                     await asyncio.gather(self._commit, return_exceptions=True)
 
@@ -162,6 +164,7 @@ class Session:
             self._wake.clear()
             self._wake_at = float("inf")
             self._take_commit()
+            self._look_at_hosts()
             self._dispatch()
             self._retire(writer)
             ended = self._is_over(writer)
@@ -170,7 +173,8 @@ class Session:
             await self._sleep()
 
     async def _sleep(self) -> None:
-        timeout = max(0.0, min(self._wake_at - self._clock.monotonic(), POLL_SECONDS))
+        wake_at = min(self._wake_at, self._outages.next_look()) if self._outages else self._wake_at
+        timeout = max(0.0, min(wake_at - self._clock.monotonic(), POLL_SECONDS))
         timer = asyncio.get_running_loop().call_later(timeout, self._wake.set)
         try:
             await self._wake.wait()
@@ -221,8 +225,10 @@ class Session:
             self._clock.monotonic() - self._started,
             tuple(slot.entry.request_url for slot in self._in_flight.values()),
             self.order(),
-            tuple((seed.url, seed.kept) for seed in self._seeds.values()),
+            tuple((seed.url, seed.kept) for seed in self._grants.seeds.values()),
             self._ending is not None,
+            self._unanswered,
+            self._outages.all(),
         )
 
     def order(self) -> str:
@@ -232,7 +238,7 @@ class Session:
     # Dispatching
 
     def _dispatch(self) -> None:
-        self._limit_hit = None
+        self._grants.limit_hit = None
         if self._ending is not None or self._limit_reached():
             return
         share, now = self._share(), self._clock.monotonic()
@@ -266,13 +272,17 @@ class Session:
         now = self._clock.monotonic()
         while lane.todo and lane.in_flight < share and self._has_worker() and self._has_room(lane):
             slot = lane.todo.popleft()
+            if self._outages and self._outages.is_down(origin_of(slot.entry.request_url)):
+                lane.is_down, lane.asleep_until = True, float("inf")
+                skipped.append(slot)
+                break
             if self.hosts.is_outdated(slot.entry.request_url, now) and slot.entry.kind is not Kind.ROBOTS:
                 self._outdated.add(origin_of(slot.entry.request_url))
                 skipped.append(slot)
                 break
-            if self._is_answered(slot):
+            if self._grants.answer(slot):
                 continue
-            if not self._grant(slot):
+            if not self._grants.grant(slot):
                 skipped.append(slot)
                 break
             wait_until = max(self.hosts.turn(slot.entry.request_url), self._ready_at(slot, now))
@@ -290,9 +300,6 @@ class Session:
     def _has_worker(self) -> bool:
         return len(self._in_flight) < self._settings.workers
 
-    def _hosts_known(self, entry: Entry) -> bool:
-        return entry.kind is Kind.ROBOTS or self.hosts.is_known(entry.request_url)
-
     def _has_room(self, lane: Lane) -> bool:
         """Answers that wait for their turn lie in memory; the front of a lane may always go.
 
@@ -301,84 +308,6 @@ class Session:
         if self._ledger.new_first:
             return lane.slots[0] is lane.todo[0] and not lane.leaving
         return self._held < HELD_BYTES or lane.slots[0] is lane.todo[0]
-
-    def _is_answered(self, slot: Slot) -> bool:
-        """Whether the entry needs no request: refused, or reused from an earlier run."""
-        entry = slot.entry
-        if entry.kind is Kind.ROBOTS or (slot.granted and not self._is_forbidden(entry)):
-            return False
-        if slot.granted:
-            self._revoke(slot)
-        reason = exhausted(self._seeds[entry.seed], self._settings.page_limit) if entry.kind is Kind.PAGE else None
-        known = self.hosts.is_known(entry.request_url)
-        if reason is not None:
-            slot.turn = Refusal(entry, reason)
-        elif known and (trouble := self.hosts.trouble(entry.request_url)):
-            slot.turn = unreadable_robots(entry, trouble, self._tools)
-        elif known and not self.hosts.allows(entry.request_url):
-            slot.turn = Refusal(entry, Reason.ROBOTS)
-        elif self._may_reuse(entry):
-            slot.turn = self._reuse(entry)
-        if isinstance(slot.turn, Visit) and entry.kind is Kind.PAGE:
-            self._reserved[entry.seed] += 1
-            slot.granted = True
-        return slot.turn is not None
-
-    def _is_forbidden(self, entry: Entry) -> bool:
-        """Whether a robots.txt that was read again says no to what was granted before."""
-        url = entry.request_url
-        return self.hosts.is_known(url) and bool(self.hosts.trouble(url) or not self.hosts.allows(url))
-
-    def _revoke(self, slot: Slot) -> None:
-        slot.granted = False
-        self._due -= 1
-        if slot.entry.kind not in control.KINDS:
-            self._granted -= 1
-        if slot.entry.kind is Kind.PAGE:
-            self._reserved[slot.entry.seed] -= 1
-
-    def _may_reuse(self, entry: Entry) -> bool:
-        return (
-            self._tools.earlier is not None
-            and self._settings.max_age > 0
-            and not self._settings.skip_cache
-            and entry.kind not in control.KINDS
-            and may_reserve(self._seeds[entry.seed], self._reserved[entry.seed], self._settings.page_limit)
-        )
-
-    def _reuse(self, entry: Entry) -> Visit | None:
-        assert self._tools.earlier is not None
-        version = self._tools.earlier.version(entry)
-        since_ms = self._clock.now_ms() - round(self._settings.max_age * 1000)
-        if version is None or version.missing or version.at_ms < since_ms:
-            return None
-        if version.reader != self._tools.fingerprint:
-            # Read in another way now: its links or its text would be others.
-            return None
-        return reused(entry, version, self._tools.compares)
-
-    def _grant(self, slot: Slot) -> bool:
-        """Reserve what the entry may use up. Granted in order, and given back when the outcome does not use it."""
-        entry = slot.entry
-        if not self._hosts_known(entry):
-            return False
-        if slot.granted:
-            return True
-        if entry.kind in control.KINDS:
-            self._due += 1
-            slot.granted = True
-            return True
-        if self._settings.budget and self._granted >= self._settings.budget:
-            self._limit_hit = EndedBy.BUDGET
-            return False
-        if entry.kind is Kind.PAGE:
-            if not may_reserve(self._seeds[entry.seed], self._reserved[entry.seed], self._settings.page_limit):
-                return False
-            self._reserved[entry.seed] += 1
-        self._granted += 1
-        self._due += 1
-        slot.granted = True
-        return True
 
     def _ready_at(self, slot: Slot, now: float) -> float:
         """The monotonic time at which a backoff is over; found once, so that setting the clock changes nothing."""
@@ -390,7 +319,7 @@ class Session:
     def _send(self, lane: Lane, slot: Slot, now: float) -> None:
         self._look_up_ahead(lane, slot.entry)
         self.hosts.started(slot.entry.request_url, now)
-        self._due -= 1
+        self._grants.due -= 1
         task = asyncio.get_running_loop().create_task(self._work(slot))
         self._in_flight[task] = slot
         lane.in_flight += 1
@@ -402,13 +331,22 @@ class Session:
             self._tools.earlier.expect(entry, (slot.entry for slot in islice(lane.todo, most)))
 
     async def _work(self, slot: Slot) -> None:
-        slot.turn = await visit(slot.entry, self._tools)
+        turn = await visit(slot.entry, self._tools)
+        if isinstance(turn, Unanswered):
+            # Its URL is as if it had never been asked for; the request counts in the budget all the same.
+            self._unanswered += slot.entry.kind not in control.KINDS
+            self._grants.use_up(slot)
+            self._lookout.note(turn)
+        else:
+            slot.turn = turn
 
     def _sent(self, lane: Lane, task: asyncio.Task[None]) -> None:
         slot = self._in_flight.pop(task)
         lane.in_flight -= 1
         if not task.cancelled() and (error := task.exception()) is not None:
             self._ending = Ended(EndedBy.ERROR, f"{slot.entry.request_url}: {error!r}", _as_ours(error))
+        elif slot.turn is None:
+            lane.put_back(slot)
         self._held += _weight(slot.turn)
         self._uncommitted += _bytes(slot.turn)
         if isinstance(slot.turn, Visit):
@@ -418,11 +356,23 @@ class Session:
     def _feel(self, made: Visit) -> None:
         """Notice how the host bears us, before anything else is sent there."""
         url, now = made.entry.request_url, self._clock.monotonic()
+        if made.status and self._outages.answered(origin_of(url)):
+            self._window.wake()
         if made.status in PUSHING_BACK:
             self.hosts.pushed_back(url, now - made.millis / 1000, now)
             self.hosts.keep_quiet(host_of(url), now + made.quiet_ms / 1000)
         elif made.requested:
             self.hosts.answered(url, made.millis / 1000)
+
+    def _look_at_hosts(self) -> None:
+        if self._outages and self._ending is None:
+            self._lookout.look()
+
+    def _looked(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._ending = Ended(EndedBy.ERROR, repr(error), _as_ours(error))
+        self._window.wake()
+        self._wake.set()
 
     # Retiring
 
@@ -434,6 +384,10 @@ class Session:
             return
         if (upto := self._window.uncounted) is not None:
             self._start_commit(self._commit_apart(functools.partial(self._ledger.count, upto), writer))
+            return
+        if self._outages.has_news():
+            news = functools.partial(self._ledger.note_hosts, *self._outages.take_news())
+            self._start_commit(self._commit_apart(news, writer))
             return
         if not self._batch:
             return
@@ -472,7 +426,7 @@ class Session:
         self._learn(committed)
 
     def _learn(self, committed: Committed) -> None:
-        self._seeds = {seed.number: seed for seed in committed.seeds}
+        self._grants.learn(committed.seeds)
         self._counters, self._disturbed = committed.counters, committed.disturbed
         self._several_lanes = self._several_lanes or self._store.has_several_lanes(self._run.run_id)
         self._requests, self._size = committed.requests, committed.size
@@ -507,11 +461,11 @@ class Session:
         entry = turn.entry
         self._held -= _weight(turn)
         self._uncommitted -= _bytes(turn)
-        if isinstance(turn, Visit):
-            if entry.kind is Kind.PAGE:
-                self._reserved[entry.seed] -= 1
-            if self._watch.visited and isinstance(outcome, Outcome) and entry.kind not in control.KINDS:
-                self._watch.visited(turn._replace(outcome=outcome))
+        self._grants.give_back(turn)
+        if self._watch.visited is None or entry.kind in control.KINDS:
+            return
+        if isinstance(turn, Visit) and isinstance(outcome, Outcome):
+            self._watch.visited(turn._replace(outcome=outcome))
 
     # Ending
 
@@ -531,11 +485,25 @@ class Session:
             return None
         if self._ending is not None:
             return self._ending
-        if self._limit_hit is not None and not (self._limit_hit is EndedBy.BUDGET and self._due):
-            return Ended(self._limit_hit)
-        if self._wake_at != float("inf") and self._wake_at - self._clock.monotonic() > self._settings.max_wait:
-            return Ended(EndedBy.WAITING, "all that is left must wait longer than max_wait")
-        return None
+        if self._grants.limit_hit is not None and not self._grants.due:
+            return Ended(self._grants.limit_hit)
+        return self._is_stuck()
+
+    def _is_stuck(self) -> Ended | None:
+        """Whether all that is left must wait for longer than it is worth to sit here."""
+        now, most = self._clock.monotonic(), self._settings.max_wait
+        if self._wake_at - now <= most:
+            self._stuck_since = None
+            return None
+        if not self._window.has_down():
+            is_timed = self._wake_at != float("inf")
+            return Ended(EndedBy.WAITING, "all that is left must wait longer than max_wait") if is_timed else None
+        if self._grants.is_budget_spent:
+            return Ended(EndedBy.BUDGET)
+        self._stuck_since = self._stuck_since or now
+        if now - self._stuck_since < most or self._lookout.tasks:
+            return None
+        return Ended(EndedBy.WAITING, "; ".join(map(outage.sentence, self._outages.all())))
 
     def _enforce_grace(self) -> None:
         if self._ending is None:
@@ -547,7 +515,7 @@ class Session:
             self._wake_by(deadline)
 
     def _abort(self) -> None:
-        for task in self._in_flight:
+        for task in (*self._in_flight, *self._lookout.tasks):
             task.cancel()
 
     def _wake_by(self, moment: float) -> None:

@@ -102,6 +102,9 @@ class Settings:
     max_age: float = _row(0.0, SESSION, "duration", "reuse pages of this crawl younger than this", least=0)
     skip_cache: bool = _row(False, SESSION, "", "reuse nothing and send no validators")
     allow_private: bool = _row(False, SESSION, "", "allow private, loopback and link-local addresses")
+    host_patience: float = _row(
+        86_400.0, SESSION, "seconds", "wait so long for a host that stopped answering before its URLs fail", least=0
+    )
     max_wait: float = _row(300.0, SESSION, "seconds", "pause the run when all that is left must wait longer", least=0)
     grace: float = _row(10.0, SESSION, "seconds", "time for requests in flight to finish on a pause", least=0)
     index: str = _row("", SESSION, "url", "keep an index of the pages on this Elasticsearch or OpenSearch server")

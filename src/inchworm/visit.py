@@ -18,6 +18,7 @@ from inchworm.errors import InchwormError
 from inchworm.model import (
     Change,
     Document,
+    Down,
     Entry,
     Failure,
     Found,
@@ -30,11 +31,25 @@ from inchworm.model import (
     Request,
     Response,
     Source,
+    Unanswered,
     Version,
     Visit,
 )
 from inchworm.ports import Clock, Earlier, Fetcher, Read, Reader
-from inchworm.rules import change, content, cookies, disguise, failures, parse, politeness, robots, sitemap, validators
+from inchworm.rules import (
+    change,
+    content,
+    control,
+    cookies,
+    disguise,
+    failures,
+    outage,
+    parse,
+    politeness,
+    robots,
+    sitemap,
+    validators,
+)
 from inchworm.rules import url as urls
 from inchworm.rules.control import sitemap_file
 from inchworm.settings import Settings
@@ -82,12 +97,14 @@ class Tools:
     earlier: Earlier | None = None
     compares: bool = False
     may_probe: Callable[[str], bool] = lambda _: True
+    has_answered: Callable[[str], bool] = lambda _: False
     excuses: dict[str, Read | None] = field(default_factory=dict)
     probing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-async def visit(entry: Entry, tools: Tools) -> Visit:
-    """Ask for a URL and make sense of the answer. Failures of the web are outcomes like any other."""
+async def visit(entry: Entry, tools: Tools) -> Visit | Unanswered:
+    """Ask for a URL and make sense of the answer. Failures of the web are outcomes like any other; only a host that is
+    down is no outcome of a URL's."""
     if tools.deaths.get(entry.url_id, 0) >= DEATHS:
         made = Visit(entry, tools.clock.now_ms(), Outcome.FAILED, requested=False)
         return _tried(made, "reader_crashed", f"the process died {DEATHS} times while reading it", tools)
@@ -101,9 +118,31 @@ async def visit(entry: Entry, tools: Tools) -> Visit:
     reply = await tools.fetcher.fetch(request)
     fault.point("after_fetch")
     if isinstance(reply, Failure):
-        return _failed(entry, at_ms, reply, tools)
+        return _unanswered(entry, request, reply, tools) or _failed(entry, at_ms, reply, tools)
     made = _answered(entry, at_ms, reply)
     return await _costing_only_itself(_understood(made, request, reply, known, tools), made, tools)
+
+
+def _unanswered(entry: Entry, request: Request, failure: Failure, tools: Tools) -> Unanswered | None:
+    """Nobody is there to answer, though somebody was before: that is no fault of this URL."""
+    origin = urls.origin_of(request.url)
+    is_its_host = origin == urls.origin_of(entry.request_url)
+    if failure.unreachable and is_its_host and tools.has_answered(origin):
+        return Unanswered(entry, failure.kind, failure.message)
+    return None
+
+
+async def is_there(origin: str, tools: Tools) -> Failure | None:
+    """Look whether a host that was down answers again, whatever it answers; None: it does."""
+    reply = await tools.fetcher.fetch(_request(f"{origin}/robots.txt", _MOST[Kind.ROBOTS], tools))
+    return reply if isinstance(reply, Failure) and reply.unreachable else None
+
+
+def given_up(entry: Entry, down: Down, tools: Tools) -> Visit:
+    """A URL of a host that has been down for too long: it fails without a request, for the host's reason."""
+    outcome = Outcome.CONTROL if entry.kind in control.KINDS else Outcome.FAILED
+    said = outage.sentence(down)
+    return Visit(entry, tools.clock.now_ms(), outcome, down.kind, said, requested=False)
 
 
 async def _understood(made: Visit, request: Request, reply: Response, known: _Known | None, tools: Tools) -> Visit:
@@ -132,7 +171,9 @@ async def _understood(made: Visit, request: Request, reply: Response, known: _Kn
     return _compared(made, document, known, tools) if tools.compares and entry.kind is Kind.PAGE else made
 
 
-async def _costing_only_itself(understood: Coroutine[Any, Any, Visit], made: Visit, tools: Tools) -> Visit:
+async def _costing_only_itself(
+    understood: Coroutine[Any, Any, Visit | Unanswered], made: Visit, tools: Tools
+) -> Visit | Unanswered:
     """Whatever a server sends, and whatever our reading makes of it: it costs that URL and never the session."""
     try:
         return await understood
@@ -369,7 +410,7 @@ def _asks_anew(made: Visit, target: str, tools: Tools) -> bool:
 
 
 def _failed(entry: Entry, at_ms: int, failure: Failure, tools: Tools) -> Visit:
-    made = Visit(entry, at_ms, Outcome.FAILED, millis=round(failure.seconds * 1000))
+    made = Visit(entry, at_ms, Outcome.FAILED, millis=round(failure.seconds * 1000), unreachable=failure.unreachable)
     if failure.answer is not None:
         made = _answered(entry, at_ms, failure.answer)._replace(outcome=Outcome.FAILED)
     if entry.request_url in tools.bare_seeds and failure.kind in UNREACHABLE:
@@ -385,8 +426,12 @@ def _by_http(made: Visit, tools: Tools) -> Visit:
 
 
 def unreadable_robots(entry: Entry, trouble: str, tools: Tools) -> Visit:
-    """Where a robots.txt cannot be read nothing may be asked for; that is a failure, and can be tried again."""
-    made = Visit(entry, tools.clock.now_ms(), Outcome.FAILED, "robots", trouble, requested=False)
+    """Where a robots.txt cannot be read nothing may be asked for; that is a failure, and can be tried again.
+
+    Where its host cannot be reached at all, that is what is wrong, and not its robots.txt.
+    """
+    kind, message = rows.robots_trouble(trouble)
+    made = Visit(entry, tools.clock.now_ms(), Outcome.FAILED, kind, message, requested=False)
     if entry.request_url in tools.bare_seeds and trouble.partition(":")[0] in UNREACHABLE:
         return _by_http(made._replace(failure=""), tools)
     return made
@@ -410,23 +455,25 @@ def _tried(made: Visit, kind: str, message: str, tools: Tools) -> Visit:
         wait_ms = max(round(1000 * politeness.backoff(entry.attempts, tools.chance())), made.quiet_ms)
         retry_at_ms = tools.clock.now_ms() + wait_ms
         return made._replace(outcome=Outcome.RETRY, failure=kind, message=message, retry_at_ms=retry_at_ms)
-    outcome = Outcome.CONTROL if entry.kind in (Kind.ROBOTS, Kind.SITEMAP) else Outcome.FAILED
+    outcome = Outcome.CONTROL if entry.kind in control.KINDS else Outcome.FAILED
     return made._replace(outcome=outcome, failure=kind, message=message)
 
 
-async def _visit_robots(entry: Entry, tools: Tools) -> Visit:
+async def _visit_robots(entry: Entry, tools: Tools) -> Visit | Unanswered:
     """A robots.txt: up to five redirects, then a verdict. What cannot be read forbids everything."""
     made = Visit(entry, tools.clock.now_ms(), Outcome.CONTROL)
     return await _costing_only_itself(_robots(made, tools), made, tools)
 
 
-async def _robots(made: Visit, tools: Tools) -> Visit:
+async def _robots(made: Visit, tools: Tools) -> Visit | Unanswered:
     request, reply = await _ask_for_robots(made.entry.request_url, tools)
     if isinstance(reply, Failure):
+        if held := _unanswered(made.entry, request, reply, tools):
+            return held
         # Nobody is there to be polite to: the pages fail by themselves, under their own name.
         if reply.kind in ("address_refused", "not_in_archive"):
             return made._replace(failure=reply.kind, message=reply.message, robots=b"")
-        return _tried(made, reply.kind, reply.message, tools)
+        return _tried(made._replace(unreachable=reply.unreachable), reply.kind, reply.message, tools)
     made = _answered(made.entry, made.at_ms, reply, request.url)._replace(outcome=Outcome.CONTROL)
     made = _with_cookies(made, request, reply, tools)
     if reply.status >= 500 or reply.status == 429:

@@ -56,7 +56,7 @@ def test_a_name(home: Home, crawl: str) -> None:
     home.cli("configure", crawl, "--name", "the book")
     assert home.ask("status", "the book")["pages"] == 1
     assert "no crawl called" in home.cli("configure", crawl, code=2).stderr
-    home.cli("crawl", "https://other.invalid/", "--max-retries", "0", *QUICK, "--name", "other")
+    home.cli("crawl", "https://other.invalid/", "--max-retries", "0", *QUICK, "--name", "other", code=1)
     assert "another crawl called 'other'" in home.cli("configure", "the book", "--name", "other", code=1).stderr
 
 

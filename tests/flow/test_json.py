@@ -81,7 +81,7 @@ def test_exit_codes(home: Home) -> None:
         site.latency = (0.0, 0.0)
         home.cli("resume", seed, "--delay", "0", "--budget", "5")
         home.process("crawl", seed, "--delay", "0")
-        home.cli("crawl", served.url("/broken"), "--delay", "0", "--max-retries", "0")
+        home.cli("crawl", served.url("/broken"), "--delay", "0", "--max-retries", "0", code=1)
         home.process("resume", seed, code=1)
         home.process("crawl", seed, "--scope", "moon", code=2)
         home.cli("cancel", seed, code=1)

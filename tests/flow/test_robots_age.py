@@ -146,11 +146,11 @@ def test_a_robots_file_that_was_cleared_is_asked_for_again(home: Home) -> None:
     """It was to be read again when the queue was cleared; without it nothing of its host may be asked for."""
     answers = iter([Page("", 503)])
     pages = {"/": page("home", "/a"), "/a": page("a"), "/robots.txt": lambda _: next(answers, "")}
-    with Site(pages).serve() as served:
-        seeds = [served.url("/"), served.url("/a")]
+    with Site(pages, {"localhost": {"/other": page("other")}}).serve() as served:
+        seeds = [served.url("/"), served.url("/a"), served.url("/other", "localhost")]
         home.crawl(*seeds, sitemap=False, max_retries=0)
         assert home.app.retry(home.word, url=seeds[0]) == 1
         home.app.clear_queue(home.word)
         assert home.app.retry(home.word) == 1
         ended = home.resume()
-    assert (ended.pages, ended.failed) == (1, 0)
+    assert (ended.pages, ended.failed) == (2, 0)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from inchworm import run, settings
 from inchworm.app.desk import Desk, defaults_of, identity, presentable, settings_of_run
 from inchworm.errors import InchwormError, NotNow, Unknown
-from inchworm.model import CrawlInfo, EndedBy, RunState, SessionInfo, SessionState
+from inchworm.model import CrawlInfo, Down, EndedBy, RunState, SessionInfo, SessionState
 from inchworm.rules import control, order
 from inchworm.rules import url as urls
 from inchworm.rules.explain import explanation
@@ -53,6 +53,8 @@ class Looking(Desk):
             current = self.run_of(crawl, store)
             sessions = store.sessions(current.run_id)
             owner = store.owner()
+            down = store.down()
+            blocked = View(store).count_failed(current.run_id, "blocked") if current.counters.failed else 0
             several = store.has_several_lanes(current.run_id)
         running = self.is_running(crawl)
         state = run.state_of(current, running)
@@ -72,6 +74,9 @@ class Looking(Desk):
             "created_at": iso(current.created_ms),
             **dataclasses.asdict(current.counters),
             "seed_pages": {seed.url: seed.kept for seed in current.seeds},
+            "message": last.message if last else "",
+            "blocked": blocked,
+            "down": [down_json(one) for one in down],
         }
 
     def queue(self, word: str) -> dict[str, Any]:
@@ -197,6 +202,17 @@ _AS_THEY_ARE = (
 )
 
 
+def down_json(one: Down) -> dict[str, Any]:
+    """A host that cannot be reached, as it is shown."""
+    return {
+        "host": one.origin,
+        "kind": one.kind,
+        "message": one.message,
+        "since": iso(one.since_ms),
+        "sessions": one.sessions,
+    }
+
+
 def session_json(one: SessionInfo, running: bool) -> dict[str, Any]:
     """A session as it is shown. One that nobody ended, and nobody works on, has crashed."""
     crashed = one.state is SessionState.IN_PROGRESS and not running
@@ -205,6 +221,7 @@ def session_json(one: SessionInfo, running: bool) -> dict[str, Any]:
         "state": str(SessionState.FAILED if crashed else one.state),
         "ended_by": str(EndedBy.CRASHED) if crashed else (str(one.ended_by) if one.ended_by else None),
         "requests": one.requests,
+        "unanswered": one.unanswered,
         "bytes": one.size,
         "started_at": iso(one.started_ms),
         "ended_at": iso(one.ended_ms) if one.ended_ms else None,

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import click
 
-from inchworm.cli.words import closing, line, opening, quoted
+from inchworm.cli.words import MOST_DOWN, closing, line, opening, quoted
 from inchworm.errors import InchwormError
 from inchworm.model import CrawlInfo, Progress, RunInfo
 from inchworm.rules import failures
@@ -94,6 +94,11 @@ def status(found: Mapping[str, Any]) -> None:
     ]
     if found["order"]:
         rows.append(("order", found["order"]))
+    if found["blocked"]:
+        rows.append(("blocked", f"{found['blocked']:,} pages by a challenge or captcha"))
+    rows += [
+        ("down", f"{one['host']} since {one['since'][:19]}: {one['message']}") for one in found["down"][:MOST_DOWN]
+    ]
     _rows(rows)
     for one in found["sessions"][-10:]:
         ended = one["ended_by"] or one["state"]

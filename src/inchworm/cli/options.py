@@ -17,7 +17,7 @@ from inchworm import settings
 from inchworm.app.desk import Desk
 from inchworm.cli import display
 from inchworm.engine.caller import Hooks, Summary
-from inchworm.model import Mode
+from inchworm.model import EndedBy, Mode
 
 if TYPE_CHECKING:
     pass
@@ -90,6 +90,8 @@ def sit(work: Callable[[Hooks], Coroutine[Any, Any, Summary]], as_json: bool) ->
         print_json(_summary_json(summary))
     if summary.signal:
         raise SystemExit(128 + summary.signal)
+    if summary.ended_by == EndedBy.ERROR:
+        raise SystemExit(1)
 
 
 def run_loop(work: Coroutine[Any, Any, _Result]) -> _Result:

@@ -7,9 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from inchworm.model import CrawlInfo, Mode, Progress, RunInfo
+from inchworm.rules import outage
 from inchworm.rules.explain import DOWNLOADED
 from inchworm.rules.figures import clock, size
 from inchworm.rules.url import shorten
+
+MOST_DOWN = 5
+"""So many hosts that are down are named."""
 
 ENDINGS: Mapping[str, str] = {
     "finished": "Complete: nothing is left to crawl.",
@@ -48,9 +52,10 @@ def line(progress: Progress) -> str:
     counters = progress.counters
     rate = progress.requests / progress.seconds if progress.seconds else 0.0
     failed = f", {counters.failed:,} failed" if counters.failed else ""
+    down = "".join(f"; {outage.sentence(one)}" for one in progress.down[:1])
     return (
         f"{clock(progress.seconds)}  {counters.pages:,} pages, {counters.pending:,} pending{failed},"
-        f" {rate:,.1f}/s, {size(progress.size)}"
+        f" {rate:,.1f}/s, {size(progress.size)}{down}"
     )
 
 
@@ -72,6 +77,13 @@ def closing(summary: Any) -> list[str]:
         f"  this session  {used}",
         f"  this run      {', '.join([f'{summary.pages:,} pages', *rest])}; order: {summary.order}",
     ]
+    if summary.unanswered:
+        texts.append(f"  unanswered    {summary.unanswered:,} requests, to hosts that were down")
+    texts += [f"  down          {outage.sentence(one)}" for one in summary.down[:MOST_DOWN]]
+    if len(summary.down) > MOST_DOWN:
+        texts.append(f"  down          {len(summary.down) - MOST_DOWN:,} more hosts")
+    if summary.blocked:
+        texts.append(f"  blocked       {summary.blocked:,} pages by a challenge or captcha; slower may help")
     texts += changes(summary)
     if len(summary.seeds) > 1:
         texts += [f"  {pages:>6,} pages  {shorten(url, 60)}" for url, pages in summary.seeds]
@@ -110,8 +122,10 @@ def changes(summary: Any) -> list[str]:
 
 def ending(summary: Any) -> str:
     """How a session ended, in one sentence."""
+    if summary.ended_by == "error":
+        return f"{summary.message} The same command tries again."
     if summary.run_state == "completed" and summary.failed:
-        return "Complete, but nothing could be fetched." if not summary.pages else "Complete, but some URLs failed."
+        return "Complete, but some URLs failed."
     if summary.run_state == "completed" and summary.refused and not summary.pages:
         return "Complete, but there was nothing that may be crawled."
     return ENDINGS.get(summary.ended_by, f"Ended by {summary.ended_by}.")

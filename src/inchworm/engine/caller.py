@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from inchworm.model import CrawlInfo, Progress, RunInfo, Visit
+from inchworm.model import CrawlInfo, Down, Progress, RunInfo, Visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,9 @@ class Summary:
     alarm: str = ""
     indexed: int = 0
     note: str = ""
+    unanswered: int = 0
+    down: tuple[Down, ...] = ()
+    blocked: int = 0
 
 
 @dataclass(slots=True)

@@ -30,6 +30,7 @@ from inchworm.fetch.replay import ReplayFetcher
 from inchworm.fetch.rotation import RoundRobin
 from inchworm.model import (
     CheckpointType,
+    Counters,
     CrawlInfo,
     EndedBy,
     Found,
@@ -44,7 +45,7 @@ from inchworm.model import (
 )
 from inchworm.ports import Clock, Fetcher
 from inchworm.reader import DocumentReader
-from inchworm.rules import content, order, proxies
+from inchworm.rules import content, failures, order, proxies
 from inchworm.rules import url as urls
 from inchworm.rules.cookies import Jar
 from inchworm.session import Ended, Session, Watch
@@ -181,11 +182,20 @@ class Sitting:
             session.hosts.rest_from(self._last_request())
             with self._stopped_by_signals(session, hooks.signals):
                 ended = await session.work()
+            if ended.by is EndedBy.FINISHED and _has_nothing(session.progress().counters):
+                ended = self._open_again(ledger)
         finally:
             await reader.close()
             reading.close()
             writer.close()
         return self._close(ended, session, clock.monotonic() - started)
+
+    def _open_again(self, ledger: Ledger) -> Ended:
+        """Nothing could be fetched: the run is not complete but has not really begun, and whoever starts it again means
+        that it be tried again."""
+        url, kind, message = View(self._owner.store).first_failure(self._run.run_id)
+        ledger.reopen()
+        return Ended(EndedBy.ERROR, f"Nothing could be fetched. {failures.cause(urls.host_of(url), kind, message)}")
 
     def _last_request(self) -> float:
         """The latest moment, on the monotonic clock, at which an earlier session may have asked for something."""
@@ -247,10 +257,11 @@ class Sitting:
             progress.requests,
             progress.size,
             ended.message,
+            progress.unanswered,
         )
         with contextlib.suppress(InchwormError) if ended.error else contextlib.nullcontext():
             if run_state is not RunState.COMPLETED:
-                kind = CheckpointType.ERROR if ended.error else CheckpointType.PAUSE
+                kind = CheckpointType.ERROR if by is EndedBy.ERROR else CheckpointType.PAUSE
                 self._owner.checkpoint(kind, self._clock.now_ms())
             store.end_session(token, info, run_state)
         if ended.error:
@@ -283,6 +294,9 @@ class Sitting:
             progress.seeds,
             self._signal,
             **self._changes(),
+            unanswered=progress.unanswered,
+            down=progress.down,
+            blocked=View(self._owner.store).count_failed(self._run.run_id, "blocked") if counters.failed else 0,
         )
 
     def _changes(self) -> dict[str, Any]:
@@ -296,6 +310,13 @@ class Sitting:
         told |= {name: getattr(counters, name) for name in ("new", "modified", "deleted", "unknown")}
         why = View(self._owner.store).why_downloaded(current.run_id)
         return told | {"saved_bytes": counters.saved, "downloaded": why, "alarm": current.alarm}
+
+
+def _has_nothing(counters: Counters) -> bool:
+    """Whether a run failed in all that it tried."""
+    return bool(counters.failed) and not (
+        counters.pages or counters.duplicates or counters.resources or counters.deleted
+    )
 
 
 def _connections(wanted: int) -> int:

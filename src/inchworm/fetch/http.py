@@ -14,7 +14,6 @@ import asyncio
 import math
 import os
 import re
-import select
 import socket
 import ssl
 import sys
@@ -31,6 +30,7 @@ import pycurl
 
 from inchworm.fetch.decode import answer, body_limit, read_head
 from inchworm.fetch.guard import Guard
+from inchworm.fetch.multi import Multi
 from inchworm.model import Failure, Reply, Request
 from inchworm.rules.url import hostname_of, origin_of, parse, request_form
 
@@ -64,11 +64,7 @@ _KINDS: dict[int, str] = {
     pycurl.E_SSL_INVALIDCERTSTATUS: "tls",
     pycurl.E_PEER_FAILED_VERIFICATION: "tls",
 }
-_EVENTS = {
-    pycurl.POLL_IN: select.EPOLLIN,
-    pycurl.POLL_OUT: select.EPOLLOUT,
-    pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
-}
+_NOBODY_THERE = frozenset((pycurl.E_COULDNT_RESOLVE_PROXY, pycurl.E_COULDNT_RESOLVE_HOST, pycurl.E_COULDNT_CONNECT, 97))
 # The ways a connection breaks off: closed, reset, and on HTTP/2 as a whole or one stream (which has no name).
 _BREAKS = frozenset(
     (pycurl.E_PARTIAL_FILE, pycurl.E_RECV_ERROR, pycurl.E_SEND_ERROR, pycurl.E_GOT_NOTHING, pycurl.E_HTTP2, 92)
@@ -97,7 +93,7 @@ class HttpFetcher:
 
     def __init__(self, options: HttpOptions) -> None:
         self._options = options
-        self._multi = _Multi(options.max_connections)
+        self._multi = Multi(options.max_connections)
         self._turns = asyncio.Semaphore(options.max_connections)
         self._routes = _Routes(options)
         self._idle: list[_Transfer] = []
@@ -168,120 +164,6 @@ class _Route(NamedTuple):
     pins: list[str]
 
 
-class _Multi:
-    """The transfers of libcurl on an event loop.
-
-    Their sockets are watched by an epoll of our own, and the loop watches that. A watcher of the loop's would be made
-    and taken away for every request, which costs as much as the request itself; here a connection that is kept may
-    stay watched, and one that is closed is forgotten by the system.
-    """
-
-    def __init__(self, max_connections: int) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._curl: Any = pycurl.CurlMulti()
-        self._curl.setopt(pycurl.M_MAXCONNECTS, max_connections)
-        self._curl.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
-        self._curl.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
-        self._sockets = select.epoll()
-        self._loop.add_reader(self._sockets.fileno(), self._act)
-        self._wanted: set[int] = set()
-        self._running: dict[Any, asyncio.Future[None]] = {}
-        self._timer: asyncio.Handle | None = None
-        self._timer_ends = self._due = math.inf
-
-    def start(self, curl: Any) -> asyncio.Future[None]:
-        """Begin a transfer. The future ends with it, in `pycurl.error` where it fails."""
-        done = self._running[curl] = self._loop.create_future()
-        self._curl.add_handle(curl)
-        return done
-
-    def stop(self, curl: Any) -> None:
-        """Abort a transfer that has not ended by itself."""
-        if self._running.pop(curl, None) is not None:
-            self._curl.remove_handle(curl)
-
-    def close(self) -> None:
-        if self._curl.closed:
-            return
-        for curl, done in tuple(self._running.items()):
-            self.stop(curl)
-            done.cancel()
-        self._curl.close()
-        if self._timer is not None:
-            self._timer.cancel()
-        self._loop.remove_reader(self._sockets.fileno())
-        self._sockets.close()
-
-    def _watch(self, what: int, number: int, *_: Any) -> None:
-        """libcurl wants to know when it can go on with a socket, or does not want to any more."""
-        events = _EVENTS.get(what)
-        if events is None:
-            self._wanted.discard(number)
-            return
-        self._wanted.add(number)
-        try:
-            self._sockets.modify(number, events)
-        except FileNotFoundError:
-            self._sockets.register(number, events)
-
-    def _act(self) -> None:
-        """Some sockets are ready. One that libcurl does not want is left alone from now on."""
-        for number, events in self._sockets.poll(0):
-            if number in self._wanted:
-                can_read = pycurl.CSELECT_IN if events & ~select.EPOLLOUT else 0
-                can_write = pycurl.CSELECT_OUT if events & ~select.EPOLLIN else 0
-                self._drive(number, can_read | can_write)
-            else:
-                with suppress(OSError):
-                    self._sockets.unregister(number)
-        self._settle()
-
-    def _set_timer(self, milliseconds: int) -> None:
-        """libcurl wants to be called by then. It says so all the time: a timer that ends earlier is left as it is."""
-        self._due = self._loop.time() + milliseconds / 1000 if milliseconds >= 0 else math.inf
-        if self._due < self._timer_ends:
-            self._wake_at_due()
-
-    def _wake_at_due(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_ends = self._due
-        self._timer = self._loop.call_at(self._due, self._wake) if self._due < math.inf else None
-
-    def _wake(self) -> None:
-        self._timer, self._timer_ends = None, math.inf
-        if self._loop.time() < self._due:
-            self._wake_at_due()
-            return
-        self._due = math.inf
-        self._drive(pycurl.SOCKET_TIMEOUT, 0)
-        self._settle()
-
-    def _drive(self, number: int, mask: int) -> None:
-        try:
-            self._curl.socket_action(number, mask)
-        except pycurl.error as error:
-            for curl in tuple(self._running):
-                self._end(curl, error)
-
-    def _settle(self) -> None:
-        _, ended, failed = self._curl.info_read()
-        for curl in ended:
-            self._end(curl, None)
-        for curl, code, message in failed:
-            self._end(curl, pycurl.error(code, message))
-
-    def _end(self, curl: Any, error: Exception | None) -> None:
-        done = self._running.get(curl)
-        self.stop(curl)
-        if done is None or done.done():
-            return
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
-
-
 class _Transfer:
     """One reusable easy handle, and what the transfer under way has brought so far."""
 
@@ -298,6 +180,7 @@ class _Transfer:
         self._body = bytearray()
         self._began = 0.0
         self._trouble: tuple[str, str] | None = None
+        self._unreachable = False
         self._head_bytes = 0
         self._head_complete = False
         self._most_bytes = 0
@@ -350,6 +233,7 @@ class _Transfer:
         self._lines.clear()
         self._body.clear()
         self._trouble = None
+        self._unreachable = False
         self._head_complete = False
         self._head_bytes = 0
 
@@ -397,7 +281,7 @@ class _Transfer:
             return 0
         return None
 
-    async def perform(self, multi: _Multi) -> None:
+    async def perform(self, multi: Multi) -> None:
         """Transfer. What goes wrong is kept for `reply`."""
         self._began = time.monotonic()
         done = multi.start(self.curl)
@@ -405,6 +289,7 @@ class _Transfer:
         try:
             await done
         except pycurl.error as error:
+            self._unreachable = self._trouble is None and self._was_never_sent(error.args[0])
             self._trouble = self._trouble or self._explain(*error.args)
         finally:
             self._timer.cancel()
@@ -430,9 +315,17 @@ class _Transfer:
         """What an error of libcurl's means: a kind of failure and a sentence."""
         if code == pycurl.E_OPERATION_TIMEDOUT:
             return "timeout", self._limit_reached()
+        if code == pycurl.E_COULDNT_CONNECT and (number := self.curl.getinfo(pycurl.OS_ERRNO)):
+            return "connect", os.strerror(number).lower()
         if self._head_complete and code in _BREAKS:
             return ("protocol_error" if self._is_misframed(code, message) else "truncated"), message
         return _KINDS.get(code, "protocol_error"), message
+
+    def _was_never_sent(self, code: int) -> bool:
+        """Whether nobody was there to take the request: then it is the host's trouble, or the proxy's."""
+        if code == pycurl.E_OPERATION_TIMEDOUT:
+            return not self.curl.getinfo(pycurl.PRETRANSFER_TIME)
+        return code in _NOBODY_THERE
 
     def _limit_reached(self) -> str:
         if time.monotonic() - self._began < (self._left_seconds or math.inf):
@@ -447,7 +340,7 @@ class _Transfer:
 
     def reply(self, seconds: float) -> Reply:
         """What the transfer came to."""
-        trouble = Failure(*self._trouble, seconds) if self._trouble else None
+        trouble = Failure(*self._trouble, seconds, None, self._unreachable) if self._trouble else None
         head = read_head(b"".join(self._lines)) if self._head_complete else None
         if head is not None:
             return answer(head, bytes(self._body), self._request, seconds, trouble)
@@ -518,8 +411,8 @@ class _Routes:
             async with asyncio.timeout(timeout_seconds):
                 found = await asyncio.shield(answered)
         except TimeoutError:
-            return Failure("timeout", f"the name was not looked up within {timeout_seconds:g} s")
-        return Failure("dns", found) if isinstance(found, str) else found
+            return Failure("timeout", f"the name was not looked up within {timeout_seconds:g} s", unreachable=True)
+        return Failure("dns", f"name not found: {found}", unreachable=True) if isinstance(found, str) else found
 
 
 def _ask_system(host: str, answered: asyncio.Future[tuple[str, ...] | str]) -> None:

@@ -77,12 +77,24 @@ KINDS: Mapping[str, FailureKind] = MappingProxyType(
             "Reading the page took more time or memory than it may, or broke the reader.",
             "Please report the page.",
         ),
+        "blocked": FailureKind(
+            False,
+            "The site wants to know whether a person is asking: a challenge or captcha came instead of the page.",
+            "Crawl more slowly, ask the site's owner to let you in, and then: inchworm retry CRAWL --kind blocked.",
+        ),
         "not_in_archive": FailureKind(
             False, "The archive that is replayed has no answer for this URL.", "Crawl it live, or add files."
         ),
         "unsupported": FailureKind(False, "Not an http or https URL.", "It cannot be fetched."),
     }
 )
+
+
+def cause(host: str, kind: str, message: str) -> str:
+    """What went wrong with a URL of this host, in a sentence, and what to do about it."""
+    said = (message or KINDS[kind].sentence).rstrip(".")
+    return f"{host}: {said}. {KINDS[kind].advice}"
+
 
 _TRANSIENT_4XX = frozenset({408, 425, 429})
 _PERMANENT_5XX = frozenset({501, 505})

@@ -104,6 +104,12 @@ def _write_knowledge(db: sqlite3.Connection, changes: Changes) -> None:
         " ON CONFLICT (run_id, origin, seq) DO UPDATE SET verdict = excluded.verdict, rules = excluded.rules",
         [(run_id, *row) for row in changes.robots],
     )
+    many("INSERT OR IGNORE INTO origin (origin) VALUES (?)", [(origin,) for origin in changes.answered])
+    many(
+        "UPDATE origin SET down_kind = ?, down_message = ?, down_since_ms = ?, down_sessions = ? WHERE origin = ?",
+        [(d.kind, d.message, d.since_ms, d.sessions, d.origin) for d in changes.down],
+    )
+    many("UPDATE origin SET down_since_ms = 0, down_sessions = 0 WHERE origin = ?", [(one,) for one in changes.up])
     many("UPDATE host SET wait_until_ms = ?, wait_ms = ? WHERE host_id = ?", changes.quiet)
     many("DELETE FROM suspect WHERE run_id = ? AND url_id = ?", [(run_id, url_id) for url_id in changes.pardoned])
     many(

@@ -19,6 +19,7 @@ from inchworm.model import (
     Choice,
     Cookie,
     Counters,
+    Down,
     EndedBy,
     Entry,
     Found,
@@ -44,7 +45,7 @@ from inchworm.store.sqlite import open_file, plain_errors, size_cache, transacti
 _RUN = "run_id, number, mode, parent, state, seq, settings, disturbed, created_ms, ended_ms, origin, origin_seq,"
 _RUN += f" horizon, swept, concluded, alarm, {', '.join(COUNTERS)}"
 _NEWEST_ROBOTS = "r.seq = (SELECT MAX(seq) FROM robots n WHERE n.run_id = r.run_id AND n.origin = r.origin)"
-_SESSION = "run_id, number, token, state, ended_by, started_ms, ended_ms, requests, size, message"
+_SESSION = "run_id, number, token, state, ended_by, started_ms, ended_ms, requests, size, message, unanswered"
 _ENTRY = (
     "SELECT f.url_id, u.url, f.request_url, f.kind, f.source, f.seed, f.depth, f.hops, f.lane, f.place_seq,"
     " f.place_idx, f.attempts, f.not_before_ms, f.chain, f.tried, f.unlinked, f.rank"
@@ -243,12 +244,14 @@ class CrawlStore(AcrossRuns):
         with plain_errors(self.path), transaction(self.db):
             self._fence(token)
             self.db.execute(
-                "UPDATE session SET state = ?, ended_by = ?, ended_ms = ?, message = ? WHERE run_id = ? AND number = ?",
+                "UPDATE session SET state = ?, ended_by = ?, ended_ms = ?, message = ?, unanswered = ?"
+                " WHERE run_id = ? AND number = ?",
                 (
                     session.state,
                     session.ended_by,
                     session.ended_ms,
                     session.message,
+                    session.unanswered,
                     session.run_id,
                     session.number,
                 ),
@@ -437,6 +440,16 @@ class CrawlStore(AcrossRuns):
     def quiet_hosts(self) -> list[tuple[str, int, int]]:
         return list(self.db.execute("SELECT name, wait_until_ms, wait_ms FROM host WHERE wait_until_ms > 0"))
 
+    def answered(self) -> list[str]:
+        return [origin for (origin,) in self.db.execute("SELECT origin FROM origin")]
+
+    def down(self) -> list[Down]:
+        query = (
+            "SELECT origin, down_kind, down_message, down_since_ms, down_sessions FROM origin"
+            " WHERE down_since_ms > 0 ORDER BY down_since_ms, origin"
+        )
+        return [Down(*row) for row in self.db.execute(query)]
+
     def carried_out(self, run_id: int) -> int:
         """The last request of another process that a commit of this run carried out."""
         return self._max("SELECT inbox_id FROM run WHERE run_id = ?", run_id)
@@ -527,9 +540,9 @@ def _standing(row: Sequence[Any]) -> Standing:
 
 
 def _session(row: tuple[Any, ...]) -> SessionInfo:
-    run_id, number, token, state, ended_by, started, ended, requests, size, message = row
+    run_id, number, token, state, ended_by, *rest = row
     by = EndedBy(ended_by) if ended_by else None
-    return SessionInfo(run_id, number, token, SessionState(state), by, started, ended, requests, size, message)
+    return SessionInfo(run_id, number, token, SessionState(state), by, *rest)
 
 
 def _visit_row(row: Sequence[Any]) -> VisitRow:

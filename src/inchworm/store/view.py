@@ -136,6 +136,26 @@ class View:
         )
         return self._visits(where, run_id, kind)
 
+    def first_failure(self, run_id: int) -> tuple[str, str, str]:
+        """URL, kind and message of what failed first, of what is failed now."""
+        row = self._db.execute(
+            "SELECT COALESCE(v.request_url, u.url), v.failure, COALESCE(v.message, '') FROM visit v JOIN url u USING (url_id)"
+            " JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id AND f.done = v.seq"
+            " WHERE v.run_id = ? AND v.outcome = 'failed' ORDER BY v.seq LIMIT 1",
+            (run_id,),
+        ).fetchone()
+        url, kind, message = row
+        return url, kind, message
+
+    def count_failed(self, run_id: int, kind: str) -> int:
+        """How many URLs are failed in this way."""
+        row = self._db.execute(
+            "SELECT COUNT(*) FROM visit v JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id AND f.done = v.seq"
+            " WHERE v.run_id = ? AND v.outcome = 'failed' AND v.failure = ?",
+            (run_id, kind),
+        ).fetchone()
+        return int(row[0])
+
     def failed_since(self, run_id: int, after: int, until: int) -> list[tuple[str, str, str]]:
         """URL, kind and message of what failed in these steps of a run, tries that will be repeated included."""
         return self._db.execute(
