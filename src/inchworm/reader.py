@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 from inchworm.model import Document, Failure, Found, Kind, Reading, Source
 from inchworm.ports import Read
-from inchworm.rules import content, disguise, parse, sitemap
+from inchworm.rules import content, disguise, parse, sitemap, wall
 from inchworm.rules import url as urls
 from inchworm.rules.control import sitemap_file
 from inchworm.rules.focus import Query
@@ -72,6 +72,7 @@ class DocumentReader:
             "",
             content.link_hash(reading.hrefs),
             len(reading.words) < _SHORT_WORDS and disguise.looks_missing(reading.title, reading.words),
+            wall.is_page_wall(reading.title, reading.words, body),
             self._query.page(reading.title, reading.words) if self._query else 0.0,
             self._query.matches(f"{reading.title}\n{reading.words}") if self._query else False,
         )
@@ -157,6 +158,7 @@ def _pack(read: Read) -> bytes:
         ],
         "relevance": read.relevance,
         "looks_missing": read.looks_missing,
+        "looks_blocked": read.looks_blocked,
         "matches": read.matches,
         "text_hash": read.text_hash.hex(),
         "link_hash": read.link_hash.hex(),
@@ -182,8 +184,9 @@ def _unpack(answer: bytes) -> Read | Failure:
         for url, request_url, kind, source, nofollow, lastmod, anchor, parts in said.pop("links")
     )
     text_hash, link_hash = bytes.fromhex(said.pop("text_hash")), bytes.fromhex(said.pop("link_hash"))
-    rest = (said.pop("note"), link_hash, said.pop("looks_missing"), said.pop("relevance"), said.pop("matches"))
-    return Read(Reading(**said)._replace(links=links), text_hash, *rest)
+    rest = [said.pop(name) for name in ("looks_missing", "looks_blocked", "relevance", "matches")]
+    note = said.pop("note")
+    return Read(Reading(**said)._replace(links=links), text_hash, note, link_hash, *rest)
 
 
 # ---- the child

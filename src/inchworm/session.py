@@ -358,7 +358,7 @@ class Session:
         url, now = made.entry.request_url, self._clock.monotonic()
         if made.status and self._outages.answered(origin_of(url)):
             self._window.wake()
-        if made.status in PUSHING_BACK:
+        if made.status in PUSHING_BACK or made.failure == "blocked":
             self.hosts.pushed_back(url, now - made.millis / 1000, now)
             self.hosts.keep_quiet(host_of(url), now + made.quiet_ms / 1000)
         elif made.requested:

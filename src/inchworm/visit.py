@@ -49,6 +49,7 @@ from inchworm.rules import (
     robots,
     sitemap,
     validators,
+    wall,
 )
 from inchworm.rules import url as urls
 from inchworm.rules.control import sitemap_file
@@ -153,6 +154,8 @@ async def _understood(made: Visit, request: Request, reply: Response, known: _Kn
         return _still(made, known.version)
     if said := _misunderstood(reply, known):
         return _tried(made, "protocol_error", said, tools)
+    if wall.stands(reply.headers) or wall.is_error_wall(reply.status, reply.headers, reply.body):
+        return _blocked(made, reply, tools)
     if 300 <= reply.status < 400:
         return _redirected(made, reply, tools)
     if known and reply.status in change.GONE and entry.kind is Kind.PAGE:
@@ -163,6 +166,8 @@ async def _understood(made: Visit, request: Request, reply: Response, known: _Kn
     read = await _read(document, entry, tools)
     if isinstance(read, Failure):
         return _tried(made, read.kind, read.message, tools)
+    if read.looks_blocked and entry.kind is Kind.PAGE:
+        return _blocked(made, reply, tools)
     if read.looks_missing and entry.kind is Kind.PAGE and await _is_excuse(document, read, tools):
         return _tried(made, "soft_404", "it says that the page is not there, though with status 200", tools)
     made = _made_sense_of(made, read, tools.settings)
@@ -437,6 +442,12 @@ def unreadable_robots(entry: Entry, trouble: str, tools: Tools) -> Visit:
     return made
 
 
+def _blocked(made: Visit, reply: Response, tools: Tools) -> Visit:
+    """A bot wall came instead of the page. That says nothing of the page, and that we are asking too much."""
+    said = f"a challenge or captcha came instead of the page, with status {reply.status}"
+    return _tried(_asked_for_quiet(made, reply, tools), "blocked", said, tools)
+
+
 def _asked_for_quiet(made: Visit, reply: Response, tools: Tools) -> Visit:
     """A server that is asked too much may say for how long it wants to be left alone; the whole host is meant."""
     if reply.status not in PUSHING_BACK:
@@ -448,8 +459,8 @@ def _asked_for_quiet(made: Visit, reply: Response, tools: Tools) -> Visit:
 def _tried(made: Visit, kind: str, message: str, tools: Tools) -> Visit:
     """A failed try: to be repeated later when that may help, final otherwise."""
     entry = made.entry
-    # An answer to a question that nobody asked says nothing by its status.
-    status = 0 if kind == "protocol_error" else made.status
+    # An answer to a question that nobody asked says nothing by its status, nor does a wall's.
+    status = 0 if kind in ("protocol_error", "blocked") else made.status
     again = failures.is_transient(kind, status) and entry.attempts < tools.settings.max_retries
     if again:
         wait_ms = max(round(1000 * politeness.backoff(entry.attempts, tools.chance())), made.quiet_ms)

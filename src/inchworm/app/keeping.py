@@ -10,7 +10,7 @@ from inchworm import run
 from inchworm.app.changes import Changes
 from inchworm.app.iterating import Iterations
 from inchworm.app.jobs import Repeated, Task, Wanted
-from inchworm.app.looking import session_json
+from inchworm.app.looking import down_json, session_json
 from inchworm.app.steering import Beginning, Steering
 from inchworm.errors import InchwormError
 from inchworm.job import Job, JobState
@@ -58,12 +58,16 @@ class Keeping(Steering, Changes):
             last = self.run_of(crawl, store)
             session = store.last_session(last.run_id)
             why_nothing = _why_nothing(View(store), last)
+            blocked = View(store).count_failed(last.run_id, "blocked") if last.counters.failed else 0
+            down = [down_json(one) for one in store.down()]
         running = self.is_running(crawl)
         return {
             "state": run.state_of(last, running).value,
             "run": {**dataclasses.asdict(last.counters), **_about(last)},
             "session": session_json(session, running) if session else None,
             "why_nothing": why_nothing,
+            "blocked": blocked,
+            "down": down,
         }
 
     def run_history(self, crawl: CrawlInfo, before: int | None = None, limit: int = _MOST_RUNS) -> dict[str, Any]:

@@ -69,6 +69,11 @@ def _troubles(line: dict[str, Any]) -> list[dict[str, Any]]:
         found.append({**about, "kind": "failing", "message": message})
     if (session := line["session"]) and line["state"] == RunState.PAUSED and session["ended_by"] in _BAD_ENDS:
         found.append({**about, "kind": "broken_off", "message": _broken_off(session)})
+    if line["down"] and line["state"] in (RunState.IN_PROGRESS, RunState.PAUSED):
+        first, others = line["down"][0], len(line["down"]) - 1
+        rest = f", and {others:,} more" if others else ""
+        message = f"{first['host']}{rest} cannot be reached: {first['message']}. Its URLs wait."
+        found.append({**about, "kind": "down", "message": message})
     return found
 
 

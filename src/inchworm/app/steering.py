@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,10 +16,10 @@ from inchworm.app.crawling import Start
 from inchworm.app.desk import defaults_of, presentable
 from inchworm.app.iterating import Iterating, Wake
 from inchworm.app.jobs import Task, Wanted, refuse_secrets
-from inchworm.app.looking import Looking, session_json
+from inchworm.app.looking import Looking, down_json, session_json
 from inchworm.errors import Frozen, InchwormError, NotNow, Unknown, WrongUse
 from inchworm.job import Execution, ExecutionState, JobState
-from inchworm.model import CrawlInfo, RunInfo, RunState, SessionInfo
+from inchworm.model import CrawlInfo, Down, RunInfo, RunState, SessionInfo
 from inchworm.rules import order
 from inchworm.rules.scope import Patterns
 from inchworm.rules.times import iso
@@ -60,11 +60,13 @@ class Configuration:
 
 
 class _Glance(NamedTuple):
-    """What lists tell of a crawl: its last run, that run's last session, and the last run that found changes."""
+    """What lists tell of a crawl: its last run, that run's last session, the last run that found changes, and the hosts
+    that cannot be reached."""
 
     run: RunInfo
     session: SessionInfo | None
     changed: RunInfo | None
+    down: Sequence[Down]
 
 
 class Steering(Iterating, Looking):
@@ -261,6 +263,7 @@ class Steering(Iterating, Looking):
             **dict.fromkeys(("session", "changed")),
             **dict.fromkeys(_COUNTED, 0),
             "state": "",
+            "down": [],
         }
         try:
             seen = self._glance(crawl)
@@ -281,7 +284,13 @@ class Steering(Iterating, Looking):
             **{name: getattr(last.counters, name) for name in _COUNTED},
             "session": session_json(seen.session, running) if seen.session else None,
             "changed": _change_json(crawl, seen.changed) if seen.changed else None,
+            "down": [down_json(one) for one in seen.down],
         }
+
+    def hosts_down(self) -> int:
+        """How many hosts that crawls wait for cannot be reached."""
+        lines = (self._line(crawl) for crawl in self.home.crawls())
+        return sum(len(one["down"]) for one in lines if one["state"] in (RunState.IN_PROGRESS, RunState.PAUSED))
 
     def _glance(self, crawl: CrawlInfo) -> _Glance | None:
         """A crawl as it was read when its files last changed: lists are looked at all the time."""
@@ -292,7 +301,8 @@ class Steering(Iterating, Looking):
         found = None
         with contextlib.suppress(NotNow), self.reading(crawl) as store:
             last = store.run()
-            found = _Glance(last, store.last_session(last.run_id), store.last_change()) if last else None
+            if last is not None:
+                found = _Glance(last, store.last_session(last.run_id), store.last_change(), store.down())
         if mark:
             self._seen[crawl.crawl_id] = mark, found
         return found

@@ -155,5 +155,6 @@ def exposition(app: App, health: Health) -> str:
     )
     gauge("distribution_score", "how evenly jobs are spread over the day, 0 to 1", figures["distribution_score"])
     gauge("stale_locks_cleared", "jobs that were taken from processes that stood still", figures["stale_locks_cleared"])
+    gauge("hosts_down", "hosts that cannot be reached and that crawls wait for", app.hosts_down())
     gauge("pages_24h", "pages crawled by executions of the last day", figures["executions"]["items_crawled"])
     return generate_latest(registry).decode()
