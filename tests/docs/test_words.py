@@ -44,7 +44,10 @@ def test_opening() -> None:
     [
         ({}, "Complete: nothing is left to crawl."),
         ({"failed": 2}, "Complete, but some URLs failed."),
-        ({"failed": 1, "pages": 0}, "Complete, but nothing could be fetched."),
+        (
+            {"failed": 0, "pages": 0, "run_state": "paused", "ended_by": "error", "message": "h.test: refused."},
+            "h.test: refused. The same command tries again.",
+        ),
         ({"refused": 1, "pages": 0}, "Complete, but there was nothing that may be crawled."),
         ({"run_state": "paused", "ended_by": "budget", "failed": 1}, words.ENDINGS["budget"]),
     ],

@@ -11,7 +11,7 @@ ERRORS = {
     "cloudflare body": (503, {}, b"<title>Just a moment...</title><script>window._cf_chl_opt={}</script>"),
     "cloudflare 1020": (403, {}, b"<title>Attention Required! | Cloudflare</title>"),
     "datadome": (403, {"x-datadome": "protected"}, b"<script src='https://ct.captcha-delivery.com/c.js'></script>"),
-    "imperva": (403, {}, b'<iframe src="/_Incapsula_Resource?x=1">Request unsuccessful. Incapsula incident ID: 1</iframe>'),
+    "imperva": (403, {}, b'<iframe src="/_Incapsula_Resource?x=1">Incapsula incident ID: 1</iframe>'),
     "perimeterx": (403, {}, b"<div id='px-captcha'></div>"),
     "aws waf": (405, {"x-amzn-waf-action": "captcha"}, b""),
     "kasada": (429, {"x-kpsdk-ct": "1"}, b""),
