@@ -35,6 +35,7 @@ from inchworm.model import (
     Mode,
     Outcome,
     Place,
+    Probe,
     Reason,
     Refusal,
     RunInfo,
@@ -79,6 +80,7 @@ class Ledger:
         self._builds_on_others = run.mode != Mode.BASELINE
         self._reader = content.fingerprint(settings.resources, settings.drop_params)
         self._jar = cookies.Jar(store.cookies(run.run_id))
+        self._probed = {probe.directory for probe in store.probes(run.run_id)}
         self._transaction = ExitStack()
         self._failure: BaseException | None = None
 
@@ -343,14 +345,14 @@ class Ledger:
             self._draft.learn_answered(urls.origin_of(entry.request_url))
         self._take_cookies(visit)
         leads_back = visit.redirect is not None and self._leads_back(entry, visit.redirect)
-        if visit.redirect and leads_back and not self._asks_anew(visit.redirect, visit.at_ms):
+        if visit.redirect and self._is_loop(visit, visit.redirect, leads_back):
             said = f"{visit.redirect.request_url} leads back to it"
             visit = visit._replace(outcome=Outcome.FAILED, failure="redirect_loop", message=said, redirect=None)
         outcome = self._outcome(visit, owners)
         self._count_visit(visit, entry, outcome)
         redirect = self._follow_redirect(visit, entry) if outcome is Outcome.REDIRECT else None
         if redirect is not None and leads_back:
-            self._ask_again(redirect, entry)
+            self._ask_again(redirect, visit)
         self._discovery.found_on(visit)
         links = self._follow_links(visit, entry)
         self._discovery.found_on(None)
@@ -365,6 +367,8 @@ class Ledger:
             self._count_change(visit, entry)
             if entry.kind is Kind.ROBOTS:
                 self._learn_robots(visit)
+        if visit.probe:
+            self._keep_probe(visit.probe)
         stored = self._archived(visit, originals)
         reader = visit.version.reader if visit.version and visit.is_version else self._reader
         row = rows.of_visit(self._draft.seq, visit, outcome, stored, links, redirect, reader)
@@ -433,18 +437,22 @@ class Ledger:
             if self._jar.accepts(cookie, address) and self._jar.put(cookie):
                 self._draft.learn_cookie(cookie)
 
-    def _asks_anew(self, target: Found, now_ms: int) -> bool:
-        """Whether a URL that redirected would be asked with other cookies now than it was."""
-        visit = self._store.visit_of(self._run_id, self._draft.known[target.url].url_id)
-        sent = json.loads(visit.meta or "{}").get(rows.COOKIES, "") if visit else ""
-        return bool(self._settings.cookies and rows.cookies_mark(self._jar.header(target.request_url, now_ms)) != sent)
+    def _is_loop(self, visit: Visit, target: Found, leads_back: bool) -> bool:
+        """Whether a redirect leads to where it came from, and no cookie was set on the way that might change that.
 
-    def _ask_again(self, url_id: int, entry: Entry) -> None:
+        What counts is what the answers of this chain set, and not what else is in the jar by now: that depends on when
+        other pages were read.
+        """
+        entry = visit.entry
+        if not leads_back and target.request_url not in (entry.request_url, *entry.tried):
+            return False
+        return not visit.cookies or rows.cookies_mark(visit.cookies) in entry.tried
+
+    def _ask_again(self, url_id: int, visit: Visit) -> None:
         """A URL that redirected here to be given a cookie has one now: it gets a new place."""
         self._draft.write()
         for row in self._store.rows(self._run_id, [url_id]):
-            tried = json.dumps((*entry.tried, entry.request_url))
-            standing = row.standing._replace(chain=entry.chain + 1, tried=tried)
+            standing = row.standing._replace(chain=visit.entry.chain + 1, tried=json.dumps(_tried_by_now(visit)))
             self._draft.reopen(row, standing, self._draft.next_place())
             self._draft.add(redirects=-1, pending=1)
 
@@ -472,7 +480,7 @@ class Ledger:
     def _follow_redirect(self, visit: Visit, entry: Entry) -> int:
         target = visit.redirect
         assert target is not None
-        tried = (*entry.tried, entry.request_url)
+        tried = _tried_by_now(visit)
         if target.url == entry.url:
             self._replace(
                 entry,
@@ -502,6 +510,14 @@ class Ledger:
             (row,) = self._store.rows(self._run_id, [entry.url_id])
         self._draft.move(row, row.standing._replace(place_seq=place[0], place_idx=place[1], **values))
 
+    def _keep_probe(self, probe: Probe) -> None:
+        """Whichever visit asked first: it is on record with the first one in the order of record."""
+        if probe.record is None or probe.directory in self._probed:
+            return
+        self._probed.add(probe.directory)
+        spot = self._archive.append(probe.record, probe.at_ms, None)
+        self._draft.changes.probes.append((probe, self._draft.seq, self._draft.file_id(spot), spot))
+
     def _archived(self, visit: Visit, originals: dict[bytes, Original]) -> Stored:
         """Put the answer into the archive; a payload that is there already becomes a revisit."""
         record, old = visit.record, visit.version if visit.is_version else None
@@ -526,6 +542,12 @@ class Ledger:
 def is_new_first(store: Store, run: RunInfo, settings: Settings) -> bool:
     """Whether the pages of the parent alone would fill the page limit of a run."""
     return run.parent is not None and settings.page_limit > 0 and store.was_full(run.parent, settings.page_limit)
+
+
+def _tried_by_now(visit: Visit) -> tuple[str, ...]:
+    """The requests of a chain of redirects, and the marks of the cookies that were set on the way."""
+    marks = (rows.cookies_mark(visit.cookies),) if visit.cookies else ()
+    return (*visit.entry.tried, visit.entry.request_url, *marks)
 
 
 def _unhurt(old: Standing) -> Standing:

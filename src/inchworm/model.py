@@ -304,6 +304,18 @@ class Record(NamedTuple):
     truncated: str = ""
 
 
+class Probe(NamedTuple):
+    """What a server says of a page that cannot be there, in one directory. `is_excuse`: that nothing is there, though
+    with status 200. `record` is there until it is in the archive."""
+
+    directory: str
+    status: int
+    is_excuse: bool
+    text_hash: bytes
+    at_ms: int = 0
+    record: Record | None = None
+
+
 class Spot(NamedTuple):
     """Where a record lies in the archive."""
 
@@ -345,7 +357,7 @@ class Visit(NamedTuple):
     """One request and what came of it, ready to be committed in its turn.
 
     `version` is what it was compared with. `is_version`: that is still the page, so its content and links are those.
-    `unreachable`: the request could not even be sent.
+    `unreachable`: the request could not even be sent. `probe`: what it was held against.
     """
 
     entry: Entry
@@ -368,7 +380,6 @@ class Visit(NamedTuple):
     quiet_ms: int = 0
     requested: bool = True
     cookies: tuple[Cookie, ...] = ()
-    cookies_sent: str = ""
     link_hash: bytes = b""
     version: Version | None = None
     is_version: bool = False
@@ -379,6 +390,7 @@ class Visit(NamedTuple):
     relevance: float = 0.0
     matches: bool = False
     unreachable: bool = False
+    probe: Probe | None = None
 
 
 class Refusal(NamedTuple):

@@ -19,6 +19,7 @@ from inchworm.model import (
     Found,
     Kind,
     Note,
+    Probe,
     Reading,
     Reason,
     Record,
@@ -318,6 +319,7 @@ class Changes:
     judged: list[tuple[int, Judgement]] = field(default_factory=list)
     distrusted: list[tuple[int, str, int, str]] = field(default_factory=list)
     promises: list[tuple[int, int, int]] = field(default_factory=list)
+    probes: list[tuple[Probe, int, int, Spot]] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
     down: list[Down] = field(default_factory=list)
     up: list[str] = field(default_factory=list)
@@ -338,6 +340,7 @@ class Changes:
         self.judged.clear()
         self.distrusted.clear()
         self.promises.clear()
+        self.probes.clear()
         self.answered.clear()
         self.down.clear()
         self.up.clear()
@@ -470,6 +473,10 @@ class Store(Protocol):
 
     def cookies(self, run_id: int) -> list[Cookie]:
         """The newest cookie of each name that the run was given, in the order they came."""
+        ...
+
+    def probes(self, run_id: int) -> list[Probe]:
+        """What servers said of pages that cannot be there, as far as it is on record."""
         ...
 
     def next_ids(self) -> tuple[int, int, int]:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from inchworm.model import Entry, Outcome, State, Visit
+from inchworm.model import Cookie, Entry, Outcome, State, Visit
 from inchworm.ports import Row, Standing, VisitRow
 from inchworm.rules.scope import Verdict
 
@@ -64,13 +64,10 @@ def forbids_following(meta: str | None) -> bool:
     return meta is not None and '"nofollow"' in meta and bool(json.loads(meta).get("nofollow"))
 
 
-COOKIES = "cookies"
-"""The name under which a redirect remembers what cookies it was asked with."""
-
-
-def cookies_mark(sent: str) -> str:
-    """Tells one set of cookies from another without telling the cookies."""
-    return hashlib.sha256(sent.encode()).hexdigest()[:16] if sent else ""
+def cookies_mark(cookies: Sequence[Cookie]) -> str:
+    """Tells what one answer set from what another did, without telling the cookies: an entry of `tried`."""
+    said = sorted((one.domain, one.path, one.name, one.value) for one in cookies)
+    return f"cookies:{hashlib.sha256(repr(said).encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
 def robots_verdict(visit: Visit) -> tuple[str, bytes | None]:

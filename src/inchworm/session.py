@@ -125,12 +125,15 @@ class Session:
         for origin, at_ms in self._store.robots_times(self._run.run_id):
             self.hosts.trust_until(origin, now + ROBOTS_SECONDS - max(0, now_ms - at_ms) / 1000)
 
-    def _may_probe(self, url: str) -> bool:
-        """Whether a host may be asked for something besides what is in the frontier; then its pause begins anew."""
-        is_allowed = self.hosts.is_known(url) and not self.hosts.trouble(url) and self.hosts.allows(url)
-        if is_allowed:
-            self.hosts.started(url, self._clock.monotonic())
-        return is_allowed
+    async def _may_probe(self, url: str) -> bool:
+        """Whether a host may be asked for something besides what is in the frontier. It takes a polite turn."""
+        if not self.hosts.is_known(url) or self.hosts.trouble(url) or not self.hosts.allows(url):
+            return False
+        now = self._clock.monotonic()
+        turn = max(now, self.hosts.turn(url))
+        self.hosts.started(url, turn)
+        await asyncio.sleep(turn - now)
+        return True
 
     # Stopping from outside
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -25,6 +25,7 @@ from inchworm.model import (
     Kind,
     Note,
     Outcome,
+    Probe,
     Reading,
     Record,
     Reply,
@@ -79,6 +80,10 @@ class Mark(Protocol):
     def clear(self) -> None: ...
 
 
+async def _always(_: str) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Tools:
     """What a visit works with."""
@@ -97,9 +102,9 @@ class Tools:
     jar: cookies.Jar = field(default_factory=cookies.Jar)
     earlier: Earlier | None = None
     compares: bool = False
-    may_probe: Callable[[str], bool] = lambda _: True
+    may_probe: Callable[[str], Awaitable[bool]] = _always
     has_answered: Callable[[str], bool] = lambda _: False
-    excuses: dict[str, Read | None] = field(default_factory=dict)
+    probes: dict[str, Probe] = field(default_factory=dict)
     probing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -146,7 +151,9 @@ def given_up(entry: Entry, down: Down, tools: Tools) -> Visit:
     return Visit(entry, tools.clock.now_ms(), outcome, down.kind, said, requested=False)
 
 
-async def _understood(made: Visit, request: Request, reply: Response, known: _Known | None, tools: Tools) -> Visit:
+async def _understood(
+    made: Visit, request: Request, reply: Response, known: _Known | None, tools: Tools
+) -> Visit | Unanswered:
     """What an answer comes to: still the same page, a hop, gone, a failure, or something to be read."""
     entry = made.entry
     made = _with_cookies(made, request, reply, tools)
@@ -162,18 +169,44 @@ async def _understood(made: Visit, request: Request, reply: Response, known: _Kn
         return _gone(made, known.version)
     if kind := failures.for_status(reply.status):
         return _tried(_asked_for_quiet(made, reply, tools), kind, f"the server answered {reply.status}", tools)
+    return await _page(made, request, reply, known, tools)
+
+
+async def _page(
+    made: Visit, request: Request, reply: Response, known: _Known | None, tools: Tools
+) -> Visit | Unanswered:
+    """What an answer comes to that is there to be read."""
+    entry = made.entry
     document = Document(reply.body, made.content_type, entry.request_url, entry.kind, made.at_ms)
     read = await _read(document, entry, tools)
     if isinstance(read, Failure):
         return _tried(made, read.kind, read.message, tools)
-    if read.looks_blocked and entry.kind is Kind.PAGE:
+    if entry.kind is Kind.PAGE and read.looks_blocked:
         return _blocked(made, reply, tools)
-    if read.looks_missing and entry.kind is Kind.PAGE and await _is_excuse(document, read, tools):
-        return _tried(made, "soft_404", "it says that the page is not there, though with status 200", tools)
+    if entry.kind is Kind.PAGE and read.looks_missing:
+        probe = await _probe(document, tools)
+        if isinstance(probe, Failure) and (held := _unanswered(entry, request, probe, tools)):
+            return held
+        made = _doubted(made, read, probe, tools)
+        if made.failure:
+            return made
     made = _made_sense_of(made, read, tools.settings)
     if entry.chain and disguise.has_password_field(reply.body):
         made = made._replace(reading=made.reading._replace(meta={**made.reading.meta, "login": True}))
     return _compared(made, document, known, tools) if tools.compares and entry.kind is Kind.PAGE else made
+
+
+def _doubted(made: Visit, read: Read, probe: Probe | Failure | None, tools: Tools) -> Visit:
+    """A page that reads as if it were not there: it is not where the server says the same of one that cannot be."""
+    if isinstance(probe, Failure):
+        again = _tried(made, probe.kind, probe.message, tools)
+        return again if again.outcome is Outcome.RETRY else made
+    if probe is None:
+        return made
+    made = made._replace(probe=probe)
+    if probe.is_excuse or (probe.status == 200 and probe.text_hash == read.text_hash):
+        return _tried(made, "soft_404", "it says that the page is not there, though with status 200", tools)
+    return made
 
 
 async def _costing_only_itself(
@@ -294,28 +327,36 @@ def _verdict(made: Visit, document: Document, version: Version, tools: Tools) ->
     return change.by_substance(old, parse.substance(document.body, document.content_type, document.url, tools.how))
 
 
-async def _is_excuse(document: Document, read: Read, tools: Tools) -> bool:
-    """Whether the server says the same of a page that cannot be there: then it says it of this one.
+async def _probe(document: Document, tools: Tools) -> Probe | Failure | None:
+    """What the server says of a page of the same directory that cannot be there; None where it may not be asked.
 
-    A host is asked that once, and only where it may be asked.
+    The address is the same whichever page is in doubt, so that the answer is, too. It is asked for once per directory.
     """
-    host = urls.host_of(document.url)
+    directory = document.url.partition("?")[0].rpartition("/")[0] + "/"
     async with tools.probing:
-        if host not in tools.excuses:
-            tools.excuses[host] = await _probe(document, tools)
-    excuse = tools.excuses[host]
-    return excuse is not None and (excuse.looks_missing or excuse.text_hash == read.text_hash)
+        if directory in tools.probes:
+            return tools.probes[directory]
+        address = f"{directory}{urls.hash64(directory) & 0xFFFFFFFFFF:x}-is-not-here"
+        if not await tools.may_probe(address):
+            return None
+        at_ms = tools.clock.now_ms()
+        reply = await tools.fetcher.fetch(_request(address, None, tools))
+        if isinstance(reply, Failure):
+            return reply
+        if reply.status in PUSHING_BACK or reply.status >= 500:
+            return Failure(failures.for_status(reply.status) or "", f"the server answered {reply.status}")
+        probe = tools.probes[directory] = _held_against(document, directory, at_ms, reply, address, tools)
+        return probe
 
 
-async def _probe(document: Document, tools: Tools) -> Read | None:
-    """What the server says of a page that cannot be there; None when it says so."""
-    address = urls.parse(f"{urls.hash64(document.url) & 0xFFFFFFFFFF:x}-is-not-here", document.url)
-    if address is None or not tools.may_probe(address):
-        return None
-    reply = await tools.fetcher.fetch(_request(urls.request_form(address), None, tools))
-    if isinstance(reply, Failure) or reply.status != 200 or content.is_large(reply.body):
-        return None
-    return tools.reader.read(document._replace(body=reply.body, content_type=reply.headers.get("content-type", "")))
+def _held_against(document: Document, directory: str, at_ms: int, reply: Response, address: str, tools: Tools) -> Probe:
+    digest = hashlib.sha256(reply.payload).digest()
+    record = Record(address, reply.head, reply.payload, digest, reply.truncated)
+    if reply.status != 200 or content.is_large(reply.body):
+        return Probe(directory, reply.status, False, b"", at_ms, record)
+    there = document._replace(body=reply.body, content_type=reply.headers.get("content-type", ""))
+    read = tools.reader.read(there)
+    return Probe(directory, reply.status, read.looks_missing, read.text_hash, at_ms, record)
 
 
 # The steps
@@ -333,12 +374,9 @@ def _request(address: str, enough: int | None, tools: Tools, condition: Headers 
 
 
 def _with_cookies(made: Visit, request: Request, reply: Response, tools: Tools) -> Visit:
-    sent = next((value for name, value in request.headers if name == _COOKIE), "")
-    set_now = "set-cookie" in reply.headers and tools.settings.cookies
-    if not (sent or set_now):
+    if "set-cookie" not in reply.headers or not tools.settings.cookies:
         return made
-    given = cookies.read(reply.head, request.url, made.at_ms) if set_now else ()
-    return made._replace(cookies=given, cookies_sent=sent)
+    return made._replace(cookies=cookies.read(reply.head, request.url, made.at_ms))
 
 
 def _answered(entry: Entry, at_ms: int, reply: Response, address: str = "") -> Visit:
@@ -399,19 +437,10 @@ def _redirected(made: Visit, reply: Response, tools: Tools) -> Visit:
     request_url = urls.request_form(address)
     if entry.kind is Kind.SITEMAP:
         return made._replace(outcome=Outcome.CONTROL, reading=Reading(links=(sitemap_file(request_url),)))
-    if request_url in (entry.request_url, *entry.tried) and not _asks_anew(made, request_url, tools):
-        return _tried(made, "redirect_loop", f"it leads back to {request_url}", tools)
     if entry.chain >= tools.settings.max_redirects:
         return _tried(made, "too_many_redirects", f"more than {tools.settings.max_redirects} redirects in a row", tools)
     target = Found(canonical, request_url, entry.kind, Source.REDIRECT)
-    reading = Reading(meta={rows.COOKIES: rows.cookies_mark(made.cookies_sent)}) if made.cookies_sent else Reading()
-    return made._replace(outcome=Outcome.REDIRECT, redirect=target, reading=reading)
-
-
-def _asks_anew(made: Visit, target: str, tools: Tools) -> bool:
-    """Whether another request would bring other cookies than the one before it: then it is not the same again."""
-    now_ms = tools.clock.now_ms()
-    return tools.settings.cookies and tools.jar.header(target, now_ms, made.cookies) != made.cookies_sent
+    return made._replace(outcome=Outcome.REDIRECT, redirect=target)
 
 
 def _failed(entry: Entry, at_ms: int, failure: Failure, tools: Tools) -> Visit:

@@ -324,8 +324,9 @@ def archive_problems(db: sqlite3.Connection, folder: Path, ended: bool = True) -
 def _owned(db: sqlite3.Connection, file_id: int) -> list[Owned]:
     query = (
         'SELECT v."offset", v.length, COALESCE(v.request_url, u.url), v.payload, v.status, v.size, v.revisit'
-        " FROM visit v JOIN url u USING (url_id) WHERE v.file_id = ? AND v.requested = 1"
-        ' ORDER BY v."offset"'
+        " FROM visit v JOIN url u USING (url_id) WHERE v.file_id = ?1 AND v.requested = 1"
+        ' UNION ALL SELECT "offset", length, request_url, payload, status, size, 0 FROM probe WHERE file_id = ?1'
+        " ORDER BY 1"
     )
     return [Owned(*row) for row in db.execute(query, (file_id,))]
 

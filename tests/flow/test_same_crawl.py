@@ -6,6 +6,7 @@ import gzip
 from itertools import groupby
 from typing import Any
 
+import pytest
 from tests.flow.crawling import Home, asked, is_control, page, path_of
 
 from inchworm.testing import Answer, Page, Served, Site, linked_site, redirect
@@ -187,3 +188,54 @@ def test_strict_order_over_many_hosts(homes: list[Home]) -> None:
     assert one.export("urls") == many.export("urls") == cut.export("urls")
     assert one.story() == many.story() == cut.story()
     assert path_of(one.urls()[0]) == "/"
+
+
+@pytest.mark.parametrize("workers", [1, 8, 40])
+def test_soft_404s_are_told_by_directory_whichever_page_comes_first(home: Home, workers: int) -> None:
+    slow = "<title>Page not found</title>" + "The page was not found. "
+    pages = {
+        "/": page("home", "/a/x", "/b/y", "/b/z"),
+        "/a/x": Page(slow, delay=0.3),
+        "/b/y": "<title>Not found</title>Page not found, y",
+        "/b/z": "<title>Not found</title>Page not found, z",
+        "*": lambda hit: "<title>Not found</title>Page not found" if hit.path.startswith("/b/") else Page("", 404),
+    }
+    with Site(pages).serve() as served:
+        home.crawl(served.url("/"), sitemap=False, workers=workers)
+        assert home.outcomes() == [("/", "page"), ("/a/x", "page"), ("/b/y", "soft_404"), ("/b/z", "soft_404")]
+        assert len([path for path in served.paths() if path.endswith("is-not-here")]) == 2
+        warc = home.folder / "record.warc.gz"
+        warc.write_bytes(home.export("warc"))
+        before = home.outcomes()
+    home.crawl(served.url("/"), name="again", sitemap=False, replay=(str(warc),))
+    assert home.outcomes() == before, "what it was held against is in the archive"
+
+
+@pytest.mark.parametrize("workers", [1, 16])
+def test_a_loop_is_a_loop_whatever_cookies_other_pages_set(home: Home, workers: int) -> None:
+    """Whether a cookie of another page is in the jar by then depends on timing, and must not decide."""
+    cookie = {"Set-Cookie": "visitor=1"}
+    pages = {
+        "/": page("home", "/slow", "/loop", "/wall", "/a"),
+        "/slow": Page(page("slow"), headers=cookie, delay=0.2),
+        "/loop": redirect("/loop"),
+        "/wall": lambda hit: (
+            Page(page("behind the wall"))
+            if "pass=1" in hit.headers.get("cookie", "")
+            else Page("", 302, {"Location": "/wall", "Set-Cookie": "pass=1"})
+        ),
+        "/a": redirect("/b"),
+        "/b": Page("", 302, {"Location": "/a", "Set-Cookie": "visitor=1"}),
+    }
+    with Site(pages).serve() as served:
+        home.crawl(served.url("/"), sitemap=False, workers=workers)
+    assert home.outcomes() == [
+        ("/", "page"),
+        ("/slow", "page"),
+        ("/loop", "redirect_loop"),
+        ("/wall", "redirect"),
+        ("/a", "redirect"),
+        ("/wall", "page"),
+        ("/b", "redirect"),
+        ("/a", "redirect_loop"),
+    ]

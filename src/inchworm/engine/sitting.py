@@ -174,6 +174,7 @@ class Sitting:
                 Jar(reading.cookies(self._run.run_id)),
                 EarlierRuns(reading, self._run, self._values, owner.archive) if self._run.number else None,
                 self._run.mode != Mode.BASELINE,
+                probes={probe.directory: probe for probe in reading.probes(self._run.run_id)},
             )
             watch = Watch(hooks.progress or (lambda _: None), hooks.visited)
             inbox = Inbox(self._home, self._crawl.crawl_id, owner, ledger, clock)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from inchworm.model import Counters
+from inchworm.model import Counters, Probe, Spot
 from inchworm.ports import Changes, Judgement, NewCheckpoint, NewEntry, Standing, VisitRow
 
 # For a value that is neither a number nor a text, sqlite3 searches long for somebody who turns it into one, and half of
@@ -23,6 +23,9 @@ COOKIE = "domain, path, name, host_only, value, secure, expires_ms"
 STANDING = ", ".join(Standing._fields)
 VISIT = ", ".join(f'"{name}"' for name in VisitRow._fields)
 LINKS = VisitRow._fields.index("links")
+
+
+PROBE = 'directory, seq, request_url, status, is_excuse, text_hash, payload, size, file_id, "offset", length'
 
 
 def marks(count: int) -> str:
@@ -96,6 +99,13 @@ def _write_visits(db: sqlite3.Connection, changes: Changes, log_id: int) -> int:
     return log_id + len(added)
 
 
+def _probe_row(probe: Probe, seq: int, file_id: int, spot: Spot) -> tuple[Any, ...]:
+    record = probe.record
+    assert record is not None, "what is kept was asked for"
+    said = (probe.status, probe.is_excuse, probe.text_hash, record.digest, len(record.payload))
+    return probe.directory, seq, record.url, *said, file_id, spot.offset, spot.length
+
+
 def _write_knowledge(db: sqlite3.Connection, changes: Changes) -> None:
     """What was learned of hosts and pages on the way."""
     run_id, many = changes.run_id, db.executemany
@@ -118,6 +128,9 @@ def _write_knowledge(db: sqlite3.Connection, changes: Changes) -> None:
             (run_id, seq, idx, c.domain, c.path, c.name, c.host_only, c.value, c.secure, c.expires_ms)
             for seq, idx, c in changes.cookies
         ],
+    )
+    many(
+        f"INSERT INTO probe (run_id, {PROBE}) VALUES ({marks(12)})", [(run_id, *_probe_row(*p)) for p in changes.probes]
     )
     many(
         "INSERT OR IGNORE INTO distrust (run_id, host_id, validator, seq, why) VALUES (?, ?, ?, ?, ?)",

@@ -24,6 +24,7 @@ from inchworm.model import (
     Entry,
     Found,
     Kind,
+    Probe,
     Reason,
     RunInfo,
     RunState,
@@ -426,6 +427,10 @@ class CrawlStore(AcrossRuns):
             Cookie(domain, path, name, value, bool(host_only), bool(secure), expires_ms)
             for domain, path, name, host_only, value, secure, expires_ms, _ in rows
         ]
+
+    def probes(self, run_id: int) -> list[Probe]:
+        rows = self.db.execute("SELECT directory, status, is_excuse, text_hash FROM probe WHERE run_id = ?", (run_id,))
+        return [Probe(directory, status, bool(excuse), text_hash) for directory, status, excuse, text_hash in rows]
 
     def next_ids(self) -> tuple[int, int, int]:
         return (

@@ -22,7 +22,16 @@ from inchworm.model import (
 from inchworm.ports import Judgement, NewCheckpoint, Standing
 from inchworm.rules import order
 from inchworm.store import votes
-from inchworm.store.commit import ADD_CHECKPOINT, COUNTERS, JUDGE_VISIT, MOVE_ENTRY, STANDING, VISIT, checkpoint_row
+from inchworm.store.commit import (
+    ADD_CHECKPOINT,
+    COUNTERS,
+    JUDGE_VISIT,
+    MOVE_ENTRY,
+    PROBE,
+    STANDING,
+    VISIT,
+    checkpoint_row,
+)
 from inchworm.store.crawl import CrawlStore
 
 _CHECKPOINT = (
@@ -33,7 +42,7 @@ _OLDEST = (
     "SELECT subject_id, before FROM undo WHERE undo_id IN"
     " (SELECT MIN(undo_id) FROM undo WHERE run_id = ? AND seq > ? AND subject = ? GROUP BY subject_id)"
 )
-_LATER = ("visit", "robots", "cookie", "distrust", "undo", "checkpoint")
+_LATER = ("visit", "robots", "cookie", "probe", "distrust", "undo", "checkpoint")
 """Tables whose rows of a run go when their seq is undone."""
 
 _STATE = ("state", "done", "place_seq", "place_idx")
@@ -267,6 +276,7 @@ class History:
         )
         self._copy("robots", "origin, seq, verdict, rules", "seq", point, new)
         self._copy("cookie", "domain, path, name, host_only, seq, idx, value, secure, expires_ms", "seq", point, new)
+        self._copy("probe", PROBE, "seq", point, new)
         self._copy("distrust", "host_id, validator, seq, why", "seq", point, new)
         self._copy("undo", "seq, subject, subject_id, before", "seq", point, new)
         self._copy_visits(point, new)

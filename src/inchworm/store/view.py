@@ -242,11 +242,13 @@ class View:
         an earlier run, that one comes first."""
         for after in range(0, until, _PAGE):
             rows = self._db.execute(
-                'SELECT a.name, v."offset", v.length, v.revisit, v.payload FROM visit v JOIN archive a USING (file_id)'
-                " WHERE v.run_id = ? AND v.seq > ? AND v.seq <= ? ORDER BY v.seq",
+                'SELECT a.name, v."offset", v.length, v.revisit, v.payload, v.seq, 1 FROM visit v'
+                " JOIN archive a USING (file_id) WHERE v.run_id = ?1 AND v.seq > ?2 AND v.seq <= ?3"
+                ' UNION ALL SELECT a.name, p."offset", p.length, 0, NULL, p.seq, 0 FROM probe p'
+                " JOIN archive a USING (file_id) WHERE p.run_id = ?1 AND p.seq > ?2 AND p.seq <= ?3 ORDER BY 6, 7",
                 (run_id, after, min(after + _PAGE, until)),
             ).fetchall()
-            for name, offset, length, is_revisit, payload in rows:
+            for name, offset, length, is_revisit, payload, _, _ in rows:
                 if is_revisit:
                     yield from self._originals(payload)
                 yield name, offset, length

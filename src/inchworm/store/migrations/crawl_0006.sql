@@ -10,3 +10,20 @@ CREATE TABLE origin (
 INSERT OR IGNORE INTO origin (origin) SELECT origin FROM robots WHERE verdict IN ('rules', 'allow', 'refreshing');
 
 ALTER TABLE session ADD COLUMN unanswered INTEGER NOT NULL DEFAULT 0; -- requests that could not be sent to a host that was down
+
+-- What servers say of pages that cannot be there, by directory: what they say the same of is not there either.
+CREATE TABLE probe (
+  run_id     INTEGER NOT NULL,
+  directory  TEXT NOT NULL,              -- up to its last slash
+  seq        INTEGER NOT NULL,           -- the visit that asked first, in the order of record
+  request_url TEXT NOT NULL,             -- what cannot be there
+  status     INTEGER NOT NULL,
+  is_excuse  INTEGER NOT NULL,           -- it says with status 200 that nothing is there
+  text_hash  BLOB NOT NULL,
+  payload    BLOB NOT NULL,
+  size       INTEGER NOT NULL,
+  file_id    INTEGER NOT NULL,
+  "offset"   INTEGER NOT NULL,
+  length     INTEGER NOT NULL,
+  PRIMARY KEY (run_id, directory)
+) WITHOUT ROWID;
