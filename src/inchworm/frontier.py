@@ -72,6 +72,8 @@ class Window:
 
     def refresh(self) -> bool:
         """Read every lane from its start again, leaving alone what is in the window. Is there anything?"""
+        for lane in self._ready:
+            lane.has_more = False
         for number in self._store.lanes(self._run_id):
             self._read_again(self._lane(number))
         return self.is_waiting()

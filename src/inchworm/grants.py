@@ -6,15 +6,16 @@ workers; what an outcome does not use up is given back.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 
+from inchworm.draft import Outcomes
 from inchworm.frontier import Slot
 from inchworm.host import Hosts
-from inchworm.model import EndedBy, Entry, Kind, Reason, Refusal, Seed, Turn, Visit
+from inchworm.model import EndedBy, Entry, Kind, Outcome, Reason, Refusal, Seed, Turn, Visit
 from inchworm.outages import Outages
 from inchworm.rules import control
-from inchworm.rules.limits import exhausted, may_reserve
+from inchworm.rules.limits import before_too_little, exhausted, is_too_little, is_worth_it, may_reserve
 from inchworm.rules.url import origin_of
 from inchworm.visit import Tools, given_up, reused, unreadable_robots
 
@@ -28,6 +29,8 @@ class Grants:
         self._hosts = hosts
         self._outages = outages
         self._reserved: Counter[int] = Counter()
+        self._worth: deque[bool] = deque(maxlen=tools.settings.stop_window)
+        self._ahead = self._may_be_ahead()
         self._spent = 0
         self.due = 0
         self.limit_hit: EndedBy | None = None
@@ -117,6 +120,8 @@ class Grants:
             return False
         if slot.entry.kind is Kind.PAGE and not slot.reserved and not self._may_reserve(slot.entry):
             return False
+        if self._ahead is not None and not slot.reserved and self._reserved.total() >= self._ahead:
+            return False
         self._reserve(slot)
         self._spent += 1
         return True
@@ -129,6 +134,26 @@ class Grants:
         """A turn was committed: whatever it kept, its seed knows by now."""
         if isinstance(turn, Visit) and turn.entry.kind is Kind.PAGE:
             self._reserved[turn.entry.seed] -= 1
+
+    # Whether it is worth it
+
+    def weigh(self, outcomes: Outcomes) -> bool:
+        """Take in what turns brought. True: the last pages brought too little."""
+        if not self._settings.stop_below:
+            return False
+        for turn, outcome in outcomes:
+            if isinstance(turn, Visit) and isinstance(outcome, Outcome):
+                worth = is_worth_it(turn, outcome, bool(self._settings.query))
+                self._worth.extend([] if worth is None else [worth])
+        self._ahead = self._may_be_ahead()
+        return is_too_little(self._worth, self._settings.stop_window, self._settings.stop_below)
+
+    def _may_be_ahead(self) -> int | None:
+        """How many pages may be asked for before it is known what they bring; None: as many as one likes."""
+        below = self._settings.stop_below
+        return before_too_little(self._worth, self._settings.stop_window, below) if below else None
+
+    # Pages of a seed's limit
 
     def _may_reserve(self, entry: Entry) -> bool:
         return may_reserve(self.seeds[entry.seed], self._reserved[entry.seed], self._settings.page_limit)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
-from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -29,7 +28,6 @@ from inchworm.model import EndedBy, Entry, Kind, Outcome, Progress, Reason, RunI
 from inchworm.outages import Lookout, Outages
 from inchworm.ports import Store
 from inchworm.rules import control, order, outage, politeness
-from inchworm.rules.limits import is_worth_it
 from inchworm.rules.url import host_of, origin_of
 from inchworm.settings import Settings
 from inchworm.visit import PUSHING_BACK, Tools, visit
@@ -96,7 +94,6 @@ class Session:
         self._counters = run.counters
         self._disturbed = run.disturbed
         self._several_lanes = store.has_several_lanes(run.run_id)
-        self._worth: deque[bool] = deque(maxlen=tools.settings.stop_window)
         self._requests = 0
         self._size = 0
         self._held = 0
@@ -440,25 +437,14 @@ class Session:
             self._tools.jar.put(cookie)
         for turn, outcome in committed.outcomes:
             self._release(turn, outcome)
-        self._weigh(committed)
+        if self._grants.weigh(committed.outcomes) and self._ending is None:
+            self.stop(EndedBy.QUALITY)
         self._window.committed([turn.entry for turn, _ in committed.outcomes], committed.lanes, committed.seq)
         if committed.counted is not None:
             self._window.count(committed.counted)
         # A robots.txt that is tried again stays ahead of its host's pages.
         again = {turn.entry.lane for turn, outcome in committed.outcomes if _is_robots_again(turn, outcome)}
         self._window.read_again(again | committed.ahead)
-
-    def _weigh(self, committed: Committed) -> None:
-        """Stop when the last pages brought too little."""
-        if not self._settings.stop_below or self._ending is not None:
-            return
-        for turn, outcome in committed.outcomes:
-            if isinstance(turn, Visit) and isinstance(outcome, Outcome):
-                worth = is_worth_it(turn, outcome, bool(self._settings.query))
-                self._worth.extend([] if worth is None else [worth])
-        is_full = len(self._worth) == self._settings.stop_window
-        if is_full and sum(self._worth) / len(self._worth) < self._settings.stop_below:
-            self.stop(EndedBy.QUALITY)
 
     def _release(self, turn: Turn, outcome: Outcome | Reason) -> None:
         entry = turn.entry
@@ -481,7 +467,8 @@ class Session:
             self._enforce_grace()
             return None
         cancelled = self._ending is not None and self._ending.by is EndedBy.CANCELLED
-        if not cancelled and not self._window.is_waiting() and not self._window.refresh():
+        may_be_done = self._ending is not None or not self._window.is_waiting()
+        if not cancelled and may_be_done and not self._window.refresh():
             if (closing := self._ledger.closing()) is None:
                 return Ended(EndedBy.FINISHED)
             self._start_commit(self._commit_apart(closing, writer))

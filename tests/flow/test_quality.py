@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.flow.crawling import Home
+import pytest
+from tests.flow.crawling import Home, page
 
 from inchworm.testing import Site
 
@@ -43,3 +44,23 @@ def test_with_a_query_pages_that_match_count(home: Home) -> None:
         summary = home.crawl(served.url("/"), query="wonderful", stop_below=0.3, stop_window=10)
         assert summary.ended_by == "quality"
         assert 20 <= summary.pages < 60
+
+
+@pytest.mark.parametrize("workers", [1, 8, 40])
+def test_it_stops_at_the_same_page_at_any_number_of_workers(home: Home, workers: int) -> None:
+    """Nothing is asked for that would come after the end."""
+    same = "<title>One</title><p>Whatever the number, this is what it says.</p>"
+    leaves = [f"/{number}" for number in range(60)]
+    with Site({"/": page("home", *leaves), **dict.fromkeys(leaves, same)}, latency=(0, 0.01)).serve() as served:
+        summary = home.crawl(served.url("/"), stop_below=0.2, stop_window=10, sitemap=False, workers=workers)
+        assert (summary.ended_by, summary.fetched, summary.pages, summary.duplicates) == ("quality", 11, 2, 9)
+        assert len(served.paths()) == 12, "and the robots.txt"
+        assert home.crawl(served.url("/")).run_state == "completed"
+
+
+def test_a_run_with_nothing_left_is_complete_however_little_the_last_pages_brought(home: Home) -> None:
+    same = "<title>One</title><p>Whatever the number, this is what it says.</p>"
+    leaves = [f"/{number}" for number in range(10)]
+    with Site({"/": page("home", *leaves), **dict.fromkeys(leaves, same)}).serve() as served:
+        summary = home.crawl(served.url("/"), stop_below=0.2, stop_window=10, sitemap=False, workers=8)
+    assert (summary.ended_by, summary.run_state, summary.pending) == ("finished", "completed", 0)

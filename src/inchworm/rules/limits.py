@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Sequence
+
 from inchworm.model import Change, Outcome, Reason, Seed, Visit
 
 REQUEST_FACTOR = 10
@@ -24,6 +27,20 @@ def is_worth_it(visit: Visit, outcome: Outcome, has_query: bool) -> bool | None:
     if has_query:
         return visit.matches
     return outcome is Outcome.PAGE and visit.change in (None, Change.NEW, Change.MODIFIED)
+
+
+def is_too_little(worth: Sequence[bool], window: int, below: float) -> bool:
+    """Whether so few of the last pages brought something that it is time to stop."""
+    return bool(below) and len(worth) == window and sum(worth) / window < below
+
+
+def before_too_little(worth: Sequence[bool], window: int, below: float) -> int:
+    """How many pages have to come, at the least, before it can be time to stop. As many may be asked for at once."""
+    last, pages = deque(worth, window), 0
+    while not is_too_little(last, window, below):
+        last.append(False)
+        pages += 1
+    return pages
 
 
 def may_reserve(seed: Seed, reserved: int, page_limit: int) -> bool:
