@@ -243,13 +243,15 @@ Reply = Response | Failure
 
 
 class Document(NamedTuple):
-    """What there is to read: a decoded body, what it is said to be, and where, as what and when it was fetched."""
+    """What there is to read: a decoded body, what it is said to be, and where, as what and when it was fetched.
+    `is_cut`: there was more of it."""
 
     body: bytes
     content_type: str
     url: str
     kind: Kind
     at_ms: int = 0
+    is_cut: bool = False
 
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})

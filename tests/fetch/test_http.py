@@ -264,10 +264,46 @@ def test_n5_a_declared_size_over_the_limit_is_not_even_begun():
     assert reply.kind == "too_large"
 
 
-@pytest.mark.parametrize(("limit", "fits"), [(0, True), (1000, True), (999, False)])
-def test_the_size_limit_is_exact(limit, fits):
-    for handler in (ok(b"x" * 1000), send_and_close(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1000)):
-        assert isinstance(fetch(handler, limit=limit), Response) is fits
+def sized(size: int) -> dict[str, Handler]:
+    """An answer of this size in every way in which its end can be known."""
+    body = b"x" * size
+    return {
+        "by its length": ok(body),
+        "by its end": send_and_close(b"HTTP/1.1 200 OK\r\n\r\n" + body),
+        "by chunks": send(CHUNKED + b"%x\r\n%s\r\n0\r\n\r\n" % (size, body)),
+        "packed": ok(gzip.compress(body), "Content-Encoding: gzip"),
+        "packed twice": ok(gzip.compress(brotli.compress(body)), "Content-Encoding: br, gzip"),
+        "packed without getting smaller": ok(gzip.compress(body, 0), "Content-Encoding: gzip"),
+    }
+
+
+@pytest.mark.parametrize("how", sized(0))
+@pytest.mark.parametrize(("limit", "fits"), [(0, True), (1001, True), (1000, True), (999, False)])
+def test_the_size_limit_is_exact(limit, fits, how):
+    if how == "packed without getting smaller" and limit:
+        limit += len(gzip.compress(b"x" * 1000, 0)) - 1000  # bytes on the way count as well
+    reply = fetch(sized(1000)[how], limit=limit)
+    assert isinstance(reply, Response) is fits
+    assert fits or bad(reply).kind == "too_large"
+
+
+@pytest.mark.parametrize("how", sized(0))
+@pytest.mark.parametrize("size", [999, 1000, 1001])
+def test_a_beginning_is_as_long_as_it_may_be(size, how):
+    async def scenario(fetcher: HttpFetcher, server: Server) -> None:
+        reply = good(await fetcher.fetch(Request(server.url("/"), (), 1000, 5.0, beginning=True)))
+        packed = how == "packed without getting smaller"
+        assert reply.body == b"x" * min(size, len(reply.body) if packed else 1000)
+        assert len(reply.body) <= 1000
+        assert bool(reply.truncated) is (packed or (size > 1000 and "packed" not in how))
+
+    play({"/": sized(size)[how]}, scenario)
+
+
+@pytest.mark.parametrize("size", [65_535, 65_536, 65_537])
+def test_the_size_limit_of_a_redirects_body_is_exact_b2(size):
+    reply = good(fetch(ok(b"x" * size, "Location: /x", status="302 Found")))
+    assert (len(reply.payload), reply.truncated) == (min(size, 65_536), "length" if size > 65_536 else "")
 
 
 def test_n6_silence_after_the_request_is_stopped_by_the_first_byte_limit():

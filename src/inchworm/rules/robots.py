@@ -109,6 +109,18 @@ def parse(data: bytes) -> Robots:
     return Robots(reader.groups, reader.delays, tuple(reader.sitemaps))
 
 
+def whole_lines(data: bytes, is_cut: bool = False) -> bytes:
+    """What counts of a file: its first 500 KiB, without a line of which only the beginning is there.
+
+    `/a/b` cut to `/` would forbid the whole site. `is_cut`: somebody cut it already, wherever that was.
+    """
+    if len(data) <= MAX_BYTES and not is_cut:
+        return data
+    # The byte behind the limit says whether the last line ends there.
+    end = max(data.rfind(b"\n", 0, MAX_BYTES + 1), data.rfind(b"\r", 0, MAX_BYTES + 1))
+    return data[: min(end + 1, MAX_BYTES)]
+
+
 class _Reader:
     """The state between two lines. Agents share their group: many agents with many rules stay cheap."""
 
@@ -150,15 +162,11 @@ class _Reader:
 
 def _lines(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Key and value of each line that has both."""
-    text = data[:MAX_BYTES]
+    text = whole_lines(data)
     text = text[next(n for n in (3, 2, 1, 0) if text.startswith(_BOM[:n])) :]
     if text[:1024].lstrip().startswith(b"<") and _HTML.search(text[:1024]):
         return
-    lines = _LINE_END.split(text)
-    if len(data) > MAX_BYTES and len(lines) > 1:
-        # `/a/b` cut to `/` would forbid the whole site.
-        lines.pop()
-    for line in lines:
+    for line in _LINE_END.split(text):
         key, value = _key_and_value(line[:_MAX_LINE_BYTES].partition(b"\0")[0].partition(b"#")[0].strip())
         if key:
             yield key.strip().lower(), value.strip()
