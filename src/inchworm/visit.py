@@ -421,6 +421,8 @@ async def _visit_robots(entry: Entry, tools: Tools) -> Visit:
         made = _asked_for_quiet(made, reply, tools)
         return _tried(made, failures.for_status(reply.status) or "", f"the server answered {reply.status}", tools)
     rules = robots.whole_lines(reply.body, bool(reply.truncated)) if 200 <= reply.status < 300 else b""
+    if rules and len(rules) < len(reply.body):
+        made = made._replace(message="more than 500 KiB: only those were read")
     named = robots.parse(rules).sitemaps or (f"{urls.origin_of(entry.request_url)}/sitemap.xml",)
     found = tuple(sitemap_file(one) for one in named) if tools.settings.sitemap else ()
     return made._replace(robots=rules, reading=Reading(links=found))

@@ -60,6 +60,8 @@ def test_r6_a_rule_that_is_cut_in_the_middle_forbids_nothing(homes: list[Home], 
         ended = homes[0].crawl(served.url("/"), sitemap=False)
         assert set(PAGES) - set(served.paths()) == forbidden
         assert (ended.run_state, ended.failed) == ("completed", 0)
+        note = "more than 500 KiB: only those were read" in str(homes[0].show(served.url("/robots.txt")))
+        assert note is (len(body) > MOST or bool(headers))
         sound(homes[0])
         archive = tmp_path / "crawl.warc.gz"
         archive.write_bytes(homes[0].export("warc"))
