@@ -30,9 +30,10 @@ from tests.fetch.server import (
     until,
 )
 
-from inchworm.fetch import http
+from inchworm.fetch import routes
 from inchworm.fetch.guard import Guard
 from inchworm.fetch.http import HttpFetcher, HttpOptions
+from inchworm.fetch.room import Room
 from inchworm.model import Failure, Reply, Request, Response
 from inchworm.ports import Fetcher
 
@@ -647,10 +648,10 @@ def test_s6_an_address_that_was_not_checked_is_not_dialled(monkeypatch):
     async def scenario(fetcher: HttpFetcher, server: Server) -> None:
         names({"public.test": ["8.8.8.8"]}, monkeypatch)
 
-        def wrong_pin(host: str, port: int, _addresses: tuple[str, ...]) -> http._Route:
-            return http._Route(frozenset({"8.8.8.8"}), [f"+{host}:{port}:127.0.0.1"])
+        def wrong_pin(host: str, port: int, _addresses: tuple[str, ...]) -> routes.Route:
+            return routes.Route(frozenset({"8.8.8.8"}), [f"+{host}:{port}:127.0.0.1"])
 
-        monkeypatch.setattr(http, "_route", wrong_pin)
+        monkeypatch.setattr(routes, "_route", wrong_pin)
         reply = bad(await fetcher.fetch(Request(server.url(host="public.test"))))
         assert reply.kind == "address_refused"
         assert server.connections == 0
@@ -734,13 +735,13 @@ def test_names_are_asked_for_again_after_a_while_and_forgotten_when_there_are_ma
     async def scenario(fetcher: HttpFetcher, server: Server) -> None:
         hosts = [f"host{number}.test" for number in range(5)]
         asked = names({host: ["127.0.0.1"] for host in hosts}, monkeypatch)
-        monkeypatch.setattr(http, "_MAX_NAMES", 3)
+        monkeypatch.setattr(routes, "_MAX_NAMES", 3)
         for host in hosts + hosts[2:]:
             good(await fetcher.fetch(Request(server.url(host=host))))
         assert asked == hosts
         good(await fetcher.fetch(Request(server.url(host=hosts[0]))))
         assert asked == [*hosts, hosts[0]]
-        monkeypatch.setattr(http, "_NAME_SECONDS", 0.0)
+        monkeypatch.setattr(routes, "NAME_SECONDS", 0.0)
         for _ in range(2):
             good(await fetcher.fetch(Request(server.url(host=hosts[1]))))
         assert asked == [*hosts, *hosts[:2], hosts[1]]
@@ -898,3 +899,78 @@ def test_closing_aborts_what_is_under_way_and_what_waits(monkeypatch):
         await fetcher.close()
 
     play({"/": silence()}, scenario, replace(OPTIONS, max_connections=6))
+
+
+# Room for large answers
+
+LARGE = 3_000_000
+
+
+@pytest.mark.parametrize("coding", ["", "gzip"])
+def test_z4_large_answers_wait_for_room_and_small_ones_pass(coding):
+    """What waits loses no time: its own limit is for the server."""
+    body, headers = (gzip.compress(b"x" * LARGE), ["Content-Encoding: gzip"]) if coding else (b"x" * LARGE, [])
+
+    async def scenario(fetcher: HttpFetcher, server: Server) -> None:
+        finished: list[str] = []
+        go = [asyncio.Event() for _ in range(3)]
+
+        async def visit(number: int) -> None:
+            reply = good(await fetcher.fetch(Request(server.url(f"/{number}"), (), LARGE, 1.0)))
+            assert reply.body == b"x" * LARGE
+            assert reply.seconds < 1
+            finished.append(str(number))
+            await go[number].wait()
+
+        async def small() -> None:
+            good(await fetcher.fetch(Request(server.url("/small"), (), LARGE, 1.0)))
+            finished.append("small")
+
+        tasks = [asyncio.create_task(visit(number)) for number in range(3)]
+        await until(lambda: len(finished) == 1)
+        await small()
+        await asyncio.sleep(1.5)
+        assert finished[1:] == ["small"], "as long as the first is being read, no other large one comes in"
+        for _ in range(3):
+            go[int(next(name for name in reversed(finished) if name != "small"))].set()
+            count = len(finished)
+            await until(lambda count=count: len(finished) > count or all(one.is_set() for one in go))
+        await asyncio.gather(*tasks)
+        assert sorted(finished) == ["0", "1", "2", "small"]
+
+    routes = {f"/{number}": ok(body, *headers) for number in range(3)}
+    play({**routes, "/small": ok()}, scenario, replace(OPTIONS, room=Room(LARGE)))
+
+
+def test_z4_after_it_waited_for_room_an_answer_still_has_its_limit_of_time():
+    async def scenario(fetcher: HttpFetcher, server: Server) -> None:
+        first = asyncio.create_task(asyncio.sleep(0.5))
+        assert fetcher._options.room.take(first, LARGE, lambda: None)
+        reply = bad(await fetcher.fetch(Request(server.url("/stuck"), (), LARGE, 1.0)))
+        assert (reply.kind, reply.message) == ("timeout", "no complete answer within 1 s in total")
+        assert 0.9 < reply.seconds < 4
+        assert good(await fetcher.fetch(Request(server.url("/fine"), (), LARGE, 1.0))).body == b"fine"
+
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % LARGE
+    routes = {"/stuck": silence(head + b"x" * (LARGE // 2)), "/fine": ok(b"fine")}
+    play(routes, scenario, replace(OPTIONS, room=Room(LARGE)))
+
+
+def test_z4_who_is_cancelled_while_waiting_for_room_leaves_no_trace():
+    async def scenario(fetcher: HttpFetcher, server: Server) -> None:
+        first = asyncio.create_task(asyncio.sleep(60))
+        room = fetcher._options.room
+        assert room.take(first, LARGE, lambda: None)
+        for path in ("/plain", "/packed"):
+            waits = asyncio.create_task(fetcher.fetch(Request(server.url(path), (), LARGE, 5.0)))
+            await until(lambda: len(room._waiting) == 1)
+            waits.cancel()
+            await asyncio.gather(waits, return_exceptions=True)
+            await until(lambda: not room._waiting)
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        for path in ("/plain", "/packed"):
+            assert len(good(await fetcher.fetch(Request(server.url(path), (), LARGE, 5.0))).body) == LARGE
+
+    routes = {"/plain": ok(b"x" * LARGE), "/packed": ok(gzip.compress(b"x" * LARGE), "Content-Encoding: gzip")}
+    play(routes, scenario, replace(OPTIONS, room=Room(LARGE)))

@@ -27,6 +27,7 @@ from inchworm.errors import InchwormError, Lost, WrongUse
 from inchworm.fetch.guard import Guard
 from inchworm.fetch.http import HttpFetcher, HttpOptions
 from inchworm.fetch.replay import ReplayFetcher
+from inchworm.fetch.room import Room
 from inchworm.fetch.rotation import RoundRobin
 from inchworm.model import (
     CheckpointType,
@@ -119,6 +120,7 @@ async def fetching(crawl: CrawlInfo, values: Settings, credentials: Mapping[str,
             values.first_byte_timeout,
             _connections(max(64, values.workers)) // max(1, len(values.proxies)) or 1,
             credentials=credentials,
+            room=Room(values.max_body * values.workers),
         )
         ways = [HttpFetcher(dataclasses.replace(options, proxy=text)) for text in values.proxies]
         fetcher = RoundRobin(ways) if ways else HttpFetcher(options)
