@@ -373,6 +373,20 @@ def test_n10_monstrous_headers(head):
     assert bad(fetch(send_and_close(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n"))).kind == "protocol_error"
 
 
+@pytest.mark.parametrize("more", [-1, 0, 1, 50_000, 800_000])
+def test_n10_the_size_of_a_head_is_limited_and_the_limit_is_exact(more):
+    """Whatever libcurl has a limit for: the connection was good, the answer was not."""
+    start, line = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n", b"X: " + b"a" * 995 + b"\r\n"
+    size = 256 * 1024 + more - len(start) - len(b"\r\n")
+    count = (size - 100) // len(line)
+    last = b"Y: " + b"b" * (size - count * len(line) - 5) + b"\r\n"
+    reply = fetch(send(start + line * count + last + b"\r\n"))
+    if more > 0:
+        assert (bad(reply).kind, "head" in bad(reply).message) == ("protocol_error", True)
+    else:
+        assert len(good(reply).head) == 256 * 1024 + more
+
+
 def test_n10_folded_headers_become_one_line():
     reply = good(fetch(send(b"HTTP/1.1 200 OK\r\nX: a\r\n  b\r\nContent-Length: 0\r\n\r\n")))
     assert reply.headers["x"] == "a b"

@@ -195,3 +195,14 @@ def test_what_is_renewed_comes_last_as_it_does_after_a_restart() -> None:
     first, second, renewed = (read(f"{pair}; path=/") for pair in ("a=1", "b=2", "a=3"))
     assert first and second and renewed
     assert Jar([first, second, renewed]).header(HTTPS, NOW) == "b=2; a=3"
+
+
+def test_a_cookie_belongs_to_a_host_and_not_to_a_port() -> None:
+    """As RFC 6265 has it and as browsers do (docs/decisions/0020)."""
+    cookie = read("sid=1; path=/", "http://h.test:8080/")
+    assert cookie
+    jar = Jar([cookie])
+    sent = {url: jar.header(url, NOW) for url in ("http://h.test/", "http://h.test:9090/", "https://h.test/")}
+    assert set(sent.values()) == {"sid=1"}
+    assert jar.header("http://other.test:8080/", NOW) == ""
+    assert jar.header("http://sub.h.test:8080/", NOW) == ""

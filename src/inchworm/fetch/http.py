@@ -37,7 +37,8 @@ from inchworm.rules.url import origin_of, parse, request_form
 
 _ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 _RECEIVE_BYTES = 128 * 1024
-_MAX_HEAD_BYTES = 1024 * 1024
+# Below what libcurl takes (300 KiB), which calls more than that a broken connection.
+_MAX_HEAD_BYTES = 256 * 1024
 
 _BREAKOUT = re.compile("[\r\n\0]")
 _PLAIN = re.compile("/[A-Za-z0-9_~/.,:=&?+-]*")
@@ -380,7 +381,7 @@ class _Transfer:
     def _take_header(self, line: bytes) -> int | None:
         self._head_bytes += len(line)
         if self._head_bytes > _MAX_HEAD_BYTES:
-            self._trouble = ("protocol_error", "the head of the answer does not end")
+            self._trouble = ("protocol_error", f"the head of the answer is larger than {_MAX_HEAD_BYTES} bytes")
             return 0
         if self._head_complete:
             # After a proxy's own answer comes the head that counts; after the body, trailers.
@@ -499,7 +500,7 @@ class _Transfer:
             return "timeout", self._limit_reached()
         if self._head_complete and code in _BREAKS:
             return ("protocol_error" if self._is_misframed(code, message) else "truncated"), message
-        return _KINDS.get(code, "protocol_error"), message
+        return _KINDS.get(code, "protocol_error"), message or "the answer is not what HTTP is"
 
     def _limit_reached(self) -> str:
         if time.monotonic() - self._began < (self._left_seconds or math.inf):
