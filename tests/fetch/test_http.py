@@ -745,6 +745,24 @@ def test_n17_a_slow_name_server_is_waited_for_by_its_own_names_only(monkeypatch)
     play({"/": ok()}, scenario, replace(OPTIONS, connect_timeout_seconds=0.3))
 
 
+def test_n17_the_time_for_looking_a_name_up_is_a_part_of_the_total(monkeypatch):
+    seconds_for_the_name = 2.0
+
+    def getaddrinfo(*_args: object, **_more: object) -> list[object]:
+        time.sleep(seconds_for_the_name)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))]
+
+    async def scenario(fetcher: HttpFetcher, server: Server) -> None:
+        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+        began = time.monotonic()
+        reply = bad(await fetcher.fetch(Request(server.url(host="slow.test"), (), LIMIT, 2.5)))
+        assert (reply.kind, reply.message) == ("timeout", "no complete answer within 2.5 s in total")
+        assert reply.seconds >= 2.4
+        assert time.monotonic() - began < seconds_for_the_name + 2.5, "half a second is left for the rest"
+
+    play({"/": send_for_ever(b"HTTP/1.1 200 OK\r\n\r\n", b"x", 0.05)}, scenario)
+
+
 def test_names_are_asked_for_again_after_a_while_and_forgotten_when_there_are_many(monkeypatch):
     async def scenario(fetcher: HttpFetcher, server: Server) -> None:
         hosts = [f"host{number}.test" for number in range(5)]

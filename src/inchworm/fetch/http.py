@@ -287,7 +287,7 @@ class _Transfer:
         self._route: Route | None = None
         self._headers: tuple[tuple[str, str], ...] | None = None
         self._request = Request("")
-        self._left_seconds = 0.0
+        self._left_seconds = self._had_seconds = 0.0
         self._refuse_above = 0
         self._lines: list[bytes] = []
         # Not a list of chunks: a body may come byte by byte, and then that would take fifty times its size. And what
@@ -343,6 +343,7 @@ class _Transfer:
         if refuse_above != self._refuse_above:
             self._refuse_above = refuse_above
             setopt(pycurl.MAXFILESIZE_LARGE, refuse_above)
+        self._had_seconds = left_seconds
         if left_seconds != self._left_seconds:
             self._left_seconds = left_seconds
             setopt(pycurl.TIMEOUT_MS, math.ceil(1000 * left_seconds))
@@ -439,8 +440,8 @@ class _Transfer:
             return
         self.stood_still, self._stood_since = time.monotonic() - self._stood_since, 0.0
         loop = asyncio.get_running_loop()
-        if seconds := self._request.timeout_seconds:
-            left = seconds - (time.monotonic() - self._began - self.stood_still)
+        if self._had_seconds:
+            left = self._had_seconds - (time.monotonic() - self._began - self.stood_still)
             self._total = loop.call_later(max(left, 0.0), self._give_up, self._done)
         loop.call_soon(self._continue, self._done)
 
