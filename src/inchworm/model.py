@@ -413,7 +413,10 @@ class Counters:
 
 
 class Seed(NamedTuple):
-    """A seed of a run: where its scope lies now, and what it has used of its limits."""
+    """A seed of a run: where its scope lies now, and what it has used of its limits.
+
+    `path` is what it stands for, and after a blank, which no path has, each that it was redirected to besides.
+    """
 
     number: int
     url: str
@@ -421,6 +424,10 @@ class Seed(NamedTuple):
     path: str
     kept: int = 0
     requests: int = 0
+
+    @property
+    def paths(self) -> list[str]:
+        return self.path.split(" ")
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ class Summary:
     alarm: str = ""
     indexed: int = 0
     note: str = ""
+    moved: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -45,7 +45,7 @@ from inchworm.model import (
 )
 from inchworm.ports import Clock, Fetcher
 from inchworm.reader import DocumentReader
-from inchworm.rules import content, order, proxies
+from inchworm.rules import content, order, proxies, scope
 from inchworm.rules import url as urls
 from inchworm.rules.cookies import Jar
 from inchworm.session import Ended, Session, Watch
@@ -288,11 +288,12 @@ class Sitting:
         )
 
     def _changes(self) -> dict[str, Any]:
-        """What is to be told of a run that builds on others."""
+        """Where its seeds went, and what is to be told of a run that builds on others."""
         current = self._owner.store.run(self._run.number)
         assert current is not None
         counters = current.counters
-        told: dict[str, Any] = {"mode": current.mode, "parent": current.parent}
+        moved = tuple(filter(None, map(scope.said_of_move, current.seeds)))
+        told: dict[str, Any] = {"mode": current.mode, "parent": current.parent, "moved": moved}
         if current.mode == Mode.BASELINE:
             return told
         told |= {name: getattr(counters, name) for name in ("new", "modified", "deleted", "unknown")}
