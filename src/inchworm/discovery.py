@@ -318,12 +318,16 @@ class Discovery:
         return row._replace(standing=ranked)
 
     def _verdict_on(self, row: Row, finder: Entry | None, same_scope: bool) -> Verdict:
-        old, linked = row.standing, row.source is Source.SPIDER
-        if row.source is Source.INITIAL:
+        old, source = row.standing, row.source
+        if source is Source.SITEMAP and old.hops and old.reason not in (Reason.HOPS, Reason.OUT_OF_SCOPE):
+            # A sitemap named it first, and a link led there.
+            source = Source.SPIDER
+        linked = source is Source.SPIDER
+        if source is Source.INITIAL:
             return Verdict(old.seed, 0, 0, None)
         hops = max(0, old.hops - linked) if same_scope or finder is None else finder.hops
         parent = rows.as_parent(row, Verdict(old.seed, old.depth - linked, hops, None))
-        found = Found(row.url, old.request_url or row.url, row.kind, row.source, old.reason is Reason.NOFOLLOW)
+        found = Found(row.url, old.request_url or row.url, row.kind, source, old.reason is Reason.NOFOLLOW)
         return self._judge.judge(found, parent)
 
     def _judge_anew(self, row: Row, verdict: Verdict) -> bool:

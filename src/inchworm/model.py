@@ -245,13 +245,15 @@ Reply = Response | Failure
 
 
 class Document(NamedTuple):
-    """What there is to read: a decoded body, what it is said to be, and where, as what and when it was fetched."""
+    """What there is to read: a decoded body, what it is said to be, and where, as what and when it was fetched.
+    `is_cut`: there was more of it."""
 
     body: bytes
     content_type: str
     url: str
     kind: Kind
     at_ms: int = 0
+    is_cut: bool = False
 
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
@@ -447,7 +449,10 @@ class Counters:
 
 
 class Seed(NamedTuple):
-    """A seed of a run: where its scope lies now, and what it has used of its limits."""
+    """A seed of a run: where its scope lies now, and what it has used of its limits.
+
+    `path` is what it stands for, and after a blank, which no path has, each that it was redirected to besides.
+    """
 
     number: int
     url: str
@@ -455,6 +460,10 @@ class Seed(NamedTuple):
     path: str
     kept: int = 0
     requests: int = 0
+
+    @property
+    def paths(self) -> list[str]:
+        return self.path.split(" ")
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,8 @@ class DocumentReader:
         """Read it here and now."""
         body, address = document.body, document.url
         if document.kind is Kind.SITEMAP:
-            listing = sitemap.read(body, address, datetime.fromtimestamp(document.at_ms / 1000, UTC).date())
+            today = datetime.fromtimestamp(document.at_ms / 1000, UTC).date()
+            listing = sitemap.read(body, address, today, document.is_cut)
             pages = (
                 Found(canonical, urls.request_form(page.url), Kind.PAGE, Source.SITEMAP, lastmod=page.lastmod)
                 for page in listing.pages
@@ -110,7 +111,7 @@ class DocumentReader:
         assert child.stdin is not None
         assert child.stdout is not None
         job = {**self._told, "url": document.url, "content_type": document.content_type, "kind": document.kind.value}
-        job["at_ms"] = document.at_ms
+        job |= {"at_ms": document.at_ms, "is_cut": document.is_cut}
         try:
             child.stdin.write(json.dumps({**job, "size": len(document.body)}).encode() + b"\n")
             child.stdin.write(document.body)
@@ -201,7 +202,7 @@ def serve(jobs: BinaryIO, answers: BinaryIO) -> None:
         _limit_time()
         told = (job["resources"], tuple(job["drop_params"]), job["text"], job["query"])
         reader = readers.setdefault(told, DocumentReader(*told))
-        document = Document(body, job["content_type"], job["url"], Kind(job["kind"]), job["at_ms"])
+        document = Document(body, job["content_type"], job["url"], Kind(job["kind"]), job["at_ms"], job["is_cut"])
         answer = _answer(reader, document)
         answers.write(b"%d\n" % len(answer))
         answers.write(answer)

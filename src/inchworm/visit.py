@@ -68,8 +68,8 @@ _COOKIE = "Cookie"
 _NO_BYTES = hashlib.sha256().digest()
 _READ_AS = {Kind.PAGE: Outcome.PAGE, Kind.RESOURCE: Outcome.RESOURCE, Kind.SITEMAP: Outcome.CONTROL}
 ROBOTS_REDIRECTS = 5
-_MOST = {Kind.ROBOTS: 500 * 1024, Kind.SITEMAP: sitemap.MAX_BYTES + 1}
-"""What is beyond is ignored, as search engines do."""
+_MOST = {Kind.ROBOTS: robots.MAX_BYTES + 1, Kind.SITEMAP: sitemap.MAX_BYTES + 1}
+"""What is beyond is ignored, as search engines do. One byte more than is read, or nobody could tell that it was cut."""
 
 
 class Mark(Protocol):
@@ -177,7 +177,8 @@ async def _page(
 ) -> Visit | Unanswered:
     """What an answer comes to that is there to be read."""
     entry = made.entry
-    document = Document(reply.body, made.content_type, entry.request_url, entry.kind, made.at_ms)
+    is_cut = bool(reply.truncated)
+    document = Document(reply.body, made.content_type, entry.request_url, entry.kind, made.at_ms, is_cut)
     read = await _read(document, entry, tools)
     if isinstance(read, Failure):
         return _tried(made, read.kind, read.message, tools)
@@ -519,7 +520,9 @@ async def _robots(made: Visit, tools: Tools) -> Visit | Unanswered:
     if reply.status >= 500 or reply.status == 429:
         made = _asked_for_quiet(made, reply, tools)
         return _tried(made, failures.for_status(reply.status) or "", f"the server answered {reply.status}", tools)
-    rules = reply.body if 200 <= reply.status < 300 else b""
+    rules = robots.whole_lines(reply.body, bool(reply.truncated)) if 200 <= reply.status < 300 else b""
+    if rules and len(rules) < len(reply.body):
+        made = made._replace(message="more than 500 KiB: only those were read")
     named = robots.parse(rules).sitemaps or (f"{urls.origin_of(made.entry.request_url)}/sitemap.xml",)
     found = tuple(sitemap_file(one) for one in named) if tools.settings.sitemap else ()
     return made._replace(robots=rules, reading=Reading(links=found))

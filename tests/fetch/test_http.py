@@ -30,9 +30,10 @@ from tests.fetch.server import (
     until,
 )
 
-from inchworm.fetch import http
+from inchworm.fetch import routes
 from inchworm.fetch.guard import Guard
 from inchworm.fetch.http import HttpFetcher, HttpOptions
+from inchworm.fetch.room import Room
 from inchworm.model import Failure, Reply, Request, Response
 from inchworm.ports import Fetcher
 
@@ -264,10 +265,46 @@ def test_n5_a_declared_size_over_the_limit_is_not_even_begun():
     assert reply.kind == "too_large"
 
 
-@pytest.mark.parametrize(("limit", "fits"), [(0, True), (1000, True), (999, False)])
-def test_the_size_limit_is_exact(limit, fits):
-    for handler in (ok(b"x" * 1000), send_and_close(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1000)):
-        assert isinstance(fetch(handler, limit=limit), Response) is fits
+def sized(size: int) -> dict[str, Handler]:
+    """An answer of this size in every way in which its end can be known."""
+    body = b"x" * size
+    return {
+        "by its length": ok(body),
+        "by its end": send_and_close(b"HTTP/1.1 200 OK\r\n\r\n" + body),
+        "by chunks": send(CHUNKED + b"%x\r\n%s\r\n0\r\n\r\n" % (size, body)),
+        "packed": ok(gzip.compress(body), "Content-Encoding: gzip"),
+        "packed twice": ok(gzip.compress(brotli.compress(body)), "Content-Encoding: br, gzip"),
+        "packed without getting smaller": ok(gzip.compress(body, 0), "Content-Encoding: gzip"),
+    }
+
+
+@pytest.mark.parametrize("how", sized(0))
+@pytest.mark.parametrize(("limit", "fits"), [(0, True), (1001, True), (1000, True), (999, False)])
+def test_the_size_limit_is_exact(limit, fits, how):
+    if how == "packed without getting smaller" and limit:
+        limit += len(gzip.compress(b"x" * 1000, 0)) - 1000  # bytes on the way count as well
+    reply = fetch(sized(1000)[how], limit=limit)
+    assert isinstance(reply, Response) is fits
+    assert fits or bad(reply).kind == "too_large"
+
+
+@pytest.mark.parametrize("how", sized(0))
+@pytest.mark.parametrize("size", [999, 1000, 1001])
+def test_a_beginning_is_as_long_as_it_may_be(size, how):
+    async def scenario(fetcher: HttpFetcher, server: Server) -> None:
+        reply = good(await fetcher.fetch(Request(server.url("/"), (), 1000, 5.0, beginning=True)))
+        packed = how == "packed without getting smaller"
+        assert reply.body == b"x" * min(size, len(reply.body) if packed else 1000)
+        assert len(reply.body) <= 1000
+        assert bool(reply.truncated) is (packed or (size > 1000 and "packed" not in how))
+
+    play({"/": sized(size)[how]}, scenario)
+
+
+@pytest.mark.parametrize("size", [65_535, 65_536, 65_537])
+def test_the_size_limit_of_a_redirects_body_is_exact_b2(size):
+    reply = good(fetch(ok(b"x" * size, "Location: /x", status="302 Found")))
+    assert (len(reply.payload), reply.truncated) == (min(size, 65_536), "length" if size > 65_536 else "")
 
 
 def test_n6_silence_after_the_request_is_stopped_by_the_first_byte_limit():
@@ -334,6 +371,20 @@ def test_n9_many_tiny_chunks_cost_no_more_than_their_number():
 )
 def test_n10_monstrous_headers(head):
     assert bad(fetch(send_and_close(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n"))).kind == "protocol_error"
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1, 50_000, 800_000])
+def test_n10_the_size_of_a_head_is_limited_and_the_limit_is_exact(more):
+    """Whatever libcurl has a limit for: the connection was good, the answer was not."""
+    start, line = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n", b"X: " + b"a" * 995 + b"\r\n"
+    size = 256 * 1024 + more - len(start) - len(b"\r\n")
+    count = (size - 100) // len(line)
+    last = b"Y: " + b"b" * (size - count * len(line) - 5) + b"\r\n"
+    reply = fetch(send(start + line * count + last + b"\r\n"))
+    if more > 0:
+        assert (bad(reply).kind, "head" in bad(reply).message) == ("protocol_error", True)
+    else:
+        assert len(good(reply).head) == 256 * 1024 + more
 
 
 def test_n10_folded_headers_become_one_line():
@@ -611,10 +662,10 @@ def test_s6_an_address_that_was_not_checked_is_not_dialled(monkeypatch):
     async def scenario(fetcher: HttpFetcher, server: Server) -> None:
         names({"public.test": ["8.8.8.8"]}, monkeypatch)
 
-        def wrong_pin(host: str, port: int, _addresses: tuple[str, ...]) -> http._Route:
-            return http._Route(frozenset({"8.8.8.8"}), [f"+{host}:{port}:127.0.0.1"])
+        def wrong_pin(host: str, port: int, _addresses: tuple[str, ...]) -> routes.Route:
+            return routes.Route(frozenset({"8.8.8.8"}), [f"+{host}:{port}:127.0.0.1"])
 
-        monkeypatch.setattr(http, "_route", wrong_pin)
+        monkeypatch.setattr(routes, "_route", wrong_pin)
         reply = bad(await fetcher.fetch(Request(server.url(host="public.test"))))
         assert reply.kind == "address_refused"
         assert server.connections == 0
@@ -694,17 +745,35 @@ def test_n17_a_slow_name_server_is_waited_for_by_its_own_names_only(monkeypatch)
     play({"/": ok()}, scenario, replace(OPTIONS, connect_timeout_seconds=0.3))
 
 
+def test_n17_the_time_for_looking_a_name_up_is_a_part_of_the_total(monkeypatch):
+    seconds_for_the_name = 2.0
+
+    def getaddrinfo(*_args: object, **_more: object) -> list[object]:
+        time.sleep(seconds_for_the_name)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))]
+
+    async def scenario(fetcher: HttpFetcher, server: Server) -> None:
+        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+        began = time.monotonic()
+        reply = bad(await fetcher.fetch(Request(server.url(host="slow.test"), (), LIMIT, 2.5)))
+        assert (reply.kind, reply.message) == ("timeout", "no complete answer within 2.5 s in total")
+        assert reply.seconds >= 2.4
+        assert time.monotonic() - began < seconds_for_the_name + 2.5, "half a second is left for the rest"
+
+    play({"/": send_for_ever(b"HTTP/1.1 200 OK\r\n\r\n", b"x", 0.05)}, scenario)
+
+
 def test_names_are_asked_for_again_after_a_while_and_forgotten_when_there_are_many(monkeypatch):
     async def scenario(fetcher: HttpFetcher, server: Server) -> None:
         hosts = [f"host{number}.test" for number in range(5)]
         asked = names({host: ["127.0.0.1"] for host in hosts}, monkeypatch)
-        monkeypatch.setattr(http, "_MAX_NAMES", 3)
+        monkeypatch.setattr(routes, "_MAX_NAMES", 3)
         for host in hosts + hosts[2:]:
             good(await fetcher.fetch(Request(server.url(host=host))))
         assert asked == hosts
         good(await fetcher.fetch(Request(server.url(host=hosts[0]))))
         assert asked == [*hosts, hosts[0]]
-        monkeypatch.setattr(http, "_NAME_SECONDS", 0.0)
+        monkeypatch.setattr(routes, "NAME_SECONDS", 0.0)
         for _ in range(2):
             good(await fetcher.fetch(Request(server.url(host=hosts[1]))))
         assert asked == [*hosts, *hosts[:2], hosts[1]]
@@ -862,3 +931,78 @@ def test_closing_aborts_what_is_under_way_and_what_waits(monkeypatch):
         await fetcher.close()
 
     play({"/": silence()}, scenario, replace(OPTIONS, max_connections=6))
+
+
+# Room for large answers
+
+LARGE = 3_000_000
+
+
+@pytest.mark.parametrize("coding", ["", "gzip"])
+def test_z4_large_answers_wait_for_room_and_small_ones_pass(coding):
+    """What waits loses no time: its own limit is for the server."""
+    body, headers = (gzip.compress(b"x" * LARGE), ["Content-Encoding: gzip"]) if coding else (b"x" * LARGE, [])
+
+    async def scenario(fetcher: HttpFetcher, server: Server) -> None:
+        finished: list[str] = []
+        go = [asyncio.Event() for _ in range(3)]
+
+        async def visit(number: int) -> None:
+            reply = good(await fetcher.fetch(Request(server.url(f"/{number}"), (), LARGE, 1.0)))
+            assert reply.body == b"x" * LARGE
+            assert reply.seconds < 1
+            finished.append(str(number))
+            await go[number].wait()
+
+        async def small() -> None:
+            good(await fetcher.fetch(Request(server.url("/small"), (), LARGE, 1.0)))
+            finished.append("small")
+
+        tasks = [asyncio.create_task(visit(number)) for number in range(3)]
+        await until(lambda: len(finished) == 1)
+        await small()
+        await asyncio.sleep(1.5)
+        assert finished[1:] == ["small"], "as long as the first is being read, no other large one comes in"
+        for _ in range(3):
+            go[int(next(name for name in reversed(finished) if name != "small"))].set()
+            count = len(finished)
+            await until(lambda count=count: len(finished) > count or all(one.is_set() for one in go))
+        await asyncio.gather(*tasks)
+        assert sorted(finished) == ["0", "1", "2", "small"]
+
+    routes = {f"/{number}": ok(body, *headers) for number in range(3)}
+    play({**routes, "/small": ok()}, scenario, replace(OPTIONS, room=Room(LARGE)))
+
+
+def test_z4_after_it_waited_for_room_an_answer_still_has_its_limit_of_time():
+    async def scenario(fetcher: HttpFetcher, server: Server) -> None:
+        first = asyncio.create_task(asyncio.sleep(0.5))
+        assert fetcher._options.room.take(first, LARGE, lambda: None)
+        reply = bad(await fetcher.fetch(Request(server.url("/stuck"), (), LARGE, 1.0)))
+        assert (reply.kind, reply.message) == ("timeout", "no complete answer within 1 s in total")
+        assert 0.9 < reply.seconds < 4
+        assert good(await fetcher.fetch(Request(server.url("/fine"), (), LARGE, 1.0))).body == b"fine"
+
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % LARGE
+    routes = {"/stuck": silence(head + b"x" * (LARGE // 2)), "/fine": ok(b"fine")}
+    play(routes, scenario, replace(OPTIONS, room=Room(LARGE)))
+
+
+def test_z4_who_is_cancelled_while_waiting_for_room_leaves_no_trace():
+    async def scenario(fetcher: HttpFetcher, server: Server) -> None:
+        first = asyncio.create_task(asyncio.sleep(60))
+        room = fetcher._options.room
+        assert room.take(first, LARGE, lambda: None)
+        for path in ("/plain", "/packed"):
+            waits = asyncio.create_task(fetcher.fetch(Request(server.url(path), (), LARGE, 5.0)))
+            await until(lambda: len(room._waiting) == 1)
+            waits.cancel()
+            await asyncio.gather(waits, return_exceptions=True)
+            await until(lambda: not room._waiting)
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        for path in ("/plain", "/packed"):
+            assert len(good(await fetcher.fetch(Request(server.url(path), (), LARGE, 5.0))).body) == LARGE
+
+    routes = {"/plain": ok(b"x" * LARGE), "/packed": ok(gzip.compress(b"x" * LARGE), "Content-Encoding: gzip")}
+    play(routes, scenario, replace(OPTIONS, room=Room(LARGE)))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.flow.crawling import Home, asked, page, path_of
+from tests.flow.test_checkpoints import checkpoints, go_on
 
 from inchworm.testing import Answer, Hit, Page, Served, Site, redirect
 
@@ -124,24 +125,90 @@ def test_external_hops(home: Home, hops: int, expected: list[str], refused: str)
 
 
 def test_a_seed_that_redirects_takes_its_scope_along(home: Home) -> None:
-    """From /old/start on one host to /new/home on another: the scope becomes all of the other host."""
+    """From /old/start on one host to /new/home on another: there, the scope has both of these, and no more."""
     hosts: dict[str, dict[str, Answer]] = {
         "a.localhost": {"/old/start": redirect("http://b.localhost:PORT/new/home"), "/old/x": page("x")},
         "b.localhost": {
-            "/new/home": page("home", "/new/1", "/old/2", "/3", "http://a.localhost:PORT/old/x"),
+            "/new/home": page(
+                "home", "/new/home/1", "/old/start/2", "/new/1", "/old/2", "/3", "http://a.localhost:PORT/old/x"
+            ),
             "*": lambda hit: page(hit.path),  # type: ignore[dict-item]
         },
     }
     site = Site({}, hosts)
     with site.serve() as served:
         port_of(site, served)
-        home.crawl(served.url("/old/start", "a.localhost"), sitemap=False)
-        assert home.paths() == ["/old/start", "/new/home", "/new/1", "/old/2", "/3"]
+        ended = home.crawl(served.url("/old/start", "a.localhost"), sitemap=False)
+        assert home.paths() == ["/old/start", "/new/home", "/new/home/1", "/old/start/2"]
+        (said,) = ended.moved
+        assert said.endswith(f" redirects to b.localhost:{served.port}; its scope now has /new/home/ too.")
         assert home.reason(served.url("/old/x", "a.localhost")) == "out_of_scope"
         hop = home.show(served.url("/old/start", "a.localhost"))["visits"][0]
         assert (hop["outcome"], hop["redirect"]) == ("redirect", served.url("/new/home", "b.localhost"))
         target = home.show(served.url("/new/home", "b.localhost"))
         assert (target["source"], target["depth"], target["chain"]) == ("redirect", 0, 1)
+
+
+def test_a_seed_that_redirects_within_its_host_does_not_take_in_all_of_it(home: Home) -> None:
+    site: dict[str, Answer] = {
+        "/seedredir": redirect("/moved/here/"),
+        "/moved/here/": page("here", "/moved/here/a", "/seedredir/b", "/moved/c", "/"),
+        "*": lambda hit: page(hit.path),
+    }
+    with Site(site).serve() as served:
+        done = home.cli("crawl", served.url("/seedredir"), "--delay", "0", "--no-sitemap")
+        assert "redirects to" in done.output
+        assert "its scope now has /moved/here/ too" in done.output
+        assert home.paths() == ["/seedredir", "/moved/here/", "/moved/here/a", "/seedredir/b"]
+        assert {home.reason(served.url(path)) for path in ("/moved/c", "/")} == {"out_of_scope"}
+        # The next run starts where the user started, and finds the same.
+        home.crawl(served.url("/seedredir"), sitemap=False)
+        assert home.paths(1) == home.paths(0)
+
+
+def test_going_back_takes_a_seed_back_to_where_it_was(home: Home) -> None:
+    """A page, then a seed that redirects: from before it the crawl goes the same way once more."""
+    site: dict[str, Answer] = {"/c": page("c", "/b/y"), "/a": redirect("/b/"), "/b/": page("b"), "/b/y": page("y")}
+    with Site(site).serve() as served:
+
+        def paths() -> list[list[str]]:
+            with home.app.reading(home.app.find(home.word)) as store:
+                current = store.run(0)
+            assert current is not None
+            return [seed.paths for seed in current.seeds]
+
+        home.crawl(served.url("/c"), served.url("/a"), sitemap=False, checkpoint_every=1, workers=1)
+        assert (home.paths(), paths()) == (["/c", "/a", "/b/", "/b/y"], [["/c"], ["/a", "/b"]])
+        story = home.story()
+        before = len(served.log)
+        go_on(home, min(number for number, _ in checkpoints(home)))
+        assert served.paths()[before:] == ["/a", "/b/", "/b/y"]
+        assert (home.story(), paths()) == (story, [["/c"], ["/a", "/b"]])
+
+
+def test_x6_what_only_a_sitemap_names_is_no_hop(home: Home) -> None:
+    """One hop is a link away from a page of ours. What a page links to as well is one, whoever named it first."""
+    map_ = (
+        "<urlset><url><loc>http://b.localhost:PORT/only</loc></url><url><loc>http://b.localhost:PORT/both</loc></url>"
+    )
+    hosts: dict[str, dict[str, Answer]] = {
+        "a.localhost": {
+            "/": page("a", "/late"),
+            "/late": page("late", "/later"),
+            "/later": page("later", "http://b.localhost:PORT/both", "http://b.localhost:PORT/linked"),
+            "/sitemap.xml": f"{map_}<url><loc>http://a.localhost:PORT/mapped</loc></url></urlset>",
+            "/mapped": page("mapped"),
+        },
+        "b.localhost": {path: page(path) for path in ("/only", "/both", "/linked")},
+    }
+    site = Site({}, hosts)
+    with site.serve() as served:
+        port_of(site, served)
+        home.crawl(served.url("/", "a.localhost"), external_hops=1, workers=1)
+        assert sorted(home.paths()) == ["/", "/both", "/late", "/later", "/linked", "/mapped"]
+        shown = home.show(served.url("/only", "b.localhost"))
+        assert (shown["reason"], shown["source"]) == ("hops", "sitemap")
+        assert home.show(served.url("/both", "b.localhost"))["hops"] == 1
 
 
 def test_a_seed_keeps_its_path_when_it_redirects_deeper(home: Home) -> None:

@@ -166,6 +166,35 @@ def test_e2_a_tag_that_is_new_every_time_is_found_useless_and_not_sent_any_more(
         assert numbers(crawl(home, served)) == (0, 1, 5, 0, 0)
 
 
+@pytest.mark.parametrize(("changed", "is_useless"), [(2, False), (3, True)])
+def test_e2_tags_of_three_pages_are_enough_to_be_found_useless_and_of_two_are_not(
+    home: Home, changed: int, is_useless: bool
+) -> None:
+    fresh = itertools.count()
+    server = Server(changed, lambda path, _: f'"{path}-{next(fresh)}"')
+    with serving(Site(server.pages())) as served:
+        for _ in range(3):
+            crawl(home, served)
+        assert notes(home) == {"validators_changed": changed, "sampled": 1}
+        since = len(served.log)
+        crawl(home, served)
+        assert (sent_validators(served, since) == []) is is_useless
+
+
+def test_e2_useless_tags_are_tried_again_after_five_runs(home: Home) -> None:
+    fresh = itertools.count()
+    server = Server(3, lambda path, _: f'"{path}-{next(fresh)}"')
+    with serving(Site(server.pages())) as served:
+        for _ in range(3):
+            crawl(home, served)
+        sent = []
+        for _ in range(6):
+            since = len(served.log)
+            crawl(home, served)
+            sent.append(bool(sent_validators(served, since)))
+        assert sent == [False] * 5 + [True]
+
+
 def test_e2_a_site_that_was_put_on_its_server_anew_is_believed_again(home: Home) -> None:
     build = ["1"]
     server = Server(5, lambda path, _: f'"{path}-{build[0]}"')
@@ -359,6 +388,31 @@ def test_e5_e8_a_known_page_with_a_wrong_answer_is_asked_for_plainly(home: Home,
         assert numbers(crawl(home, served)) == (0, 0, 1 + len(paths), 0, 0)
         asked = [(hit.path, bool(conditions(hit))) for hit in served.log[since:] if hit.path in paths]
         assert sorted(asked) == sorted(one for path in paths for one in ((path, path != "/304"), (path, False)))
+
+
+@pytest.mark.parametrize("status", [412, 416])
+def test_e8_to_a_plain_request_it_is_an_answer_like_any_other(home: Home, status: int) -> None:
+    """Nobody asked under a condition, so asking plainly once more would bring nothing else."""
+    pages: Pages = {"/": page("home", "/a"), "/a": Page("no", status)}
+    with serving(Site(pages)) as served:
+        crawl(home, served)
+        assert verdicts(home)["/a"].outcome == "http_4xx"
+        assert asked_for(served).count("/a") == 1
+        since = len(served.log)
+        crawl(home, served, mode="full")
+        assert (verdicts(home)["/a"].outcome, asked_for(served, since).count("/a")) == ("http_4xx", 1)
+
+
+@pytest.mark.parametrize("status", [412, 416])
+def test_e8_a_known_page_that_is_asked_for_plainly_fails_by_its_status(home: Home, status: int) -> None:
+    server = Server(2, lambda path, _: f'"{path}"')
+    pages = server.pages()
+    with serving(Site(pages)) as served:
+        crawl(home, served)
+        pages["/p1"] = Page("no", status)
+        since = len(served.log)
+        crawl(home, served, mode="full")
+        assert (verdicts(home)["/p1"].outcome, asked_for(served, since).count("/p1")) == ("http_4xx", 1)
 
 
 def test_e5_a_server_that_only_ever_says_not_modified_gives_no_page(home: Home) -> None:

@@ -203,6 +203,21 @@ def test_memory_stays_bounded_when_there_are_many_b1_m1(home: Home, usual: int) 
     assert grown < room(12_000_000)
 
 
+def test_memory_stays_bounded_when_many_sitemaps_come_at_once_z4(home: Home, usual: int) -> None:
+    """Each may have 50 MB, and one after the other is read: what waits meanwhile must not be unpacked yet."""
+    count, start = 12, b"<urlset><url><loc>/only-in-the-map</loc></url>"
+    bomb = coded("gzip", inflated(31, 1, start, b" "))
+    maps = [f"/map{number}.xml" for number in range(count)]
+    index = "".join(f"<sitemap><loc>{path}</loc></sitemap>" for path in maps)
+    web = {"/": html("home"), "/only-in-the-map": html("map"), "/sitemap.xml": ok(f"<sitemapindex>{index}".encode())}
+    with serving({**web, **dict.fromkeys(maps, bomb)}) as server:
+        # The last word counts: as many workers as there are sitemaps.
+        arguments = ("crawl", server.url("/"), *options(MAX_BODY), "--workers", str(count))
+        grown = peak(home, *arguments) - usual
+    assert "/only-in-the-map" in home.paths()
+    assert grown < MAX_BODY * count + 64 * 1024 * 1024
+
+
 def test_the_run_is_complete_and_its_archive_is_sound(crawled: Crawled) -> None:
     status = crawled.home.status()
     assert (status["run_state"], status["pages"], status["failed"], status["pending"]) == ("completed", 4, 9, 0)

@@ -195,3 +195,42 @@ def test_what_is_renewed_comes_last_as_it_does_after_a_restart() -> None:
     first, second, renewed = (read(f"{pair}; path=/") for pair in ("a=1", "b=2", "a=3"))
     assert first and second and renewed
     assert Jar([first, second, renewed]).header(HTTPS, NOW) == "b=2; a=3"
+
+
+def test_a_cookie_belongs_to_a_host_and_not_to_a_port() -> None:
+    """As RFC 6265 has it and as browsers do (docs/decisions/0020)."""
+    cookie = read("sid=1; path=/", "http://h.test:8080/")
+    assert cookie
+    jar = Jar([cookie])
+    sent = {url: jar.header(url, NOW) for url in ("http://h.test/", "http://h.test:9090/", "https://h.test/")}
+    assert set(sent.values()) == {"sid=1"}
+    assert jar.header("http://other.test:8080/", NOW) == ""
+    assert jar.header("http://sub.h.test:8080/", NOW) == ""
+
+
+@pytest.mark.parametrize(
+    ("safe_path", "open_path", "accepted"),
+    [
+        ("/", "/", False),
+        ("/", "/docs", False),
+        ("/login", "/login", False),
+        ("/login", "/login/", False),
+        ("/login", "/login/en", False),
+        ("/login/", "/login/en", False),
+        ("/login/", "/login/", False),
+        ("/login/", "/login", True),
+        ("/login", "/", True),
+        ("/login", "/log", True),
+        ("/login", "/loginx", True),
+        ("/login", "/other/login", True),
+    ],
+)
+def test_a_path_that_would_hide_a_safe_cookie_is_refused_in_the_open(
+    safe_path: str, open_path: str, accepted: bool
+) -> None:
+    """Of two cookies of one name, that of the longer path is sent first: it must not come from who can listen."""
+    safe, planted = read(f"a=1; path={safe_path}; secure"), read(f"a=2; path={open_path}", HTTP)
+    assert safe and planted
+    assert Jar([safe]).accepts(planted, HTTP) is accepted
+    assert Jar([safe]).accepts(planted, HTTPS)
+    assert Jar([safe._replace(secure=False)]).accepts(planted, HTTP)

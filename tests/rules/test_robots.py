@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inchworm.rules.robots import MAX_BYTES, Rule, parse
+from inchworm.rules import robots as module
+from inchworm.rules.robots import MAX_BYTES, Robots, Rule, parse
 from inchworm.rules.robots import _path_and_query as path_and_query
 from inchworm.rules.robots import _rule as rule
 
@@ -544,3 +545,83 @@ def test_one_rule_with_many_stars_is_linear():
     assert many.matches("/" + "a" * 100_000 + "b")
     assert time.process_time() - start < 1
     assert isinstance(many, Rule)
+
+
+# Many rules: looked up, not tried one after the other
+
+
+def slow_verdict(robots: Robots, agent: str, url: str) -> bool:
+    """What the verdict is when every rule is tried: the longest that matches counts, and allow before disallow."""
+    rules = {rule for group in robots.groups.get(robots._agent(agent), ()) for rule in group}
+    path = path_and_query(url)
+    if path == "/robots.txt":
+        return True
+    for one in sorted(rules, key=lambda rule: (-rule.length, not rule.allow)):
+        if slow_match(one, path):
+            return one.allow
+    return True
+
+
+def slow_match(rule: Rule, path: str) -> bool:
+    if rule.exact or not path.startswith(rule.beginning):
+        return path == rule.beginning
+    at = len(rule.beginning)
+    for piece in rule.middle:
+        at = path.find(piece, at)
+        if at < 0:
+            return False
+        at += len(piece)
+    return rule.end is None or (len(path) - len(rule.end) >= at and path.endswith(rule.end))
+
+
+RULE_LINES = st.tuples(
+    st.sampled_from(["allow", "disallow"]),
+    st.one_of(PATTERNS, PATTERNS.map("/{}".format), st.text("/ab*", max_size=4).map("/*{}$".format)),
+).map(": ".join)
+
+
+@given(
+    st.lists(RULE_LINES, max_size=40),
+    st.lists(st.text(alphabet="/ab$?", max_size=14), max_size=10),
+    st.sampled_from([1, 32, 1_000]),
+)
+@settings(max_examples=1000, deadline=None)
+def test_looking_rules_up_equals_trying_them_all(lines, paths, few_pieces):
+    text = "\n".join(["user-agent: *", *lines]).encode()
+    before = module._FEW_RULES, module._FEW_PIECES
+    module._FEW_RULES, module._FEW_PIECES = 0, few_pieces
+    try:
+        robots = parse(text)
+        for path in ("", *paths):
+            url = f"http://h/{path}"
+            assert robots.allows("a", url) is slow_verdict(robots, "a", url), (text, url)
+    finally:
+        module._FEW_RULES, module._FEW_PIECES = before
+
+
+@pytest.mark.parametrize("count", [module._FEW_RULES - 1, module._FEW_RULES, module._FEW_RULES + 1])
+def test_few_rules_and_many_have_the_same_verdicts(count):
+    lines = [f"{'allow' if number % 3 else 'disallow'}: /*{number % 7}*{number}" for number in range(count)]
+    robots = parse("\n".join(["user-agent: *", *lines]).encode())
+    for number in range(200):
+        url = f"http://h/{number % 7}/{number}/x"
+        assert robots.allows("a", url) is slow_verdict(robots, "a", url)
+
+
+CROWDS = {
+    "a star and a word": lambda n: f"/*x{n:05d}*y{n % 97}",
+    "words of two letters": lambda n: "/*" + f"{n:018b}".replace("0", "a").replace("1", "b"),
+    "one beginning": lambda n: f"/a*{n}",
+    "one end": lambda n: f"/*{n}*a$",
+    "no stars": lambda n: f"/a/{n}/",
+}
+
+
+@pytest.mark.parametrize("name", CROWDS)
+def test_a_verdict_by_20_000_rules_takes_no_time_z5(name):
+    """Tried one after the other they would take half a minute."""
+    robots = parse("\n".join(["user-agent: *", *(f"disallow: {CROWDS[name](n)}" for n in range(20_000))]).encode())
+    start = time.process_time()
+    for number in range(600):
+        robots.allows("a", f"http://h/a/p{number}/" + "ab" * 900)
+    assert time.process_time() - start < 5

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from inchworm.errors import WrongUse
 from inchworm.model import Entry, Found, Kind, Reason, Seed, Source
-from inchworm.rules.scope import Judge, Patterns, Scope, domain_of, scope_of_seed, widen
+from inchworm.rules.scope import Judge, Patterns, Scope, domain_of, said_of_move, scope_of_seed, widen
+from inchworm.rules.url import canonicalize
 
 
 def seeds(*urls: str) -> tuple[Seed, ...]:
@@ -46,19 +47,44 @@ def test_place_of_a_seed(url, place):
     [
         ("http://h/docs", "https://h/docs", ("h", "/docs")),
         ("http://h/docs", "https://www.h/docs/en/index.html", ("www.h", "/docs")),
-        ("http://h/docs/en", "https://h/docs/de", ("h", "/docs")),
-        ("http://h/docs", "https://h/docs-new", ("h", "/")),
-        ("http://h/docs", "https://h/", ("h", "/")),
+        ("http://h/docs/en", "https://h/docs/de", ("h", "/docs/en", "/docs/de")),
+        ("http://h/seedredir", "http://h/moved/here/", ("h", "/seedredir", "/moved/here")),
+        ("http://h/docs", "https://h/docs-new", ("h", "/docs", "/docs-new")),
+        ("http://h/docs", "https://h/", ("h", "/docs", "/")),
         ("http://h/", "https://h/en/start", ("h", "/")),
-        ("http://h/a/b/c", "https://h:8080/a/b/x.html", ("h:8080", "/a/b")),
+        ("http://h/a/b/c", "https://h:8080/a/b/x.html", ("h:8080", "/a/b/c", "/a/b")),
+        ("http://h/a%20b", "http://h/c d/", ("h", "/a%20b", "/c%20d")),
     ],
 )
-def test_a_redirected_seed_widens_and_never_narrows(start, target, place):
+def test_a_redirected_seed_gains_the_target_beside_its_own_path(start, target, place):
     (seed,) = seeds(start)
+    target = canonicalize(target)
     moved = widen(seed, target)
-    assert (moved.host, moved.path) == place
+    assert (moved.host, *moved.paths) == place
     assert (moved.number, moved.url) == (seed.number, seed.url)
     assert widen(moved, target) == moved
+
+
+def test_a_seed_of_several_paths_reaches_each_of_them_and_nothing_between():
+    (seed,) = seeds("http://h/seedredir")
+    alone = Scope("path", (widen(seed, "http://h/moved/here"),))
+    beside = Scope("path", (*alone.seeds, Seed(7, "http://h/moved", "h", "/moved")))
+    for url in ("http://h/seedredir/x", "https://h/moved/here", "http://h/moved/here/x"):
+        assert (alone.seed_of(url), beside.seed_of(url)) == (seed.number, seed.number)
+    for url in ("http://h/", "http://h/moved", "http://h/moved/x", "http://h/moved/hereafter", "http://g/moved/here"):
+        assert alone.seed_of(url) is None
+    assert beside.seed_of("http://h/moved/x") == 7
+
+
+def test_where_a_seed_went_is_said():
+    (seed,) = seeds("http://h/docs")
+    assert said_of_move(seed) == ""
+    assert said_of_move(widen(seed, "http://h/docs/en")) == ""
+    assert said_of_move(widen(seed, "http://www.h/docs")) == (
+        "The seed http://h/docs redirects to www.h; its scope moved along."
+    )
+    twice = widen(widen(seed, "http://h/moved/here"), "http://h/")
+    assert said_of_move(twice) == "The seed http://h/docs redirects to h; its scope now has /moved/here/ and / too."
 
 
 @pytest.mark.parametrize(
@@ -367,3 +393,13 @@ def test_order_of_reasons_u2():
     assert judge.judge(found("http://h/docs/good"), deep).reason is Reason.MAX_DEPTH
     assert judge.judge(found("http://h/docs/good"), entry()).reason is None
     assert judge.judge(found("http://h/docs/" + "a" * (8192 - 14)), entry()).reason is None
+
+
+@pytest.mark.parametrize("hops", [0, 1, 5])
+def test_what_only_a_sitemap_names_is_outside_however_many_hops_there_may_be_x6(hops):
+    judge = Judge(DOCS, external_hops=hops)
+    named = judge.judge(found("http://x/a", Kind.PAGE, Source.SITEMAP), entry())
+    assert (named.reason, named.hops) == (Reason.HOPS if hops else Reason.OUT_OF_SCOPE, hops + 1)
+    assert judge.judge(found("http://x/map.xml", Kind.SITEMAP, Source.SITEMAP), entry()).reason is named.reason
+    assert judge.judge(found("http://h/docs/a", Kind.PAGE, Source.SITEMAP), entry()).reason is None
+    assert judge.judge(found("http://h/map.xml", Kind.SITEMAP, Source.SITEMAP), entry()).reason is None

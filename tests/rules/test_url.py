@@ -372,3 +372,36 @@ def test_huge_inputs_take_no_time_u2():
         u.seed(text)
         assert len(u.shorten(text, 40)) <= 40
     assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("text", "identity"),
+    [
+        ("http://h/a/..;jsessionid=1/b", "http://h/b"),
+        ("http://h/a/..;jsessionid=1", "http://h/"),
+        ("http://h/a/.;sid=1/b", "http://h/a/b"),
+        ("http://h/a/.;sid=1./b", "http://h/a/b"),
+        ("http://h/a/%2e;sid=2%2E/b", "http://h/a/b"),
+        ("http://h/a/.%2E;PHPSESSID=x/b?c", "http://h/b?c"),
+        ("http://h/..;sid=1/..;sid=2/a", "http://h/a"),
+        ("http://h/?a=/..;sid=1/b", "http://h/?a=/../b"),
+    ],
+)
+def test_what_is_left_of_a_segment_without_its_session_may_be_dots_u5(text, identity):
+    assert u.canonicalize(text) == identity
+    assert u.canonicalize(identity) == identity
+
+
+SESSIONS = st.lists(
+    st.sampled_from(["/", ".", "..", "%2e", "%2E", ";sid=1", ";jsessionid=", ";PHPSESSID=.", ";", "?", "&", "a", "#"]),
+    max_size=12,
+).map("".join)
+
+
+@given(SESSIONS)
+@settings(max_examples=500, deadline=None)
+def test_taking_sessions_off_is_idempotent_and_leaves_no_dots_u3_u5(rest):
+    once = u.canonicalize(f"http://h/{rest}")
+    assert once is not None
+    assert u.canonicalize(once) == once
+    assert not {".", "..", "%2e", "%2E"} & set(u.path_of(once).split("/"))

@@ -87,6 +87,7 @@ def closing(summary: Any) -> list[str]:
     texts += changes(summary)
     if len(summary.seeds) > 1:
         texts += [f"  {pages:>6,} pages  {shorten(url, 60)}" for url, pages in summary.seeds]
+    texts += [f"  {text}" for text in summary.moved]
     if summary.indexed:
         texts.append(f"  indexed       {summary.indexed:,} documents")
     if summary.note:

@@ -49,6 +49,7 @@ class Summary:
     unanswered: int = 0
     down: tuple[Down, ...] = ()
     blocked: int = 0
+    moved: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -27,6 +27,7 @@ from inchworm.errors import InchwormError, Lost, WrongUse
 from inchworm.fetch.guard import Guard
 from inchworm.fetch.http import HttpFetcher, HttpOptions
 from inchworm.fetch.replay import ReplayFetcher
+from inchworm.fetch.room import Room
 from inchworm.fetch.rotation import RoundRobin
 from inchworm.model import (
     CheckpointType,
@@ -45,7 +46,7 @@ from inchworm.model import (
 )
 from inchworm.ports import Clock, Fetcher
 from inchworm.reader import DocumentReader
-from inchworm.rules import content, failures, order, proxies
+from inchworm.rules import content, failures, order, proxies, scope
 from inchworm.rules import url as urls
 from inchworm.rules.cookies import Jar
 from inchworm.session import Ended, Session, Watch
@@ -120,6 +121,7 @@ async def fetching(crawl: CrawlInfo, values: Settings, credentials: Mapping[str,
             values.first_byte_timeout,
             _connections(max(64, values.workers)) // max(1, len(values.proxies)) or 1,
             credentials=credentials,
+            room=Room(values.max_body * values.workers),
         )
         ways = [HttpFetcher(dataclasses.replace(options, proxy=text)) for text in values.proxies]
         fetcher = RoundRobin(ways) if ways else HttpFetcher(options)
@@ -301,11 +303,12 @@ class Sitting:
         )
 
     def _changes(self) -> dict[str, Any]:
-        """What is to be told of a run that builds on others."""
+        """Where its seeds went, and what is to be told of a run that builds on others."""
         current = self._owner.store.run(self._run.number)
         assert current is not None
         counters = current.counters
-        told: dict[str, Any] = {"mode": current.mode, "parent": current.parent}
+        moved = tuple(filter(None, map(scope.said_of_move, current.seeds)))
+        told: dict[str, Any] = {"mode": current.mode, "parent": current.parent, "moved": moved}
         if current.mode == Mode.BASELINE:
             return told
         told |= {name: getattr(counters, name) for name in ("new", "modified", "deleted", "unknown")}

@@ -6,6 +6,7 @@ fetchers judge an answer here, so a page replayed from an archive comes out as i
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -70,6 +71,10 @@ class _Broken(Exception):
     """This never was a stream of that coding."""
 
 
+class Large(Exception):
+    """More comes out of this answer than was said to be small."""
+
+
 # isal's own stub takes this class for an instance.
 _INFLATE_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]
 _ERRORS = (_Broken, _INFLATE_ERROR, brotli.error, zstd.ZstdError)
@@ -105,19 +110,19 @@ def _collect(payload: bytes, names: list[str], limit: int, step: int, beginning:
     pieces: Iterable[bytes] = (payload[start:stop] for start, stop in pairwise(edges))
     for name in reversed(names):
         pieces = _DECODERS[name](pieces)
-    parts: list[bytes] = []
-    size = 0
+    # What is taken out of this is no copy: there is never more than one of a large body.
+    body = io.BytesIO()
     try:
         for part in pieces:
-            parts.append(part)
-            size += len(part)
-            if limit and size > limit:
-                return Decoded(b"".join(parts)[:limit] if beginning else b"", "too_large")
+            room = limit - body.tell() if limit else len(part)
+            body.write(part if len(part) <= room else part[:room])
+            if len(part) > room:
+                return Decoded(body.getvalue() if beginning else b"", "too_large")
     except _Cut:
-        return Decoded(b"".join(parts), "truncated")
+        return Decoded(body.getvalue(), "truncated")
     except _ERRORS:
         return Decoded(b"", "decode_error")
-    return Decoded(b"".join(parts))
+    return Decoded(body.getvalue())
 
 
 def _inflate(stream: isal_zlib.Decompress, piece: bytes) -> Iterator[bytes]:
@@ -263,8 +268,10 @@ def body_limit(status: int, limit: int) -> int:
     return limit
 
 
-def answer(head: Head, payload: bytes, request: Request, seconds: float, trouble: Failure | None = None) -> Reply:
-    """Judge an answer whose transfer ended, in `trouble` or well.
+def answer(
+    head: Head, payload: bytes, request: Request, seconds: float, trouble: Failure | None = None, small: int = 0
+) -> Reply:
+    """Judge an answer whose transfer ended, in `trouble` or well. `Large` is raised when more than `small` comes out.
 
     A success must be whole, unless its beginning is enough for who asked. A redirect or an error says all it has
     to say in its head, so that is an answer whatever becomes of its body, and `truncated` tells of the loss.
@@ -282,15 +289,21 @@ def answer(head: Head, payload: bytes, request: Request, seconds: float, trouble
     was_cut = request.beginning and trouble is not None and trouble.kind == "too_large"
     if trouble is not None and status < 300 and not was_cut:
         return trouble._replace(answer=raw)
-    decoded = _NOTHING if 300 <= status < 400 else _decoded(payload, head, request)
+    decoded = _NOTHING if 300 <= status < 400 else _decoded(payload, head, request, small)
     enough = (decoded.problem == "too_large" and request.beginning) or (decoded.problem == "truncated" and was_cut)
     if decoded.problem and status < 300 and not enough:
         return Failure(decoded.problem, _WHY[decoded.problem], seconds, raw)
     return Response(status, head.raw, head.headers, payload, decoded.body, seconds, raw.truncated)
 
 
-def _decoded(payload: bytes, head: Head, request: Request) -> Decoded:
-    return decode(payload, head.headers.get("content-encoding", ""), request.max_body_bytes, request.beginning)
+def _decoded(payload: bytes, head: Head, request: Request, small: int) -> Decoded:
+    codings, limit = head.headers.get("content-encoding", ""), request.max_body_bytes
+    if not codings or not small or 0 < limit <= small:
+        return decode(payload, codings, limit, request.beginning)
+    decoded = decode(payload, codings, small)
+    if decoded.problem == "too_large":
+        raise Large
+    return decoded
 
 
 def _cut_short(trouble: Failure | None) -> str:

@@ -1,8 +1,8 @@
 """Fetching from the web, on libcurl.
 
-Names are looked up here, not by libcurl: every address of a name has to pass the guard, and the connection is
-pinned to those addresses and checked once more when its socket is made. So what was judged is what is
-dialled, even when the name server changes its mind in between.
+Names are looked up by `routes`, not by libcurl, and a connection is pinned to the addresses that passed the guard and
+checked once more when its socket is made. So what was judged is what is dialled, even when the name server changes its
+mind in between.
 
 A `_Transfer` is an easy handle with its callbacks. Handles are kept and used again, and only options that
 differ from the last request are set: most of the cost of a small page is in handling, not in bytes.
@@ -11,37 +11,33 @@ differ from the last request are set: most of the cost of a small page is in han
 from __future__ import annotations
 
 import asyncio
+import io
 import math
 import os
 import re
 import socket
 import ssl
 import sys
-import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from typing import Any
 
 import pycurl
 
-from inchworm.fetch.decode import answer, body_limit, read_head
+from inchworm.fetch.decode import Large, answer, body_limit, read_head
 from inchworm.fetch.guard import Guard
 from inchworm.fetch.multi import Multi
+from inchworm.fetch.room import SMALL_BYTES, Room
+from inchworm.fetch.routes import NAME_SECONDS, REFUSED, Route, Routes, proxy_url
 from inchworm.model import Failure, Reply, Request
-from inchworm.rules.url import hostname_of, origin_of, parse, request_form
+from inchworm.rules.url import origin_of, parse, request_form
 
 _ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 _RECEIVE_BYTES = 128 * 1024
-_MAX_HEAD_BYTES = 1024 * 1024
-_MAX_ADDRESSES = 8
-_NAME_SECONDS = 60.0
-_MAX_NAMES = 10_000
-_LOCALHOST = ("127.0.0.1", "::1")
-_REFUSED = "the address or port is not one that may be connected to"
+# Below what libcurl takes (300 KiB), which calls more than that a broken connection.
+_MAX_HEAD_BYTES = 256 * 1024
 
 _BREAKOUT = re.compile("[\r\n\0]")
 _PLAIN = re.compile("/[A-Za-z0-9_~/.,:=&?+-]*")
@@ -75,7 +71,7 @@ _BREAKS = frozenset(
 class HttpOptions:
     """How to fetch. Total time and body size come with each request. `proxy` is a URL (http, https, socks5);
     it looks names up itself, so behind one the guard sees only addresses that are written out. `credentials` are
-    values of Authorization by origin; no other origin ever gets one."""
+    values of Authorization by origin; no other origin ever gets one. `room` is what large answers share."""
 
     user_agent: str
     guard: Guard
@@ -85,6 +81,7 @@ class HttpOptions:
     proxy: str = field(default="", repr=False)
     ca_file: str = ""
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
+    room: Room = field(default_factory=Room, repr=False)
 
 
 class HttpFetcher:
@@ -95,7 +92,7 @@ class HttpFetcher:
         self._options = options
         self._multi = Multi(options.max_connections)
         self._turns = asyncio.Semaphore(options.max_connections)
-        self._routes = _Routes(options)
+        self._routes = Routes(options.guard, options.proxy)
         self._idle: list[_Transfer] = []
         self._closed = False
 
@@ -119,7 +116,12 @@ class HttpFetcher:
             try:
                 transfer.aim(url, route, request, left)
                 await transfer.perform(self._multi)
-                return transfer.reply(time.monotonic() - started)
+                seconds = time.monotonic() - started - transfer.stood_still
+                try:
+                    return transfer.reply(seconds, SMALL_BYTES)
+                except Large:
+                    await transfer.find_room()
+                    return transfer.reply(seconds)
             finally:
                 self._put_back(transfer)
 
@@ -131,7 +133,7 @@ class HttpFetcher:
         href = parse(url)
         return None if href is None else request_form(href)
 
-    async def _route(self, origin: str, total: float, started: float) -> tuple[_Route | Failure, float]:
+    async def _route(self, origin: str, total: float, started: float) -> tuple[Route | Failure, float]:
         """The way to an origin, and what is left of the time; no time at all when the way is known."""
         route = self._routes.known(origin, started)
         if route is not None:
@@ -157,27 +159,28 @@ class HttpFetcher:
         self._idle.clear()
 
 
-class _Route(NamedTuple):
-    """The addresses that a host and port may be dialled at, and how libcurl is told so."""
-
-    addresses: frozenset[str]
-    pins: list[str]
-
-
 class _Transfer:
     """One reusable easy handle, and what the transfer under way has brought so far."""
 
     def __init__(self, options: HttpOptions) -> None:
         self.curl: Any = pycurl.Curl()
         self._options = options
-        self._route: _Route | None = None
+        self._route: Route | None = None
         self._headers: tuple[tuple[str, str], ...] | None = None
         self._request = Request("")
-        self._left_seconds = 0.0
+        self._left_seconds = self._had_seconds = 0.0
         self._refuse_above = 0
         self._lines: list[bytes] = []
-        # Not a list of chunks: a body may come byte by byte, and then that would take fifty times its size.
-        self._body = bytearray()
+        # Not a list of chunks: a body may come byte by byte, and then that would take fifty times its size. And what
+        # is taken out of this at the end is no copy.
+        self._body = io.BytesIO()
+        self._size = 0
+        self._task: asyncio.Task[Any] | None = None
+        self._done: asyncio.Future[None] | None = None
+        self._roomy_bytes = SMALL_BYTES
+        self._stood_since = 0.0
+        self.stood_still = 0.0
+        self._total: asyncio.TimerHandle | None = None
         self._began = 0.0
         self._trouble: tuple[str, str] | None = None
         self._unreachable = False
@@ -196,18 +199,18 @@ class _Transfer:
         setopt(pycurl.HTTP_CONTENT_DECODING, 0)
         setopt(pycurl.BUFFERSIZE, _RECEIVE_BYTES)
         # A pin must outlive the route that it was made for, or libcurl would look the name up by itself.
-        setopt(pycurl.DNS_CACHE_TIMEOUT, 2 * math.ceil(_NAME_SECONDS))
+        setopt(pycurl.DNS_CACHE_TIMEOUT, 2 * math.ceil(NAME_SECONDS))
         setopt(pycurl.CONNECTTIMEOUT_MS, math.ceil(1000 * options.connect_timeout_seconds))
         setopt(pycurl.CAINFO, options.ca_file or _system_certificates())
         # Said out loud, for otherwise libcurl obeys the proxy variables of the environment.
-        setopt(pycurl.PROXY, _proxy_url(options.proxy))
+        setopt(pycurl.PROXY, proxy_url(options.proxy))
         setopt(pycurl.NOPROXY, "" if options.proxy else "*")
         setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
         setopt(pycurl.SOCKOPTFUNCTION, _keep_from_children)
         setopt(pycurl.HEADERFUNCTION, self._take_header)
         setopt(pycurl.WRITEFUNCTION, self._take_body)
 
-    def aim(self, url: str, route: _Route, request: Request, left_seconds: float) -> None:
+    def aim(self, url: str, route: Route, request: Request, left_seconds: float) -> None:
         """Set what differs from the request before."""
         setopt = self.curl.setopt
         setopt(pycurl.URL, url)
@@ -222,16 +225,25 @@ class _Transfer:
         if refuse_above != self._refuse_above:
             self._refuse_above = refuse_above
             setopt(pycurl.MAXFILESIZE_LARGE, refuse_above)
+        self._had_seconds = left_seconds
         if left_seconds != self._left_seconds:
             self._left_seconds = left_seconds
             setopt(pycurl.TIMEOUT_MS, math.ceil(1000 * left_seconds))
         self._request = request
         self._most_bytes = request.max_body_bytes or sys.maxsize
+        self._task = asyncio.current_task()
+        self.stood_still = 0.0
 
     def release(self) -> None:
         """Let go of everything that belongs to the transfer that ended."""
+        if self._stood_since and self._task is not None:
+            self._options.room.leave(self._task)
         self._lines.clear()
-        self._body.clear()
+        self._body = io.BytesIO()
+        self._size = 0
+        self._task = self._done = None
+        self._roomy_bytes = SMALL_BYTES
+        self._stood_since = 0.0
         self._trouble = None
         self._unreachable = False
         self._head_complete = False
@@ -240,7 +252,7 @@ class _Transfer:
     def _open_socket(self, _purpose: int, address: Any) -> Any:
         dialled = str(ip_address(address.addr[0]))
         if self._route is None or dialled not in self._route.addresses:
-            self._trouble = ("address_refused", _REFUSED)
+            self._trouble = ("address_refused", REFUSED)
             return pycurl.SOCKET_BAD
         try:
             opened = socket.socket(address.family, address.socktype, address.protocol)
@@ -253,11 +265,11 @@ class _Transfer:
     def _take_header(self, line: bytes) -> int | None:
         self._head_bytes += len(line)
         if self._head_bytes > _MAX_HEAD_BYTES:
-            self._trouble = ("protocol_error", "the head of the answer does not end")
+            self._trouble = ("protocol_error", f"the head of the answer is larger than {_MAX_HEAD_BYTES} bytes")
             return 0
         if self._head_complete:
             # After a proxy's own answer comes the head that counts; after the body, trailers.
-            if self._body or not line.startswith(b"HTTP/"):
+            if self._size or not line.startswith(b"HTTP/"):
                 return None
             self._lines.clear()
             self._head_complete = False
@@ -275,16 +287,69 @@ class _Transfer:
             self._most_bytes = body_limit(300, self._request.max_body_bytes)
 
     def _take_body(self, chunk: bytes) -> int | None:
-        self._body += chunk
-        if len(self._body) > self._most_bytes:
+        if self._size + len(chunk) > self._roomy_bytes and not self._has_room():
+            return int(pycurl.WRITEFUNC_PAUSE)
+        room = self._most_bytes - self._size
+        self._size += self._body.write(chunk if len(chunk) <= room else chunk[:room])
+        if len(chunk) > room:
             self._trouble = ("too_large", f"the body is larger than {self._most_bytes} bytes")
             return 0
         return None
 
+    # Waiting for room. The time that this takes is no fault of the server's.
+
+    def _has_room(self) -> bool:
+        """Whether there is room for all that may come; where there is not, the transfer goes on when there is."""
+        assert self._task is not None
+        self._roomy_bytes = sys.maxsize
+        if self._options.room.take(self._task, self._may_take(), self._go_on):
+            return True
+        self._stood_since = time.monotonic()
+        asyncio.get_running_loop().call_soon(self._stop_clock)
+        return False
+
+    def _may_take(self) -> int:
+        """The most that may come of this answer: its body, and twice that when there is something to unpack."""
+        is_packed = any(line[:17].lower() == b"content-encoding:" for line in self._lines)
+        return self._request.max_body_bytes * (1 + is_packed)
+
+    def _stop_clock(self) -> None:
+        if self._stood_since and self._left_seconds:
+            self._left_seconds = 0.0
+            self.curl.setopt(pycurl.TIMEOUT_MS, 0)
+
+    def _go_on(self) -> None:
+        if not self._stood_since or self._done is None:
+            return
+        self.stood_still, self._stood_since = time.monotonic() - self._stood_since, 0.0
+        loop = asyncio.get_running_loop()
+        if self._had_seconds:
+            left = self._had_seconds - (time.monotonic() - self._began - self.stood_still)
+            self._total = loop.call_later(max(left, 0.0), self._give_up, self._done)
+        loop.call_soon(self._continue, self._done)
+
+    def _continue(self, done: asyncio.Future[None]) -> None:
+        if not done.done():
+            self.curl.pause(pycurl.PAUSE_CONT)
+
+    def _give_up(self, done: asyncio.Future[None]) -> None:
+        if not done.done():
+            self._trouble = ("timeout", self._too_late())
+            done.set_exception(pycurl.error(pycurl.E_OPERATION_TIMEDOUT, ""))
+
+    async def find_room(self) -> None:
+        """What came is small, and what comes out of it is not."""
+        assert self._task is not None
+        found = asyncio.Event()
+        if not self._options.room.take(self._task, self._may_take(), found.set):
+            self._stood_since = time.monotonic()
+            await found.wait()
+            self._stood_since = 0.0
+
     async def perform(self, multi: Multi) -> None:
         """Transfer. What goes wrong is kept for `reply`."""
         self._began = time.monotonic()
-        done = multi.start(self.curl)
+        done = self._done = multi.start(self.curl)
         self._watch_first_byte(done, self._options.first_byte_timeout_seconds)
         try:
             await done
@@ -293,6 +358,9 @@ class _Transfer:
             self._trouble = self._trouble or self._explain(*error.args)
         finally:
             self._timer.cancel()
+            if self._total is not None:
+                self._total.cancel()
+                self._total = None
             multi.stop(self.curl)
 
     def _watch_first_byte(self, done: asyncio.Future[Any], seconds: float) -> None:
@@ -319,7 +387,7 @@ class _Transfer:
             return "connect", os.strerror(number).lower()
         if self._head_complete and code in _BREAKS:
             return ("protocol_error" if self._is_misframed(code, message) else "truncated"), message
-        return _KINDS.get(code, "protocol_error"), message
+        return _KINDS.get(code, "protocol_error"), message or "the answer is not what HTTP is"
 
     def _was_never_sent(self, code: int) -> bool:
         """Whether nobody was there to take the request: then it is the host's trouble, or the proxy's."""
@@ -330,6 +398,9 @@ class _Transfer:
     def _limit_reached(self) -> str:
         if time.monotonic() - self._began < (self._left_seconds or math.inf):
             return f"no connection within {self._options.connect_timeout_seconds:g} s"
+        return self._too_late()
+
+    def _too_late(self) -> str:
         return f"no complete answer within {self._request.timeout_seconds:g} s in total"
 
     def _is_misframed(self, code: int, message: str) -> bool:
@@ -338,136 +409,17 @@ class _Transfer:
             return any(line.lower().startswith(b"transfer-encoding:") for line in self._lines)
         return "chunk" in message
 
-    def reply(self, seconds: float) -> Reply:
-        """What the transfer came to."""
+    def reply(self, seconds: float, small: int = 0) -> Reply:
+        """What the transfer came to. With `small`, `Large` is raised when more than that comes out of it."""
         trouble = Failure(*self._trouble, seconds, None, self._unreachable) if self._trouble else None
         head = read_head(b"".join(self._lines)) if self._head_complete else None
         if head is not None:
-            return answer(head, bytes(self._body), self._request, seconds, trouble)
+            return answer(head, self._body.getvalue(), self._request, seconds, trouble, small)
         if trouble is not None:
             return trouble
         if self._lines and not self._head_complete:
             return Failure("truncated", "the connection was closed within the head", seconds)
         return Failure("protocol_error", "the answer has no valid status line", seconds)
-
-
-class _Routes:
-    """Finds where an origin may be dialled, and remembers it for a minute."""
-
-    def __init__(self, options: HttpOptions) -> None:
-        self._guard = options.guard
-        self._proxy = _proxy_host(_proxy_url(options.proxy))
-        self._known: dict[str, tuple[float, _Route | Failure]] = {}
-        self._under_way: dict[str, asyncio.Future[tuple[str, ...] | str]] = {}
-
-    def __contains__(self, origin: str) -> bool:
-        """Whether this origin was met, which is in its normal form then."""
-        return origin in self._known
-
-    def known(self, origin: str, now: float) -> _Route | Failure | None:
-        expires, route = self._known.get(origin, (0.0, None))
-        return route if now < expires else None
-
-    async def find(self, origin: str, timeout_seconds: float) -> _Route | Failure:
-        """Every address of a name must pass the guard: one that does not speaks against the name itself."""
-        host, port = _host_and_port(origin)
-        addresses = _fixed_addresses(host)
-        if not addresses and self._proxy is None:
-            found = await self._look_up(host, timeout_seconds)
-            if isinstance(found, Failure):
-                return found
-            addresses = found
-        if not all(self._guard.allows(host, port, address) for address in addresses):
-            return self._remember(origin, Failure("address_refused", _REFUSED))
-        if self._proxy is not None:
-            host, port = self._proxy
-            found = _fixed_addresses(host) or await self._look_up(host, timeout_seconds)
-            if isinstance(found, Failure):
-                return found
-            addresses = found
-        return self._remember(origin, _route(host, port, addresses[:_MAX_ADDRESSES]))
-
-    def abandon(self) -> None:
-        """Wait for no name any more."""
-        for answered in tuple(self._under_way.values()):
-            answered.cancel()
-
-    def _remember(self, origin: str, route: _Route | Failure) -> _Route | Failure:
-        self._known.pop(origin, None)
-        while len(self._known) >= _MAX_NAMES:
-            del self._known[next(iter(self._known))]
-        self._known[origin] = (time.monotonic() + _NAME_SECONDS, route)
-        return route
-
-    async def _look_up(self, host: str, timeout_seconds: float) -> tuple[str, ...] | Failure:
-        answered = self._under_way.get(host)
-        if answered is None:
-            answered = asyncio.get_running_loop().create_future()
-            self._under_way[host] = answered
-            answered.add_done_callback(lambda _: self._under_way.pop(host))
-            # A daemon thread: a name server that does not answer must not keep the process from ending.
-            threading.Thread(target=_ask_system, args=(host, answered), daemon=True).start()
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                found = await asyncio.shield(answered)
-        except TimeoutError:
-            return Failure("timeout", f"the name was not looked up within {timeout_seconds:g} s", unreachable=True)
-        return Failure("dns", f"name not found: {found}", unreachable=True) if isinstance(found, str) else found
-
-
-def _ask_system(host: str, answered: asyncio.Future[tuple[str, ...] | str]) -> None:
-    """In a thread: the addresses of a name, or why there are none."""
-    found: tuple[str, ...] | str
-    try:
-        rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        found = tuple(dict.fromkeys(str(row[4][0]) for row in rows))
-    except OSError as error:
-        found = error.strerror or str(error)
-    except UnicodeError:
-        found = "not a valid host name"
-    with suppress(RuntimeError):  # the loop has ended in the meantime
-        answered.get_loop().call_soon_threadsafe(_settle, answered, found)
-
-
-def _settle(answered: asyncio.Future[tuple[str, ...] | str], found: tuple[str, ...] | str) -> None:
-    if not answered.done():
-        answered.set_result(found)
-
-
-def _fixed_addresses(host: str) -> tuple[str, ...]:
-    """Addresses that need no asking: a literal's own, and this machine's for localhost, as in browsers."""
-    if host.rstrip(".").rpartition(".")[2] == "localhost":
-        return _LOCALHOST
-    try:
-        return (str(ip_address(host)),)
-    except ValueError:
-        return ()
-
-
-def _route(host: str, port: int, addresses: tuple[str, ...]) -> _Route:
-    # The plus lets libcurl forget the entry, or its own table would grow with every host met.
-    listed = ",".join(f"[{address}]" if ":" in address else address for address in addresses)
-    pin = f"+{host}:{port}:{listed}"
-    return _Route(frozenset(str(ip_address(address)) for address in addresses), [pin] if ":" not in host else [])
-
-
-def _host_and_port(origin: str) -> tuple[str, int]:
-    host = hostname_of(origin)
-    port = origin.partition("://")[2][len(host) + 1 :]
-    return host.strip("[]"), int(port or (443 if origin.startswith("https:") else 80))
-
-
-def _proxy_url(proxy: str) -> str:
-    """SOCKS comes in two ways; we take the one where the proxy looks the name up, as other proxies do."""
-    if proxy and "://" not in proxy:
-        return f"http://{proxy}"
-    return proxy.replace("socks5://", "socks5h://", 1).replace("socks4://", "socks4a://", 1)
-
-
-def _proxy_host(proxy: str) -> tuple[str, int] | None:
-    parts = urlsplit(proxy)
-    port = parts.port or (443 if parts.scheme == "https" else 1080)  # as libcurl has it
-    return (parts.hostname, port) if parts.hostname else None
 
 
 def _header_lines(user_agent: str, headers: tuple[tuple[str, str], ...]) -> list[bytes]:

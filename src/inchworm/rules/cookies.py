@@ -43,7 +43,7 @@ def _read_one(text: str, url: str, now_ms: int) -> Cookie | None:
     pair, _, rest = text.partition(";")
     name, equals, value = pair.partition("=")
     name, value = (name.strip(" \t"), value.strip(" \t")) if equals else ("", pair.strip(" \t"))
-    if not (name or value) or len(name) + len(value) > MAX_COOKIE or _CONTROL.search(name + value):
+    if not (name or value) or len((name + value).encode()) > MAX_COOKIE or _CONTROL.search(name + value):
         return None
     said = _attributes(rest)
     host, is_safe = hostname_of(url), url.startswith("https:")
@@ -60,9 +60,9 @@ def _read_one(text: str, url: str, now_ms: int) -> Cookie | None:
 def _attributes(text: str) -> dict[str, str]:
     said: dict[str, str] = {}
     for part in text.split(";"):
-        name, _, value = part.partition("=")
-        if len(value) <= _MAX_ATTRIBUTE:
-            said[name.strip(" \t").lower()] = value.strip(" \t")
+        name, _, value = (word.strip(" \t") for word in part.partition("="))
+        if len(value.encode()) <= _MAX_ATTRIBUTE:
+            said[name.lower()] = value
     return said
 
 
@@ -183,9 +183,10 @@ class Jar:
         line = ""
         for cookie in sent:
             pair = f"{cookie.name}={cookie.value}" if cookie.name else cookie.value
-            if len(line) + len(pair) > MAX_HEADER:
+            longer = f"{line}; {pair}" if line else pair
+            if len(longer.encode()) > MAX_HEADER:
                 break
-            line += f"; {pair}" if line else pair
+            line = longer
         return line
 
     def _near(self, host: str) -> Iterator[Cookie]:

@@ -302,13 +302,14 @@ def _read_html(document: Document, url: str, how: How) -> Reading:
         _add_anchors(links, document, base, resolver)
     title = squeeze(page.title or "")
     main, words = main_part.find(document, page.marks, title)
+    text = main_part.laid_out(main) if how.text else ""
     meta = describe(page.said, base.url) if page.said != _NOTHING_SAID else {}
     flags = {
         "nofollow": not page.robots.isdisjoint(("nofollow", "none")),
         "noindex": not page.robots.isdisjoint(("noindex", "none")),
         "links_capped": capped,
         "title_capped": len(title) > MAX_TITLE,
-        "text_capped": len(words) > MAX_TEXT,
+        "text_capped": max(len(words), len(text)) > MAX_TEXT,
     }
     meta.update((flag, True) for flag, is_set in flags.items() if is_set)
     return Reading(
@@ -316,7 +317,7 @@ def _read_html(document: Document, url: str, how: How) -> Reading:
         title=title[:MAX_TITLE],
         words=words[:MAX_TEXT],
         hrefs="\n".join(_hrefs(main)),
-        text=main_part.laid_out(main)[:MAX_TEXT] if how.text else "",
+        text=text[:MAX_TEXT],
         language=_language(document.root),
         canonical=address(page.canonical, base.url),
         nofollow=flags["nofollow"],

@@ -1,19 +1,25 @@
 """robots.txt as RFC 9309 describes it and as Google's parser reads it, forgivingness included.
 
 Our own matcher, because the verdict hangs on details in which libraries differ (docs/decisions/0002).
-Parsing is one pass over at most 500 KiB, and matching a rule is one walk over the path without going back.
+Parsing is one pass over at most 500 KiB, and matching a rule is one walk over the path without going back. Of many
+rules only those are tried of which a telling piece is in the path, so that thousands of them cost little more than ten.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, KeysView
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from inchworm.rules import url as urls
 
 MAX_BYTES = 512_000
+_FEW_RULES = 64
+"""So many are tried one after the other in less time than it takes to look them up."""
+_FEW_PIECES = 32
+
 _MAX_LINE_BYTES = 2083 * 8 - 1
 _BOM = b"\xef\xbb\xbf"
 
@@ -55,6 +61,100 @@ class Rule(NamedTuple):
         return self.end is None or (len(path) - len(self.end) >= at and path.endswith(self.end))
 
 
+class _Rules:
+    """An agent's rules, those that decide first: the longest, and allow before disallow."""
+
+    def __init__(self, groups: list[list[Rule]]) -> None:
+        rules = {rule for group in groups for rule in group}
+        self._rules = tuple(sorted(rules, key=lambda rule: (-rule.length, not rule.allow)))
+        self._index = _Index(self._rules) if len(rules) > _FEW_RULES else None
+
+    def __bool__(self) -> bool:
+        return bool(self._rules)
+
+    def allow(self, path: str) -> bool:
+        rules = self._rules if self._index is None else self._index.find(path)
+        for rule in rules:
+            if rule.matches(path):
+                return rule.allow
+        return True
+
+
+_Sizes = dict[int, dict[str, list[int]]]
+
+
+class _Index:
+    """Where each rule stands, by the piece of it that the fewest others have: its beginning, its end or one between.
+
+    Pieces of one length are looked up together, so the cost of a verdict goes by the length of the path and by the
+    number of different lengths. An automaton of all patterns at once (RE2's) takes tens of megabytes for such a file,
+    and gives up in silence when they are used up.
+    """
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self._rules = rules
+        self._beginnings: _Sizes = {}
+        self._ends: _Sizes = {}
+        self._middles: _Sizes = {}
+        have = Counter(piece for rule in rules for _, piece in self._pieces(rule))
+        for number, rule in enumerate(rules):
+            sizes, piece = min(self._pieces(rule), key=lambda one: (have[one[1]], -len(one[1])))
+            sizes.setdefault(len(piece), {}).setdefault(piece, []).append(number)
+
+    def _pieces(self, rule: Rule) -> Iterator[tuple[_Sizes, str]]:
+        yield self._beginnings, rule.beginning
+        if rule.end:
+            yield self._ends, rule.end
+        for piece in rule.middle:
+            yield self._middles, piece
+
+    def find(self, path: str) -> Iterator[Rule]:
+        """The rules that may match, in their order."""
+        found: list[int] = []
+        places = _Places(path)
+        for size, numbers in self._beginnings.items():
+            found += numbers.get(path[:size], ())
+        for size, numbers in self._ends.items():
+            found += numbers.get(path[-size:], ())
+        for size, numbers in self._middles.items():
+            for piece in places.find(size, numbers.keys()):
+                found += numbers[piece]
+        return (rule for number in sorted(found) if places.allow_for(rule := self._rules[number]))
+
+
+class _Places(dict[str, tuple[int, int]]):
+    """Where in a path each piece begins for the first and for the last time, searched for once for all rules."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __missing__(self, piece: str) -> tuple[int, int]:
+        found = self[piece] = (self._path.find(piece), self._path.rfind(piece))
+        return found
+
+    def find(self, size: int, wanted: KeysView[str]) -> set[str]:
+        """Those of the wanted pieces, which have this size, that are there."""
+        path, every = self._path, range(len(self._path) - size + 1)
+        # To search for one piece takes as long as to cut off many, and in the worst of paths (`aaaa…`) far longer.
+        if _FEW_PIECES * len(wanted) < len(every):
+            return {piece for piece in wanted if piece in path}
+        last = {path[at : at + size]: at for at in every}
+        if found := last.keys() & wanted:
+            first = {path[at : at + size]: at for at in reversed(every)}
+            self.update((piece, (first[piece], last[piece])) for piece in found)
+        return found
+
+    def allow_for(self, rule: Rule) -> bool:
+        """Whether the rule's pieces are there, as far as can be said without a look between them."""
+        at = len(rule.beginning)
+        for piece in rule.middle:
+            first, last = self[piece]
+            if last < at:
+                return False
+            at = max(at, first) + len(piece)
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class Robots:
     """A parsed robots.txt. Agents are product tokens in lower case; `*` stands for all that are not named."""
@@ -63,18 +163,13 @@ class Robots:
     delays: dict[str, float] = field(default_factory=dict)
     sitemaps: tuple[str, ...] = ()
     # An agent's groups are merged when it first asks, not per URL; askers are one or a handful.
-    _merged: dict[str, tuple[Rule, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _merged: dict[str, _Rules] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def allows(self, user_agent: str, url: str) -> bool:
         """Whether this agent (a User-Agent header, or its product token alone) may fetch the URL."""
         rules = self._rules(user_agent)
-        path = _path_and_query(url) if rules else ""
-        if path == "/robots.txt":
-            return True
-        for rule in rules:
-            if rule.matches(path):
-                return rule.allow
-        return True
+        path = _path_and_query(url) if rules else "/robots.txt"
+        return path == "/robots.txt" or rules.allow(path)
 
     def delay(self, user_agent: str) -> float | None:
         """The Crawl-delay of this agent's groups in seconds, however long."""
@@ -84,11 +179,9 @@ class Robots:
         token = _token(user_agent)
         return token if token in self.groups else "*"
 
-    def _rules(self, user_agent: str) -> tuple[Rule, ...]:
-        """The agent's rules, those that decide first: the longest, and allow before disallow."""
+    def _rules(self, user_agent: str) -> _Rules:
         if user_agent not in self._merged:
-            rules = {rule for group in self.groups.get(self._agent(user_agent), ()) for rule in group}
-            self._merged[user_agent] = tuple(sorted(rules, key=lambda rule: (-rule.length, not rule.allow)))
+            self._merged[user_agent] = _Rules(self.groups.get(self._agent(user_agent), []))
         return self._merged[user_agent]
 
 
@@ -107,6 +200,18 @@ def parse(data: bytes) -> Robots:
         elif key.startswith(_DELAY):
             reader.delay(value)
     return Robots(reader.groups, reader.delays, tuple(reader.sitemaps))
+
+
+def whole_lines(data: bytes, is_cut: bool = False) -> bytes:
+    """What counts of a file: its first 500 KiB, without a line of which only the beginning is there.
+
+    `/a/b` cut to `/` would forbid the whole site. `is_cut`: somebody cut it already, wherever that was.
+    """
+    if len(data) <= MAX_BYTES and not is_cut:
+        return data
+    # The byte behind the limit says whether the last line ends there.
+    end = max(data.rfind(b"\n", 0, MAX_BYTES + 1), data.rfind(b"\r", 0, MAX_BYTES + 1))
+    return data[: min(end + 1, MAX_BYTES)]
 
 
 class _Reader:
@@ -150,15 +255,11 @@ class _Reader:
 
 def _lines(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Key and value of each line that has both."""
-    text = data[:MAX_BYTES]
+    text = whole_lines(data)
     text = text[next(n for n in (3, 2, 1, 0) if text.startswith(_BOM[:n])) :]
     if text[:1024].lstrip().startswith(b"<") and _HTML.search(text[:1024]):
         return
-    lines = _LINE_END.split(text)
-    if len(data) > MAX_BYTES and len(lines) > 1:
-        # `/a/b` cut to `/` would forbid the whole site.
-        lines.pop()
-    for line in lines:
+    for line in _LINE_END.split(text):
         key, value = _key_and_value(line[:_MAX_LINE_BYTES].partition(b"\0")[0].partition(b"#")[0].strip())
         if key:
             yield key.strip().lower(), value.strip()
@@ -181,8 +282,11 @@ def _token(user_agent: str) -> str:
 
 def _escaped(value: bytes) -> str:
     """As URLs are written: bytes beyond ASCII as escapes, escapes in capitals, none of them decoded."""
-    text = "".join(chr(byte) if byte < 128 else f"%{byte:02X}" for byte in value)
-    return _ESCAPE.sub(lambda escape: escape[0].upper(), text)
+    if value.isascii():
+        text = value.decode("ascii")
+    else:
+        text = "".join(chr(byte) if byte < 128 else f"%{byte:02X}" for byte in value)
+    return _ESCAPE.sub(lambda escape: escape[0].upper(), text) if "%" in text else text
 
 
 def _rules(allow: bool, pattern: str) -> Iterator[Rule]:

@@ -39,18 +39,24 @@ def scope_of_seed(url: str) -> tuple[str, str]:
 
 
 def widen(seed: Seed, target: str) -> Seed:
-    """The seed after it redirected to `target`: it moves to that host, and its path grows to hold both."""
+    """The seed after it redirected to `target`: it moves to that host, and has the path there beside its own."""
     host, path = scope_of_seed(target)
-    return seed._replace(host=host, path=_common_directory(seed.path, path))
+    is_inside = any(_holds(own, path) for own in seed.paths)
+    return seed._replace(host=host, path=seed.path if is_inside else f"{seed.path} {path}")
 
 
-def _common_directory(one: str, other: str) -> str:
-    shared = []
-    for a, b in zip(one.split("/"), other.split("/"), strict=False):
-        if a != b:
-            break
-        shared.append(a)
-    return "/".join(shared) or "/"
+def _holds(directory: str, path: str) -> bool:
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
+def said_of_move(seed: Seed) -> str:
+    """What people are to know of a seed that redirected; nothing when its scope is where it was."""
+    host, _ = scope_of_seed(seed.url)
+    more = " and ".join(f"{path.rstrip('/')}/" for path in seed.paths[1:])
+    if not more and host == seed.host:
+        return ""
+    then = f"its scope now has {more} too" if more else "its scope moved along"
+    return f"The seed {shorten(seed.url, 200)} redirects to {seed.host}; {then}."
 
 
 @lru_cache(maxsize=4096)
@@ -96,14 +102,20 @@ class Scope:
         hosts: dict[str, int] = {}
         domains: dict[str, int] = {}
         for seed in sorted(self.seeds, key=lambda seed: seed.number):
-            paths.setdefault(seed.host, {}).setdefault(seed.path, seed.number)
+            for path in seed.paths:
+                paths.setdefault(seed.host, {}).setdefault(path, seed.number)
             hosts.setdefault(seed.host, seed.number)
             if self.kind == "domain":
                 domains.setdefault(domain_of(seed.host), seed.number)
-        longest = max((len(seed.path) for seed in self.seeds), default=0)
-        only = self.seeds[0] if len(self.seeds) == 1 else None
+        longest = max((len(path) for seed in self.seeds for path in seed.paths), default=0)
+        only = self.seeds if len(self.seeds) == 1 else ()
         # What begins like this lies within the only seed there is, as nearly everything does; no need to look closer.
-        inside = tuple(f"{scheme}://{only.host}{only.path.rstrip('/')}/" for scheme in ("http", "https") if only)
+        inside = tuple(
+            f"{scheme}://{seed.host}{path.rstrip('/')}/"
+            for seed in only
+            for path in seed.paths
+            for scheme in ("http", "https")
+        )
         for name, value in (
             ("_paths", paths),
             ("_hosts", hosts),
@@ -234,7 +246,7 @@ class Judge(NamedTuple):
         if max(len(found.url), len(found.request_url)) > MAX_URL_LENGTH:
             return Verdict(parent.seed, depth, parent.hops, Reason.URL_TOO_LONG)
         number = self.scope.seed_of(found.url)
-        hops = 0 if self._is_inside(found, number) else _hops(found, parent)
+        hops = 0 if self._is_inside(found, number) else self._hops(found, parent)
         seed = parent.seed if number is None else number
         reason = self._reason(found, depth, hops)
         return Verdict(seed, depth, hops, reason or self._trap(found, parent, depth))
@@ -250,6 +262,12 @@ class Judge(NamedTuple):
             return True
         # Styles and sitemaps lie where they lie on a host; only pages are bound by the path.
         return found.kind is not Kind.PAGE and self.scope.covers_host(found.url)
+
+    def _hops(self, found: Found, parent: Entry) -> int:
+        """How far outside. Hops lead over links: what only a sitemap names is further away than any of them goes."""
+        if found.source is Source.SITEMAP:
+            return self.external_hops + 1
+        return max(parent.hops, 1) if found.source is Source.REDIRECT else parent.hops + 1
 
     def _reason(self, found: Found, depth: int, hops: int) -> Reason | None:
         if hops > self.external_hops:
@@ -268,7 +286,3 @@ def _depth(found: Found, parent: Entry) -> int:
     if found.source is Source.SPIDER:
         return parent.depth + 1
     return parent.depth if found.source in (Source.REDIRECT, Source.RESOURCE) else 0
-
-
-def _hops(found: Found, parent: Entry) -> int:
-    return max(parent.hops, 1) if found.source is Source.REDIRECT else parent.hops + 1

@@ -62,12 +62,15 @@ class _Stop(Exception):
     """Nothing after this point is read; the message becomes the note."""
 
 
-def read(data: bytes, url: str, now: date | None = None) -> Sitemap:
-    """The URLs in a sitemap found at `url`. Never raises. With `now`, dates after it are not believed."""
+def read(data: bytes, url: str, now: date | None = None, is_cut: bool = False) -> Sitemap:
+    """The URLs in a sitemap found at `url`. Never raises. With `now`, dates after it are not believed.
+
+    `is_cut`: this is only its beginning, so what stands at the end may be half a URL.
+    """
     found = _Findings(url, now)
     note = ""
     try:
-        _read(_decoded(_bounded(_unpacked(data))), found)
+        _read(_decoded(_bounded(_unpacked(data), is_cut)), found)
     except _Stop as stop:
         note = str(stop)
     if not (note or found.pages or found.sitemaps):
@@ -108,13 +111,15 @@ def _unpacked(data: bytes) -> Iterator[bytes]:
         raise _Stop("gzip that ends too early")
 
 
-def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _bounded(pieces: Iterator[bytes], is_cut: bool) -> Iterator[bytes]:
     room = MAX_BYTES
     for piece in pieces:
         yield piece[:room]
         room -= len(piece)
         if room < 0:
-            raise _Stop(f"more than {MAX_BYTES // 1024 // 1024} MB: only those were read")
+            break
+    if room < 0 or is_cut:
+        raise _Stop(f"more than {MAX_BYTES // 1024 // 1024} MB: only those were read")
 
 
 def _decoded(pieces: Iterator[bytes]) -> Iterator[str]:
@@ -216,7 +221,9 @@ class _Elements:
     def end(self, _full_name: str) -> None:
         name = self._open.pop()
         if self._text is not None:
-            self._keep(name.local, "".join(self._text).strip())
+            # What is too long was not taken in to its end: without the blanks around it, it may look like a whole URL.
+            if self._length <= _MAX_TEXT:
+                self._keep(name.local, "".join(self._text).strip())
             self._text = None
         if name == self._entry:
             self.finish()
@@ -265,7 +272,7 @@ class _Findings:
 
     def line(self, line: str) -> None:
         """A line of plain text. Prose is not taken for relative URLs, so only whole ones count."""
-        words = line.split()
+        words = line.split() if len(line) <= _MAX_TEXT else []
         if len(words) == 1 and words[0][:8].lower().startswith(("http://", "https://")):
             self.page(words[0], "")
 
