@@ -30,7 +30,7 @@ from inchworm.cli.options import (
     setting_options,
     sit,
 )
-from inchworm.errors import InchwormError
+from inchworm.errors import InchwormError, WrongUse
 from inchworm.rules import failures
 
 _ORDER = (
@@ -269,10 +269,17 @@ def delete(word: str, yes: bool, as_json: bool) -> None:
     """Delete a crawl: its record and its archive."""
     with opened(Crawling) as app:
         found = app.find(word)
-        if not yes and not as_json and sys.stdin.isatty():
-            click.confirm(f"Delete {found.name!r} with all its pages?", abort=True)
+        if not yes:
+            _confirm(f"Delete {found.name!r} with all its pages?")
         app.delete(word)
     print_json({"deleted": found.crawl_id}) if as_json else click.echo(f"Deleted {found.name!r}.")
+
+
+def _confirm(question: str) -> None:
+    """Ask whoever sits there; where nobody does, silence is no consent."""
+    if not sys.stdin.isatty():
+        raise WrongUse("Nothing is deleted: there is nobody to ask whether it is meant.", "If it is, add --yes.")
+    click.confirm(question, abort=True, err=True)
 
 
 @main.command("doctor")
