@@ -19,6 +19,7 @@ from inchworm import __version__, settings
 from inchworm.app.crawling import Crawling, Start
 from inchworm.app.looking import Looking
 from inchworm.cli import display
+from inchworm.cli.door import print_json, say, while_heard
 from inchworm.cli.options import (
     RUN_OPTIONS,
     SESSION_OPTIONS,
@@ -26,7 +27,6 @@ from inchworm.cli.options import (
     json_flag,
     mode_option,
     opened,
-    print_json,
     setting_options,
     sit,
 )
@@ -82,6 +82,14 @@ class _Group(click.Group):
         if name in _ELSEWHERE and name not in self.commands:
             importlib.import_module(f"inchworm.cli.{_ELSEWHERE[name]}")
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with while_heard():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with while_heard():
+            return super().invoke(ctx)
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         try:
             code = super().main(*args, **{**kwargs, "standalone_mode": False})
@@ -93,9 +101,6 @@ class _Group(click.Group):
             code = error.exit_code
         except (click.Abort, KeyboardInterrupt):
             code = 130
-        except BrokenPipeError:
-            sys.stderr.close()
-            code = 1
         except OSError as error:
             display.error(InchwormError(f"{error.strerror}: {error.filename}."))
             code = 1
@@ -139,7 +144,7 @@ def crawl(urls: tuple[str, ...], name: str, fresh: bool, mode: str | None, as_js
         urls, named["replay"] = tuple(text for text in urls if text not in files), (*named["replay"], *files)
     start = Start(urls, name, named, fresh, mode or "")
     for note in settings.notes(os.environ):
-        click.echo(note, err=True)
+        say(note, err=True)
     with opened(Crawling) as app:
         sit(lambda hooks: app.crawl(start, hooks), as_json)
 
@@ -177,7 +182,7 @@ def _say(state: str, as_json: bool, text: str) -> None:
     if as_json:
         print_json({"run_state": str(state)})
     else:
-        click.echo(text.format(state))
+        say(text.format(state))
 
 
 @main.command()
@@ -222,7 +227,7 @@ def why(word: str, url: str, as_json: bool) -> None:
     """Why a URL was or was not crawled."""
     with opened(Looking) as app:
         found = app.why(word, url)
-    print_json(found) if as_json else click.echo(found["why"])
+    print_json(found) if as_json else say(found["why"])
 
 
 @main.command()
@@ -248,7 +253,7 @@ def retry(word: str, kind: str | None, url: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"reopened": count})
     else:
-        click.echo(f"{count} re-opened." + (f" Fetch with: inchworm resume {word!r}" if count else ""))
+        say(f"{count} re-opened." + (f" Fetch with: inchworm resume {word!r}" if count else ""))
 
 
 @main.command("show-settings")
@@ -272,7 +277,7 @@ def delete(word: str, yes: bool, as_json: bool) -> None:
         if not yes:
             _confirm(f"Delete {found.name!r} with all its pages?")
         app.delete(word)
-    print_json({"deleted": found.crawl_id}) if as_json else click.echo(f"Deleted {found.name!r}.")
+    print_json({"deleted": found.crawl_id}) if as_json else say(f"Deleted {found.name!r}.")
 
 
 def _confirm(question: str) -> None:

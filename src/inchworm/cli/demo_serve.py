@@ -17,6 +17,7 @@ import click
 from inchworm import settings
 from inchworm.cli.commands import main
 from inchworm.cli.demo_site import Almanac
+from inchworm.cli.door import say
 from inchworm.errors import CannotServe
 from inchworm.testing import Site
 
@@ -62,11 +63,11 @@ def demo_serve(port: int, pace: float) -> None:
         Site(Almanac().pages, latency=_LATENCY, validators=True).serve() as served,
     ):
         home = _home(Path(folder), pace)
-        click.echo(_WELCOME.format(site=served.url("/"), home=home, port=port), err=True)
+        say(_WELCOME.format(site=served.url("/"), home=home, port=port), err=True)
         service.log_to(sys.stderr, as_json=False)
         logging.getLogger().setLevel(logging.WARNING)
         service.serve(home, settings.make({"allow_private": True, "poll": 0.5}), address, os.environ)
-    click.echo("\nIt is over, and nothing is left of it.", err=True)
+    say("\nIt is over, and nothing is left of it.", err=True)
 
 
 def _home(folder: Path, pace: float) -> Path:

@@ -12,8 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-import click
-
+from inchworm.cli.door import say, styled
 from inchworm.cli.words import closing, line, opening, quoted
 from inchworm.errors import InchwormError
 from inchworm.model import CrawlInfo, Progress, RunInfo
@@ -70,7 +69,7 @@ class Log:
 
 
 def _say(text: str) -> None:
-    click.echo(text, err=True)
+    say(text, err=True)
 
 
 def error(problem: InchwormError) -> None:
@@ -97,19 +96,19 @@ def status(found: Mapping[str, Any]) -> None:
     _rows(rows)
     for one in found["sessions"][-10:]:
         ended = one["ended_by"] or one["state"]
-        click.echo(f"  session {one['session']:<4} {one['started_at'][:19]}  {one['requests']:>8,} requests  {ended}")
+        say(f"  session {one['session']:<4} {one['started_at'][:19]}  {one['requests']:>8,} requests  {ended}")
 
 
 def crawls(found: Sequence[Mapping[str, Any]]) -> None:
     if not found:
-        click.echo("No crawls yet. Start one: inchworm crawl https://example.org/docs")
+        say("No crawls yet. Start one: inchworm crawl https://example.org/docs")
         return
-    click.echo(f"{'NAME':<33} {'RUN':>3} {'STATE':<11} {'PAGES':>9} {'FAILED':>8} {'PENDING':>10}")
+    say(f"{'NAME':<33} {'RUN':>3} {'STATE':<11} {'PAGES':>9} {'FAILED':>8} {'PENDING':>10}")
     for one in found:
         if "pages" not in one:
-            click.echo(f"{shorten(one['name'], 33):<33} {one['note']}")
+            say(f"{shorten(one['name'], 33):<33} {one['note']}")
             continue
-        click.echo(
+        say(
             f"{shorten(one['name'], 33):<33} {one['run']:>3} {one['run_state']:<11}"
             f" {one['pages']:>9,} {one['failed']:>8,} {one['pending']:>10,}"
         )
@@ -117,7 +116,7 @@ def crawls(found: Sequence[Mapping[str, Any]]) -> None:
 
 def queue(found: Mapping[str, Any]) -> None:
     if "cleared" in found:
-        click.echo(f"{found['cleared']:,} pending URLs refused; the run is {found['run_state']}.")
+        say(f"{found['cleared']:,} pending URLs refused; the run is {found['run_state']}.")
     _rows(
         [
             ("run", f"{found['current_run']}: {found['run_state']}"),
@@ -130,7 +129,7 @@ def queue(found: Mapping[str, Any]) -> None:
     )
     for one in found["counts"]:
         reason = f"  {one['reason']}" if one["reason"] else ""
-        click.echo(f"  {one['source']:<9} {one['state']:<8} {one['count']:>9,}{reason}")
+        say(f"  {one['source']:<9} {one['state']:<8} {one['count']:>9,}{reason}")
 
 
 def entry(found: Mapping[str, Any]) -> None:
@@ -148,7 +147,7 @@ def entry(found: Mapping[str, Any]) -> None:
         rows.insert(1, ("requested as", found["request_url"]))
     _rows(rows)
     for visit in found["visits"]:
-        click.echo("")
+        say("")
         _rows([(name, text) for name, text in _visit_rows(visit) if text])
 
 
@@ -178,68 +177,68 @@ def _visit_rows(visit: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def failed(found: Sequence[Mapping[str, Any]], word: str = "CRAWL") -> None:
     if not found:
-        click.echo("Nothing failed.")
+        say("Nothing failed.")
         return
     for visit in found:
-        click.echo(f"{visit['failure']:<18} {visit['request_url']}")
-        click.echo(f"{'':<18} {clip(visit['message'] or '', 110)}")
+        say(f"{visit['failure']:<18} {visit['request_url']}")
+        say(f"{'':<18} {clip(visit['message'] or '', 110)}")
     kinds = sorted({visit["failure"] for visit in found})
-    click.echo(f"\n{len(found):,} failed.")
+    say(f"\n{len(found):,} failed.")
     for kind in kinds:
         if kind in failures.KINDS:
-            click.echo(f"  {kind}: {failures.KINDS[kind].sentence} {failures.KINDS[kind].advice}")
-    click.echo(f"Re-open with: inchworm retry {quoted(word)} [--kind KIND]")
+            say(f"  {kind}: {failures.KINDS[kind].sentence} {failures.KINDS[kind].advice}")
+    say(f"Re-open with: inchworm retry {quoted(word)} [--kind KIND]")
 
 
 def runs(found: Sequence[Mapping[str, Any]]) -> None:
     columns = ("new", "modified", "unchanged", "deleted", "unknown")
     heads = "".join(f" {name.upper():>9}" for name in columns)
-    click.echo(f"{'RUN':>3} {'MODE':<11} {'STATE':<11} {'PAGES':>8}{heads} {'REQUESTS':>9} {'FETCHED':>9} {'SAVED':>9}")
+    say(f"{'RUN':>3} {'MODE':<11} {'STATE':<11} {'PAGES':>8}{heads} {'REQUESTS':>9} {'FETCHED':>9} {'SAVED':>9}")
     for one in found:
         has_parent = one["mode"] != "baseline"
         numbers_ = "".join(f" {one[name] if has_parent else '-':>9}" for name in columns)
         saved = size(one["saved_bytes"]) if has_parent else "-"
-        click.echo(
+        say(
             f"{one['run']:>3} {one['mode']:<11} {one['state']:<11} {one['pages']:>8,}{numbers_}"
             f" {one['requests']:>9,} {size(one['bytes']):>9} {saved:>9}"
         )
         if one["branch_of"] is not None:
-            click.echo(f"    branched off from run {one['branch_of']}")
+            say(f"    branched off from run {one['branch_of']}")
         if one["alarm"]:
-            click.echo(f"    ATTENTION: {one['alarm']}")
+            say(f"    ATTENTION: {one['alarm']}")
 
 
 def comparison(found: Mapping[str, Any], show_all: bool) -> None:
     """Lists per kind of change; what is unchanged is only counted."""
-    click.echo(found["summary"])
+    say(found["summary"])
     for kind in ("new", "modified", "deleted", "unknown"):
         urls = found[f"{kind}_documents"]
         if not urls:
             continue
         why = ", ".join(f"{count:,} {word}" for word, count in found["unknown_reasons"].items())
-        click.echo(f"\n{kind} ({len(urls):,})" + (f": {why}" if kind == "unknown" else ""))
+        say(f"\n{kind} ({len(urls):,})" + (f": {why}" if kind == "unknown" else ""))
         for url in urls if show_all else urls[:SHOWN_URLS]:
-            click.echo(f"  {shorten(url, LONGEST)}")
+            say(f"  {shorten(url, LONGEST)}")
         if not show_all and len(urls) > SHOWN_URLS:
-            click.echo(f"  … and {len(urls) - SHOWN_URLS:,} more; --all lists them")
+            say(f"  … and {len(urls) - SHOWN_URLS:,} more; --all lists them")
 
 
 def difference(found: Mapping[str, Any]) -> None:
     if not found["diff"]:
-        click.echo(f"The text of {found['url']} is the same in run {found['baseline']} and run {found['current']}.")
+        say(f"The text of {found['url']} is the same in run {found['baseline']} and run {found['current']}.")
     for text in found["diff"]:
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(text[:1])
-        click.echo(click.style("".join(c if c.isprintable() else " " for c in text), fg=colour))
+        say(styled(text, fg=colour))
 
 
 def checkpoints(found: Sequence[Mapping[str, Any]]) -> None:
     if not found:
-        click.echo("No checkpoints yet.")
+        say("No checkpoints yet.")
         return
-    click.echo(f"{'NO':>5} {'TYPE':<7} {'RUN':>3} {'SEQ':>9} {'MADE AT':<19} {'PAGES':>9} {'PENDING':>10}  STATE")
+    say(f"{'NO':>5} {'TYPE':<7} {'RUN':>3} {'SEQ':>9} {'MADE AT':<19} {'PAGES':>9} {'PENDING':>10}  STATE")
     for one in found:
         progress, state = one["progress"], one["current_substate"] if one["can_resume"] else one["current_state"]
-        click.echo(
+        say(
             f"{one['checkpoint_number']:>5} {one['checkpoint_type']:<7} {one['run']:>3} {one['seq']:>9,}"
             f" {one['created_at'][:19]} {progress['pages']:>9,} {progress['urls']['pending']:>10,}  {state}"
         )
@@ -270,7 +269,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
             cell.rjust(wide) if is_right else cell.ljust(wide)
             for cell, wide, is_right in zip(row, widths, right, strict=True)
         )
-        click.echo("  ".join(cells).rstrip())
+        say("  ".join(cells).rstrip())
 
 
 def settings_table(found: Mapping[str, Any]) -> None:
@@ -279,13 +278,13 @@ def settings_table(found: Mapping[str, Any]) -> None:
 
 def findings(found: Sequence[Any]) -> None:
     for finding in found:
-        click.echo(f"{'ok ' if finding.ok else 'BAD'}  {finding.subject}: {finding.text}")
+        say(f"{'ok ' if finding.ok else 'BAD'}  {finding.subject}: {finding.text}")
         if finding.hint:
-            click.echo(f"     {finding.hint}")
+            say(f"     {finding.hint}")
 
 
 def _rows(rows: Sequence[tuple[str, str]]) -> None:
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
         for number, piece in enumerate(str(text).split("\n")):
-            click.echo(f"{name if not number else '':<{width}}  {piece}")
+            say(f"{name if not number else '':<{width}}  {piece}")

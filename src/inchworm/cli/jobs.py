@@ -12,7 +12,8 @@ from inchworm.app.jobs import Repeated, Task, Wanted, Working
 from inchworm.app.scheduling import LOW_SCORE, Scheduling
 from inchworm.cli import display
 from inchworm.cli.commands import main
-from inchworm.cli.options import json_flag, mode_option, opened, print_json, run_loop
+from inchworm.cli.door import print_json, say
+from inchworm.cli.options import json_flag, mode_option, opened, run_loop
 from inchworm.errors import WrongUse
 from inchworm.job import JobState
 from inchworm.rules.figures import clip
@@ -47,7 +48,7 @@ def list_jobs(status: str | None, word: str | None, as_json: bool) -> None:
     if as_json:
         print_json(listed)
     elif not listed:
-        click.echo("No jobs. `inchworm jobs add URL --every 6h` makes one.")
+        say("No jobs. `inchworm jobs add URL --every 6h` makes one.")
     else:
         display.table(_JOB_COLUMNS, [_job_row(one) for one in listed])
 
@@ -88,8 +89,8 @@ def add(crawl: str, every: str | None, after: str | None, as_json: bool, mode: s
         print_json(made)
     else:
         when = f"next run {made['next_run_at']}" if made["next_run_at"] else "it waits"
-        click.echo(f"Job {made['id']} of {made['name']}: {made['status']}, {when}.")
-        click.echo("`inchworm serve` runs it.")
+        say(f"Job {made['id']} of {made['name']}: {made['status']}, {when}.")
+        say("`inchworm serve` runs it.")
 
 
 @jobs.command()
@@ -156,7 +157,7 @@ def _steer(name: str, verb: str, text: str) -> None:
 
 def _say(job: dict[str, Any]) -> None:
     when = f", next run {job['next_run_at']}" if job["next_run_at"] else ""
-    click.echo(f"Job {job['id']} is {job['status']}{when}.")
+    say(f"Job {job['id']} is {job['status']}{when}.")
 
 
 _steer("pause", "pause_job", "Keep a scheduled job from running.")
@@ -173,7 +174,7 @@ def delete(job: str) -> None:
     with opened(Working) as app:
         job_id = _full(app, job)
         app.delete_job(job_id)
-    click.echo(f"Job {job_id} is gone.")
+    say(f"Job {job_id} is gone.")
 
 
 @jobs.command()
@@ -187,7 +188,7 @@ def executions(job: str, limit: int, as_json: bool) -> None:
     if as_json:
         print_json(listed)
     elif not listed:
-        click.echo("It has not run yet.")
+        say("It has not run yet.")
     else:
         display.table(_EXECUTION_COLUMNS, [_execution_row(one) for one in listed])
 
@@ -205,7 +206,7 @@ def logs(job: str, execution: int | None, follow: bool, as_json: bool) -> None:
             if as_json:
                 print_json(line._asdict())
             else:
-                click.echo(f"{iso(line.at_ms)} {line.level:<7} {line.text}")
+                say(f"{iso(line.at_ms)} {line.level:<7} {line.text}")
 
 
 @jobs.command()
@@ -217,7 +218,7 @@ def sync(as_json: bool) -> None:
     if as_json:
         print_json(done)
     else:
-        click.echo(", ".join(f"{count} {name}" for name, count in done.items()) + ".")
+        say(", ".join(f"{count} {name}" for name, count in done.items()) + ".")
 
 
 # All of them together
@@ -234,7 +235,7 @@ def stats(as_json: bool) -> None:
         return
     made = {name: value for name, value in found["executions"].items() if name != "window_hours"}
     display.numbers({f"jobs {state}": count for state, count in found["jobs"].items()})
-    click.echo("\nexecutions of the last 24 hours")
+    say("\nexecutions of the last 24 hours")
     display.numbers({**made, "stale_locks_cleared": found["stale_locks_cleared"]})
     _advise(found["distribution_score"])
 
@@ -249,7 +250,7 @@ def distribution(as_json: bool) -> None:
         print_json(found)
         return
     display.table(("starts_at", "jobs"), [(one["starts_at"], one["jobs"]) for one in found["slots"] if one["jobs"]])
-    click.echo(f"{found['total_jobs']:,} jobs, at most {found['fullest']:,} in a slot.")
+    say(f"{found['total_jobs']:,} jobs, at most {found['fullest']:,} in a slot.")
     _advise(found["distribution_score"])
 
 
@@ -266,15 +267,15 @@ def rebalance(preview: bool, as_json: bool) -> None:
     if preview and done["moves"]:
         display.table(("job_id", "from", "to"), [tuple(one.values()) for one in done["moves"][:_SHOWN]])
     verb, change = "would be moved" if preview else "are moved", f"{done['score_before']} to {done['score_after']}"
-    click.echo(f"{done['moved']:,} jobs {verb}; how evenly they are spread (0 to 1): {change}.")
+    say(f"{done['moved']:,} jobs {verb}; how evenly they are spread (0 to 1): {change}.")
     if preview and done["moved"]:
-        click.echo("`inchworm jobs rebalance` moves them.")
+        say("`inchworm jobs rebalance` moves them.")
 
 
 def _advise(score: float) -> None:
-    click.echo(f"How evenly they are spread (0 to 1): {score}.")
+    say(f"How evenly they are spread (0 to 1): {score}.")
     if score < LOW_SCORE:
-        click.echo("They crowd together: `inchworm jobs rebalance --preview` shows what could be moved.")
+        say("They crowd together: `inchworm jobs rebalance --preview` shows what could be moved.")
 
 
 @main.command(hidden=True)

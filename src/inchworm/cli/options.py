@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import json
-import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +14,7 @@ import click
 from inchworm import settings
 from inchworm.app.desk import Desk
 from inchworm.cli import display
+from inchworm.cli.door import print_json, standard_output
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.model import Mode
 
@@ -116,8 +115,8 @@ def _summary_json(summary: Summary) -> dict[str, Any]:
 @contextmanager
 def opened_file(path: Path | None) -> Iterator[BinaryIO]:
     if path is None:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        with standard_output() as out:
+            yield out
         return
     part = path.with_name(path.name + ".part")
     try:
@@ -126,7 +125,3 @@ def opened_file(path: Path | None) -> Iterator[BinaryIO]:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-
-
-def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, default=str))

@@ -14,13 +14,13 @@ from inchworm import settings
 from inchworm.app.repeating import Listener, Repeating, Repetition
 from inchworm.cli import display
 from inchworm.cli.commands import main
+from inchworm.cli.door import print_json, say
 from inchworm.cli.options import (
     SESSION_OPTIONS,
     given,
     json_flag,
     mode_option,
     opened,
-    print_json,
     run_loop,
     setting_options,
 )
@@ -126,7 +126,7 @@ def _seconds(every: str | None) -> float | None:
 
 def _listener(as_json: bool, is_single: bool) -> Listener:
     def ran(found: dict[str, Any], summary: Summary) -> None:
-        print_json(found) if as_json else click.echo(_line(found))
+        print_json(found) if as_json else say(_line(found))
         if found["alarm"]:
             _say(f"ATTENTION: {found['alarm']}")
         if summary.ended_by in OWN_ENDINGS:
@@ -159,4 +159,4 @@ def _waits(until_ms: int, seconds: float) -> None:
 
 
 def _say(text: str) -> None:
-    click.echo(text, err=True)
+    say(text, err=True)

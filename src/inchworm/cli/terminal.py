@@ -14,7 +14,7 @@ from rich.text import Text
 
 from inchworm.cli.words import closing, opening
 from inchworm.model import CrawlInfo, Progress, RunInfo
-from inchworm.rules.figures import about, clock, size
+from inchworm.rules.figures import about, clock, plain, size
 from inchworm.rules.url import shorten
 
 _SHOWN_URLS = 4
@@ -40,13 +40,13 @@ class Terminal:
         self._live.stop()
 
     def started(self, crawl: CrawlInfo, run: RunInfo, session: int) -> None:
-        self._console.print(Text(opening(crawl, run, session), style="bold"))
+        self._console.print(Text(plain(opening(crawl, run, session)), style="bold"))
 
     def progress(self, progress: Progress) -> None:
         self._live.update(self.picture(progress))
 
     def finished(self, summary: Any) -> None:
-        first, *rest = closing(summary)
+        first, *rest = map(plain, closing(summary))
         is_well = summary.run_state == "completed" and not summary.failed
         self._console.print(Text(first, style="bold green" if is_well else "bold yellow"))
         for text in rest:

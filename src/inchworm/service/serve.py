@@ -29,6 +29,7 @@ from fastapi import FastAPI
 
 from inchworm.app.whole import App
 from inchworm.errors import Broken, CannotServe, InchwormError, WrongUse
+from inchworm.rules.figures import plain
 from inchworm.rules.times import iso
 from inchworm.service import auth, build
 from inchworm.service.dashboard import status
@@ -299,9 +300,16 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=True)
 
 
+class PlainLines(logging.Formatter):
+    """Lines for people, without what a terminal would obey: what is logged may have been made by a page."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(map(plain, super().format(record).split("\n")))
+
+
 def log_to(stream: TextIO, as_json: bool) -> None:
     """Where log lines go."""
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonLines() if as_json else logging.Formatter("%(asctime)s %(levelname)-7s %(message)s"))
+    handler.setFormatter(JsonLines() if as_json else PlainLines("%(asctime)s %(levelname)-7s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
