@@ -6,12 +6,16 @@ import contextlib
 import logging
 import os
 import pty
+import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from tests.flow.crawling import PATIENCE, Home, page
+from click.testing import CliRunner
+from tests.flow.crawling import PATIENCE, Home, chain, page
 
+from inchworm.cli import display
 from inchworm.service.serve import PlainLines
 from inchworm.testing import Page, Site, redirect
 
@@ -133,3 +137,164 @@ def test_nor_does_the_log_of_the_service() -> None:
     said = PlainLines("%(message)s").format(record)
     assert all(line.isprintable() for line in said.split("\n"))
     assert said.endswith("\nand on")
+
+
+def into_closed_pipe(home: Home, *arguments: str, both: bool = False) -> tuple[int, str]:
+    """Run a command whose reader has gone; its exit code, and what it said on standard error."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "inchworm", *arguments],
+            env={**os.environ, "INCHWORM_HOME": str(home.folder)},
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=writing if both else subprocess.PIPE,
+            timeout=PATIENCE,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    return done.returncode, (done.stderr or b"").decode()
+
+
+def test_a_pipe_that_closes_early_is_no_error(home: Home) -> None:
+    """`| head` has what it wanted: exit code 0, and nothing is said about it, whatever the command."""
+    with Site(SMALL).serve() as served:
+        seed = served.url("/")
+        home.crawl(seed, name="mine")
+        home.crawl(seed, name="mine")
+        home.cli("jobs", "add", "mine", "--every", "6h")
+        job = home.ask("jobs", "list")[0]["id"]
+        commands = [
+            *(("--help",), ("--version",), ("crawl", "--help"), ("list",), ("status", "mine"), ("doctor",), ("demo",)),
+            *(("show", "mine", seed), ("why", "mine", seed), ("failed", "mine"), ("queue", "mine", "--list")),
+            *(("runs", "mine"), ("compare", "mine", "--all"), ("checkpoint", "mine"), ("checkpoints", "mine")),
+            *(("diff", "mine", seed), ("search", "mine", "home"), ("report", "mine", "slow"), ("notifications",)),
+            *(("report", "mine", "errors", "--csv"), ("show-settings", "mine"), ("configure", "mine"), ("token",)),
+            *(("export", "mine", "--format", name) for name in ("urls", "jsonl", "csv", "parquet", "warc")),
+            *(("export", "mine", "--format", name) for name in ("fingerprints", "sitemap")),
+            *(("jobs", "list"), ("jobs", "show", job), ("jobs", "executions", job), ("jobs", "stats")),
+            *(("retry", "mine", "--json"), ("resume", "mine", "--delay", "0", "--json"), ("crawl", seed, "--json")),
+            ("checkpoints", "mine", "--export", "0"),
+        ]
+        ended = {" ".join(command): into_closed_pipe(home, *command) for command in commands}
+    quiet = {name: (code, said) for name, (code, said) in ended.items() if "--json" not in name}
+    assert {name: got for name, got in quiet.items() if got != (0, "")} == {}
+    assert {name: got for name, got in ended.items() if got[0] or "Error" in got[1]} == {}
+
+
+def test_a_crawl_goes_on_when_nobody_listens(home: Home) -> None:
+    with Site(chain(20)).serve() as served:
+        assert into_closed_pipe(home, "crawl", served.url("/c0"), "--scope", "host", "--delay", "0", both=True) == (
+            0,
+            "",
+        )
+    assert home.status()["run_state"] == "completed"
+    assert home.status()["pages"] == 20
+
+
+@pytest.mark.parametrize("name", ["warc", "parquet"])
+def test_what_only_programs_read_is_not_written_to_a_terminal(home: Home, name: str) -> None:
+    with Site(SMALL).serve() as served:
+        home.crawl(served.url("/"), name="mine")
+    code, said = on_terminal(home, "export", "mine", "--format", name)
+    assert code == 2
+    assert "-o" in said and "PAR1" not in said and "\x1f" not in said
+    assert home.cli("export", "mine", "--format", name).stdout_bytes[:2] in (b"\x1f\x8b", b"PA")
+
+
+def test_nor_is_a_checkpoint(home: Home) -> None:
+    with Site(SMALL).serve() as served:
+        home.crawl(served.url("/"), name="mine")
+    home.cli("checkpoint", "mine")
+    code, said = on_terminal(home, "checkpoints", "mine", "--export", "0")
+    assert code == 2
+    assert "-o" in said and "\x1f" not in said
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("export", "mine", "--format", "jsonl"),
+        ("export", "mine", "--format", "warc"),
+        ("checkpoints", "mine", "--export", "0"),
+    ],
+)
+def test_a_file_in_a_missing_folder_names_the_folder(home: Home, tmp_path: Path, command: tuple[str, ...]) -> None:
+    with Site(SMALL).serve() as served:
+        home.crawl(served.url("/"), name="mine")
+    home.cli("checkpoint", "mine")
+    missing = tmp_path / "not" / "there"
+    said = home.cli(*command, "-o", str(missing / "file"), code=2).stderr
+    assert f"There is no folder {missing}." in said
+    assert not missing.parent.exists()
+
+
+# What failed
+
+
+def test_failures_are_told_by_kind_and_host(home: Home) -> None:
+    """With the page that leads there, a few of each, and the number of the rest; JSON has all of them."""
+    pages = {f"/gone{number}": Page("", 404) for number in range(14)} | {"/broken": Page("", 500)}
+    site = Site({"/": page("home", "/a"), "/a": page("a", *pages), **pages})
+    with site.serve() as served:
+        home.crawl(served.url("/"), name="mine", max_retries=0)
+        said = home.cli("failed", "mine").stdout
+        host = f"127.0.0.1:{served.port}"
+        assert f"http_4xx on {host}: 14 URLs" in said
+        assert f"http_5xx on {host}: 1 URL\n" in said
+        assert said.count("/gone") == 10
+        assert "… and 4 more" in said
+        assert said.count(f"found on {served.url('/a')}") == 11
+        assert said.index("http_4xx on") < said.index("http_5xx on"), "the most frequent first"
+        assert home.cli("failed", "mine", "--all").stdout.count("/gone") == 14
+        assert "/gone" not in home.cli("failed", "mine", "--kind", "http_5xx").stdout
+    assert len(home.ask("failed", "mine")["failed"]) == 15
+
+
+def test_many_hosts_are_listed_up_to_a_number(home: Home) -> None:
+    found = [
+        {"failure": "dns", "url": f"http://h{number}.test/", "request_url": f"http://h{number}.test/", "found_on": None}
+        | {"message": "name not found"}
+        for number in range(50)
+    ]
+    runner = CliRunner()
+    with runner.isolation() as (out, *_):
+        display.failed(found, "mine")
+        said = out.getvalue().decode()
+    assert said.count("http://h") == 20
+    assert "… and 30 more on 30 hosts; --all and --json list them." in said
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_dead_host_is_named_with_the_cause(home: Home, times: int) -> None:
+    with Site({}).serve() as served:
+        pass
+    for _ in range(times):
+        home.crawl(served.url("/"), name="dead", max_retries=0)
+    host = f"127.0.0.1:{served.port}"
+    for command in (("failed", "dead"), ("why", "dead", served.url("/")), ("report", "dead", "broken-links")):
+        said = " ".join(home.cli(*command).stdout.split())
+        assert "robots.txt" not in said
+        assert f"{host} cannot be reached: connection refused" in said
+
+
+def test_a_name_that_nobody_knows_is_said_to_be_unknown(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    home.crawl("http://no-such-host.test/", name="dead", max_retries=0)
+    assert "no-such-host.test cannot be reached: name not found" in home.cli("failed", "dead").stdout
+
+
+@pytest.mark.parametrize("word", ["notaurl", "docs/index.html", "status", "localhosts", "a/b"])
+def test_a_word_is_no_address(home: Home, word: str) -> None:
+    """Refused as the dashboard refuses it, and nothing is made."""
+    for command in (("crawl", word), ("jobs", "add", word), ("crawl", "http://127.0.0.1:1/", word)):
+        said = home.cli(*command, code=2).stderr
+        assert f"{word!r} is not the address of a site." in said
+        assert f"http://{word}" in said
+    assert home.ask("list") == {"crawls": []}
+    assert home.ask("jobs", "list") == []

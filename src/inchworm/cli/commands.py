@@ -32,6 +32,7 @@ from inchworm.cli.options import (
 )
 from inchworm.errors import InchwormError, WrongUse
 from inchworm.rules import failures
+from inchworm.run import refuse_words
 
 _ORDER = (
     *("crawl", "resume", "pause", "cancel", "status", "list"),
@@ -142,6 +143,7 @@ def crawl(urls: tuple[str, ...], name: str, fresh: bool, mode: str | None, as_js
         # `--replay a.warc.gz b.warc.gz` reads naturally; the second file looks like a seed to the parser.
         files = tuple(text for text in urls if text.endswith((".warc", ".warc.gz")) and Path(text).is_file())
         urls, named["replay"] = tuple(text for text in urls if text not in files), (*named["replay"], *files)
+    refuse_words(urls)
     start = Start(urls, name, named, fresh, mode or "")
     for note in settings.notes(os.environ):
         say(note, err=True)
@@ -233,12 +235,13 @@ def why(word: str, url: str, as_json: bool) -> None:
 @main.command()
 @click.argument("word", metavar="CRAWL")
 @click.option("--kind", default=None, metavar="KIND", help=f"Only this kind: {', '.join(failures.KINDS)}.")
+@click.option("--all", "show_all", is_flag=True, help="List every URL, not only the first of each kind and host.")
 @json_flag
-def failed(word: str, kind: str | None, as_json: bool) -> None:
-    """URLs that failed, and why."""
+def failed(word: str, kind: str | None, show_all: bool, as_json: bool) -> None:
+    """URLs that failed, and why, by kind and host."""
     with opened(Looking) as app:
         found = app.failed(word, kind)
-    print_json({"failed": found}) if as_json else display.failed(found, word)
+    print_json({"failed": found}) if as_json else display.failed(found, word, show_all)
 
 
 @main.command()

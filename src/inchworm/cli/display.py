@@ -12,18 +12,20 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from inchworm.cli.door import say, styled
-from inchworm.cli.words import closing, line, opening, quoted
+from inchworm.cli.door import paragraph, say, styled
+from inchworm.cli.words import closing, counted, line, opening, quoted
 from inchworm.errors import InchwormError
 from inchworm.model import CrawlInfo, Progress, RunInfo
 from inchworm.rules import failures
-from inchworm.rules.explain import LONGEST, explanation
+from inchworm.rules.explain import LONGEST, explanation, trouble
 from inchworm.rules.figures import clip, size
-from inchworm.rules.url import shorten
+from inchworm.rules.url import host_of, shorten
 
 LOG_SECONDS = 5.0
 LATER_LOG_SECONDS = 60.0
 SHOWN_URLS = 20
+SHOWN_FAILURES = 10
+SHOWN_GROUPS = 20
 
 
 class Shown(Protocol):
@@ -161,7 +163,7 @@ def _visit_rows(visit: Mapping[str, Any]) -> list[tuple[str, str]]:
             " ".join(filter(None, (visit["change"], visit["note"] and f"({visit['note'].replace(' ', ', ')})"))),
         ),
         ("missing", f"for {visit['missing']} runs" if visit["missing"] else ""),
-        ("failure", f"{visit['failure']}: {visit['message']}" if visit["failure"] else ""),
+        ("failure", f"{visit['failure']}: {trouble(visit).text}" if visit["failure"] else ""),
         ("note", "" if visit["failure"] else shorten(visit["message"] or "", LONGEST)),
         ("leads to", shorten(visit["redirect"] or "", LONGEST)),
         ("title", visit["title"] or ""),
@@ -175,19 +177,39 @@ def _visit_rows(visit: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def failed(found: Sequence[Mapping[str, Any]], word: str = "CRAWL") -> None:
+def failed(found: Sequence[Mapping[str, Any]], word: str = "CRAWL", show_all: bool = False) -> None:
+    """By kind and host, the most frequent first; a few of each, unless all are wanted."""
     if not found:
         say("Nothing failed.")
         return
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for visit in found:
-        say(f"{visit['failure']:<18} {visit['request_url']}")
-        say(f"{'':<18} {clip(visit['message'] or '', 110)}")
-    kinds = sorted({visit["failure"] for visit in found})
-    say(f"\n{len(found):,} failed.")
-    for kind in kinds:
-        if kind in failures.KINDS:
-            say(f"  {kind}: {failures.KINDS[kind].sentence} {failures.KINDS[kind].advice}")
-    say(f"Re-open with: inchworm retry {quoted(word)} [--kind KIND]")
+        groups.setdefault((visit["failure"], host_of(visit["request_url"])), []).append(visit)
+    ordered = sorted(groups.items(), key=lambda one: -len(one[1]))
+    shown = ordered if show_all else ordered[:SHOWN_GROUPS]
+    for (kind, host), visits in shown:
+        _failures(kind, host, visits, len(visits) if show_all else SHOWN_FAILURES)
+    if rest := ordered[len(shown) :]:
+        number, hosts = sum(len(visits) for _, visits in rest), {host for (_, host), _ in rest}
+        say(f"… and {number:,} more on {counted(len(hosts), 'host')}; --all and --json list them.\n")
+    say(f"{len(found):,} failed. Re-open with: inchworm retry {quoted(word)} [--kind KIND]")
+
+
+def _failures(kind: str, host: str, visits: Sequence[Mapping[str, Any]], most: int) -> None:
+    """What failed for one reason on one host."""
+    say(f"{kind} on {host}: {counted(len(visits), 'URL')}")
+    cause, text = trouble(visits[0])
+    row = failures.KINDS.get(cause)
+    sentence = f"{text}." if cause != kind else row.sentence if row else ""
+    paragraph(f"{sentence} {row.advice if row else ''}", 2)
+    for visit in visits[:most]:
+        say(f"    {shorten(visit['request_url'], LONGEST)}")
+        told = "" if cause != kind else clip(visit["message"] or "", LONGEST)
+        origin = f"found on {shorten(visit['found_on'], LONGEST)}" if visit["found_on"] else ""
+        paragraph("; ".join(filter(None, (told, origin))), 6)
+    if len(visits) > most:
+        say(f"    … and {len(visits) - most:,} more")
+    say("")
 
 
 def runs(found: Sequence[Mapping[str, Any]]) -> None:

@@ -12,13 +12,17 @@ import io
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
 import click
 
+from inchworm.errors import WrongUse
 from inchworm.rules.figures import plain
+
+_ENDLESS = 1_000_000
 
 
 class Styled(NamedTuple):
@@ -41,6 +45,21 @@ def say(*pieces: str | Styled, err: bool = False, nl: bool = True) -> None:
         if not err:
             raise
         _hush(sys.stderr)
+
+
+def paragraph(text: str, indent: int = 0, err: bool = False) -> None:
+    """Words on as many lines as they take here. An address is not broken: somebody may want to copy it."""
+    room = max(20, columns() - indent)
+    for line in textwrap.wrap(plain(text), room, break_long_words=False, break_on_hyphens=False):
+        say(" " * indent + line, err=err)
+
+
+def columns() -> int:
+    """How many characters a line may have: what the terminal has, or COLUMNS says; in a pipe, any number."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told):
+        return int(told)
+    return os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else _ENDLESS
 
 
 def say_over(text: str, is_last: bool) -> None:
@@ -91,10 +110,12 @@ def _hush(stream: TextIO) -> None:
 
 
 @contextmanager
-def standard_output() -> Iterator[BinaryIO]:
+def standard_output(is_binary: bool) -> Iterator[BinaryIO]:
     """Where an export goes that names no file: byte by byte into a pipe, in a form for the eye on a terminal."""
-    out = sys.stdout.buffer
-    yield cast(BinaryIO, _Readable(out)) if sys.stdout.isatty() else out
+    out, is_terminal = sys.stdout.buffer, sys.stdout.isatty()
+    if is_binary and is_terminal:
+        raise WrongUse("This is for programs; a terminal cannot show it.", "Write it to a file: -o FILE")
+    yield cast(BinaryIO, _Readable(out)) if is_terminal else out
     out.flush()
 
 

@@ -19,6 +19,7 @@ from inchworm.job import JobState
 from inchworm.rules.figures import clip
 from inchworm.rules.times import iso
 from inchworm.rules.timetable import UNITS
+from inchworm.run import refuse_words
 from inchworm.settings import duration
 
 _ALL = 1_000_000
@@ -71,6 +72,8 @@ def add(crawl: str, every: str | None, after: str | None, as_json: bool, mode: s
     budget, limit, stops = values["requests"], values["max_iterations"], values["stop_if_no_changes"]
     with opened(Working) as app:
         known = app.home.find(crawl)
+        if known is None:
+            refuse_words([crawl])
         wanted = Wanted(
             source_id=known.crawl_id if known else None,
             url=None if known else crawl,

@@ -16,6 +16,7 @@ from inchworm.app.desk import Desk
 from inchworm.cli import display
 from inchworm.cli.door import print_json, standard_output
 from inchworm.engine.caller import Hooks, Summary
+from inchworm.errors import WrongUse
 from inchworm.model import Mode
 
 if TYPE_CHECKING:
@@ -113,11 +114,16 @@ def _summary_json(summary: Summary) -> dict[str, Any]:
 
 
 @contextmanager
-def opened_file(path: Path | None) -> Iterator[BinaryIO]:
+def opened_file(path: Path | None, is_binary: bool = False) -> Iterator[BinaryIO]:
+    """A file that is there when it is whole; without a path, standard output."""
     if path is None:
-        with standard_output() as out:
+        with standard_output(is_binary) as out:
             yield out
         return
+    if not path.parent.is_dir():
+        raise WrongUse(f"There is no folder {path.parent}.", "Make it first, or give another one.")
+    if path.is_dir():
+        raise WrongUse(f"{path} is a folder.", "Give the name of a file in it.")
     part = path.with_name(path.name + ".part")
     try:
         with part.open("wb") as out:

@@ -60,7 +60,7 @@ def export(
 
 
 def _to_file(app: Exports, word: str, format_name: str, output: Path | None, number: int | None) -> int:
-    with opened_file(output) as out:
+    with opened_file(output, FORMATS[format_name].is_binary) as out:
         return app.export(word, format_name, out, number)
 
 

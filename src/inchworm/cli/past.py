@@ -70,7 +70,7 @@ def checkpoints(word: str, as_json: bool, **asked: Any) -> None:
 
 
 def _export(word: str, number: str, output: Path | None, as_json: bool) -> None:
-    with opened(Checkpoints) as app, opened_file(output) as out:
+    with opened(Checkpoints) as app, opened_file(output, is_binary=True) as out:
         count = app.export_checkpoint(word, number, out)
     if output is not None:
         print_json({"path": str(output), "count": count}) if as_json else say(f"{count} URLs to {output}")

@@ -12,8 +12,9 @@ from inchworm.app.reporting import EXAMPLES, REPORTS, SLOWEST, Reporting
 from inchworm.cli.commands import main
 from inchworm.cli.door import print_json, say
 from inchworm.cli.options import json_flag, opened, opened_file
-from inchworm.cli.words import quoted
+from inchworm.cli.words import counted, quoted
 from inchworm.errors import WrongUse
+from inchworm.rules.explain import trouble
 from inchworm.rules.figures import clip, size
 from inchworm.rules.url import shorten
 
@@ -70,7 +71,7 @@ def report(word: str, name: str, number: int | None, limit: int | None, as_json:
 
 def _show(found: Row, word: str) -> None:
     one, several, show = _SHOW[found["report"]]
-    say(clip(f"{_count(found['count'], one, several)} in run {found['run']} of {quoted(word)}", _WIDTH))
+    say(clip(f"{counted(found['count'], one, several)} in run {found['run']} of {quoted(word)}", _WIDTH))
     if found["count"]:
         show(found)
 
@@ -78,9 +79,10 @@ def _show(found: Row, word: str) -> None:
 def _broken_links(found: Row) -> None:
     for one in found["rows"]:
         say(f"\n{one['status'] or '-':>5}  {_address(one['url'], 7)}")
-        _line(f"{one['kind']}: {one['message']}", 7)
+        told = trouble({"failure": one["kind"], "message": one["message"], "request_url": one["url"]})
+        _line(f"{one['kind']}: {told.text}", 7)
         pages = one["linked_from"]
-        _line(_count(len(pages), "page links here", "pages link here") + (":" if pages else ""), 7)
+        _line(counted(len(pages), "page links here", "pages link here") + (":" if pages else ""), 7)
         for page in pages[:_SHOWN_PAGES]:
             say(f"{'':9}{_address(page['url'], 9)}")
             _line(page["title"], 11)
@@ -100,7 +102,7 @@ def _redirects(found: Row) -> None:
             say(f"{one['final_status'] or '-':>5}  → {_address(one['final_url'], 9)}")
         lasting = "permanent" if one["permanent"] else "temporary"
         said = _TROUBLE.get(one["trouble"] or "", f"{lasting}, ends as {one['final_outcome']}")
-        _line(f"{said}; {_count(one['pages'], 'page links', 'pages link')} to it", 7)
+        _line(f"{said}; {counted(one['pages'], 'page links', 'pages link')} to it", 7)
     _rest(found)
 
 
@@ -149,10 +151,6 @@ def _address(url: str, indent: int) -> str:
 def _line(text: str, indent: int) -> None:
     if text:
         say(" " * indent + clip(text, _WIDTH - indent))
-
-
-def _count(number: int, one: str, several: str) -> str:
-    return f"{number:,} {one if number == 1 else several}"
 
 
 def _more(number: int, indent: int) -> None:

@@ -117,6 +117,11 @@ def ending(summary: Any) -> str:
     return ENDINGS.get(summary.ended_by, f"Ended by {summary.ended_by}.")
 
 
+def counted(number: int, one: str, several: str = "") -> str:
+    """1 page, 2 pages."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
 def quoted(name: str) -> str:
     """As a shell takes it."""
     return shlex.quote(name)

@@ -432,7 +432,10 @@ class _Transfer:
             return "timeout", self._limit_reached()
         if self._head_complete and code in _BREAKS:
             return ("protocol_error" if self._is_misframed(code, message) else "truncated"), message
-        return _KINDS.get(code, "protocol_error"), message
+        number = (
+            self.curl.getinfo(pycurl.OS_ERRNO) if code == pycurl.E_COULDNT_CONNECT and not self._options.proxy else 0
+        )
+        return _KINDS.get(code, "protocol_error"), os.strerror(number).lower() if number else message
 
     def _limit_reached(self) -> str:
         if time.monotonic() - self._began < (self._left_seconds or math.inf):
@@ -529,7 +532,7 @@ def _ask_system(host: str, answered: asyncio.Future[tuple[str, ...] | str]) -> N
         rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         found = tuple(dict.fromkeys(str(row[4][0]) for row in rows))
     except OSError as error:
-        found = error.strerror or str(error)
+        found = "name not found" if error.errno == socket.EAI_NONAME else error.strerror or str(error)
     except UnicodeError:
         found = "not a valid host name"
     with suppress(RuntimeError):  # the loop has ended in the meantime

@@ -41,20 +41,21 @@ class Target(StrEnum):
 
 
 class Format(NamedTuple):
-    """What a format writes to, and what it writes, in the plural."""
+    """What a format writes to, what it writes, in the plural, and whether only programs can read that."""
 
     target: Target
     things: str
+    is_binary: bool = False
 
 
 FORMATS = {
     "urls": Format(Target.STREAM, "URLs"),
     "jsonl": Format(Target.STREAM, "lines"),
     "csv": Format(Target.STREAM, "rows"),
-    "parquet": Format(Target.STREAM, "rows"),
+    "parquet": Format(Target.STREAM, "rows", is_binary=True),
     "fingerprints": Format(Target.STREAM, "fingerprints"),
     "sitemap": Format(Target.EITHER, "URLs"),
     "markdown": Format(Target.FOLDER, "pages"),
     "files": Format(Target.FOLDER, "files"),
-    "warc": Format(Target.STREAM, "records"),
+    "warc": Format(Target.STREAM, "records", is_binary=True),
 }
