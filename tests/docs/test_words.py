@@ -47,10 +47,37 @@ def test_opening() -> None:
         ({"failed": 1, "pages": 0}, "Complete, but nothing could be fetched."),
         ({"refused": 1, "pages": 0}, "Complete, but there was nothing that may be crawled."),
         ({"run_state": "paused", "ended_by": "budget", "failed": 1}, words.ENDINGS["budget"]),
+        (
+            {"refused": 9, "mostly_duplicates": True},
+            "Complete: what was left gave mostly duplicates, ten requests for each page of the limit.",
+        ),
     ],
 )
 def test_ending(changes: dict[str, object], text: str) -> None:
     assert words.closing(replace(DONE, **changes))[0] == text
+
+
+def test_one_is_not_several() -> None:
+    said = "\n".join(
+        words.closing(replace(DONE, fetched=1, pages=1, duplicates=1, failed=1, seeds=(("a", 1), ("b", 0))))
+    )
+    assert "1 request," in said and "1 page, 1 duplicate, 1 failed" in said and "1 page  a" in said
+    assert (
+        "2 pages" in words.closing(replace(DONE, pages=2))[2]
+        and "0 requests" in words.closing(replace(DONE, fetched=0))[1]
+    )
+    assert "1 page, 3 pending" in words.opening(CRAWL, replace(RUN, counters=Counters(pages=1, pending=3)), 2)
+
+
+def test_the_order_is_told_when_it_is_not_exact() -> None:
+    assert "order" not in "".join(words.closing(DONE))
+    assert "order: per host" in "".join(words.closing(replace(DONE, order="per host")))
+
+
+def test_nothing_negative_is_saved() -> None:
+    again = replace(DONE, mode="incremental", parent=0)
+    assert "saved " not in "".join(words.closing(replace(again, saved_bytes=-120)))
+    assert "saved " in "".join(words.closing(replace(again, saved_bytes=120)))
 
 
 def test_commands_to_copy_are_quoted() -> None:

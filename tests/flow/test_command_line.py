@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import pty
@@ -298,3 +299,40 @@ def test_a_word_is_no_address(home: Home, word: str) -> None:
         assert f"http://{word}" in said
     assert home.ask("list") == {"crawls": []}
     assert home.ask("jobs", "list") == []
+
+
+# Words
+
+
+def test_status_uses_the_words_for_a_whole_run(home: Home) -> None:
+    with Site(SMALL).serve() as served:
+        home.crawl(served.url("/"), name="mine", budget=1)
+        assert "0 (baseline): interrupted (paused)" in home.cli("status", "mine").stdout
+        assert "1 request, " in home.cli("status", "mine").stdout
+        home.crawl(served.url("/"), name="mine")
+        said = home.cli("status", "mine").stdout
+        assert "0 (baseline): completed_with_errors\n" in said
+        assert "order" not in said, "it is exact, as it should be"
+        home.crawl(served.url("/a"), name="other")
+        assert "0 (baseline): completed\n" in home.cli("status", "other").stdout
+
+
+def test_a_limit_that_ended_among_duplicates_says_so(home: Home) -> None:
+    same = page("the same")
+    pages = {f"/{number}": same for number in range(40)}
+    with Site({"/": page("home", *pages), **pages}).serve() as served:
+        ended = home.process("crawl", served.url("/"), "--page-limit", "3", "--delay", "0", "--json")
+    assert json.loads(ended.stdout)["mostly_duplicates"]
+    assert "mostly duplicates" in ended.stderr
+    assert "nothing is left" not in ended.stderr
+
+
+def test_a_slower_run_has_saved_no_time(home: Home) -> None:
+    site = Site(SMALL, validators=True)
+    with site.serve() as served:
+        home.crawl(served.url("/"), name="mine")
+        site.latency = (0.3, 0.4)
+        home.crawl(served.url("/"), name="mine")
+    told = home.ask("runs", "mine", "--stats")
+    assert told["totals"]["seconds_saved_estimate"] == 0
+    assert "-" not in home.cli("runs", "mine", "--stats").stdout

@@ -19,7 +19,7 @@ from inchworm import __version__, settings
 from inchworm.app.crawling import Crawling, Start
 from inchworm.app.looking import Looking
 from inchworm.cli import display
-from inchworm.cli.door import print_json, say, while_heard
+from inchworm.cli.door import paragraph, print_json, say, while_heard
 from inchworm.cli.options import (
     RUN_OPTIONS,
     SESSION_OPTIONS,
@@ -30,6 +30,7 @@ from inchworm.cli.options import (
     setting_options,
     sit,
 )
+from inchworm.cli.words import quoted
 from inchworm.errors import InchwormError, WrongUse
 from inchworm.rules import failures
 from inchworm.run import refuse_words
@@ -229,7 +230,7 @@ def why(word: str, url: str, as_json: bool) -> None:
     """Why a URL was or was not crawled."""
     with opened(Looking) as app:
         found = app.why(word, url)
-    print_json(found) if as_json else say(found["why"])
+    print_json(found) if as_json else paragraph(found["why"])
 
 
 @main.command()
@@ -256,7 +257,7 @@ def retry(word: str, kind: str | None, url: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"reopened": count})
     else:
-        say(f"{count} re-opened." + (f" Fetch with: inchworm resume {word!r}" if count else ""))
+        say(f"{count:,} re-opened." + (f" Fetch with: inchworm resume {quoted(word)}" if count else ""))
 
 
 @main.command("show-settings")

@@ -12,13 +12,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from inchworm.cli.door import paragraph, say, styled
+from inchworm.cli.door import folded, paragraph, say, styled
+from inchworm.cli.table import table
 from inchworm.cli.words import closing, counted, line, opening, quoted
 from inchworm.errors import InchwormError
-from inchworm.model import CrawlInfo, Progress, RunInfo
+from inchworm.model import CrawlInfo, Progress, RunInfo, RunState
 from inchworm.rules import failures
 from inchworm.rules.explain import LONGEST, explanation, trouble
 from inchworm.rules.figures import clip, size
+from inchworm.rules.order import EXACT
 from inchworm.rules.url import host_of, shorten
 
 LOG_SECONDS = 5.0
@@ -26,6 +28,7 @@ LATER_LOG_SECONDS = 60.0
 SHOWN_URLS = 20
 SHOWN_FAILURES = 10
 SHOWN_GROUPS = 20
+_HANGING = len("inchworm: ")
 
 
 class Shown(Protocol):
@@ -75,9 +78,10 @@ def _say(text: str) -> None:
 
 
 def error(problem: InchwormError) -> None:
-    _say(f"inchworm: {problem.message}")
-    if problem.hint:
-        _say(f"          {problem.hint}")
+    first, *rest = folded(problem.message, _HANGING, err=True)
+    _say(f"inchworm: {first}")
+    for text in (*rest, *(folded(problem.hint, _HANGING, err=True) if problem.hint else ())):
+        _say(" " * _HANGING + text)
 
 
 def status(found: Mapping[str, Any]) -> None:
@@ -85,40 +89,42 @@ def status(found: Mapping[str, Any]) -> None:
     who = f", process {owner['pid']} on {owner['machine']}" if owner else ""
     rows = [
         ("crawl", f"{found['name']}  ({found['crawl_id']})"),
-        ("run", f"{found['run']} ({found['mode']}): {found['run_state']}{who}"),
+        ("run", f"{found['run']} ({found['mode']}): {_standing(found)}{who}"),
         (
             "pages",
-            f"{found['pages']:,} unique, {found['duplicates']:,} duplicates, {found['failed']:,} failed",
+            f"{found['pages']:,} unique, {counted(found['duplicates'], 'duplicate')}, {found['failed']:,} failed",
         ),
         ("URLs", f"{found['known']:,} known, {found['pending']:,} pending, {found['refused']:,} refused"),
-        ("fetched", f"{found['requests']:,} requests, {size(found['size'])}"),
+        ("fetched", f"{counted(found['requests'], 'request')}, {size(found['size'])}"),
     ]
-    if found["order"]:
+    if found["order"] not in ("", EXACT):
         rows.append(("order", found["order"]))
     _rows(rows)
     for one in found["sessions"][-10:]:
-        ended = one["ended_by"] or one["state"]
-        say(f"  session {one['session']:<4} {one['started_at'][:19]}  {one['requests']:>8,} requests  {ended}")
+        ended, requests = one["ended_by"] or one["state"], counted(one["requests"], "request")
+        say(f"  session {one['session']:<4} {one['started_at'][:19]}  {requests:>17}  {ended}")
+
+
+def _standing(found: Mapping[str, Any]) -> str:
+    """What the run came to, in the words for a whole run; while it is open, how it stands."""
+    word, state = found["word"], found["run_state"]
+    if state == RunState.IN_PROGRESS:
+        return str(state)
+    return str(word) if state == RunState.COMPLETED else f"{word} ({state})"
 
 
 def crawls(found: Sequence[Mapping[str, Any]]) -> None:
     if not found:
         say("No crawls yet. Start one: inchworm crawl https://example.org/docs")
         return
-    say(f"{'NAME':<33} {'RUN':>3} {'STATE':<11} {'PAGES':>9} {'FAILED':>8} {'PENDING':>10}")
-    for one in found:
-        if "pages" not in one:
-            say(f"{shorten(one['name'], 33):<33} {one['note']}")
-            continue
-        say(
-            f"{shorten(one['name'], 33):<33} {one['run']:>3} {one['run_state']:<11}"
-            f" {one['pages']:>9,} {one['failed']:>8,} {one['pending']:>10,}"
-        )
+    heads = ("name", "run", "state", "pages", "failed", "pending")
+    rows = [[one.get(name, "-") for name in ("name", "run", "run_state", *heads[3:])] for one in found]
+    table(heads, rows, "name", [one.get("note", "") for one in found])
 
 
 def queue(found: Mapping[str, Any]) -> None:
     if "cleared" in found:
-        say(f"{found['cleared']:,} pending URLs refused; the run is {found['run_state']}.")
+        say(f"{counted(found['cleared'], 'pending URL')} refused; the run is {found['run_state']}.")
     _rows(
         [
             ("run", f"{found['current_run']}: {found['run_state']}"),
@@ -140,7 +146,8 @@ def entry(found: Mapping[str, Any]) -> None:
         ("state", explanation(found)),
         (
             "source",
-            f"{found['source']}, depth {found['depth']}" + (f", {found['hops']} hops out" if found["hops"] else ""),
+            f"{found['source']}, depth {found['depth']}"
+            + (f", {counted(found['hops'], 'hop')} out" if found["hops"] else ""),
         ),
         ("found on", found["found_on"] or "(a seed)"),
         ("place", f"({found['place_seq']}, {found['place_idx']}) in its lane; seed {found['seed_url']}"),
@@ -154,7 +161,7 @@ def entry(found: Mapping[str, Any]) -> None:
 
 
 def _visit_rows(visit: Mapping[str, Any]) -> list[tuple[str, str]]:
-    where = f"{visit['file']} at {visit['offset']}, {visit['length']} bytes" if visit["file"] else ""
+    where = f"{visit['file']} at {visit['offset']}, {counted(visit['length'], 'byte')}" if visit["file"] else ""
     return [
         ("visit", f"{visit['seq']}, session {visit['session']}: {visit['outcome']}"),
         ("status", str(visit["status"] or "")),
@@ -162,13 +169,13 @@ def _visit_rows(visit: Mapping[str, Any]) -> list[tuple[str, str]]:
             "change",
             " ".join(filter(None, (visit["change"], visit["note"] and f"({visit['note'].replace(' ', ', ')})"))),
         ),
-        ("missing", f"for {visit['missing']} runs" if visit["missing"] else ""),
+        ("missing", f"for {counted(visit['missing'], 'run')}" if visit["missing"] else ""),
         ("failure", f"{visit['failure']}: {trouble(visit).text}" if visit["failure"] else ""),
         ("note", "" if visit["failure"] else shorten(visit["message"] or "", LONGEST)),
         ("leads to", shorten(visit["redirect"] or "", LONGEST)),
         ("title", visit["title"] or ""),
         ("type", visit["content_type"] or ""),
-        ("size", f"{visit['size']:,} bytes in {visit['millis']} ms"),
+        ("size", f"{counted(visit['size'], 'byte')} in {visit['millis']} ms"),
         ("links", f"{visit['links']:,}"),
         ("text hash", visit["text_hash"] or ""),
         ("body hash", visit["payload"] or ""),
@@ -192,7 +199,7 @@ def failed(found: Sequence[Mapping[str, Any]], word: str = "CRAWL", show_all: bo
     if rest := ordered[len(shown) :]:
         number, hosts = sum(len(visits) for _, visits in rest), {host for (_, host), _ in rest}
         say(f"… and {number:,} more on {counted(len(hosts), 'host')}; --all and --json list them.\n")
-    say(f"{len(found):,} failed. Re-open with: inchworm retry {quoted(word)} [--kind KIND]")
+    say(f"{len(found):,} failed. To open them again:\n  inchworm retry {quoted(word)} [--kind KIND]")
 
 
 def _failures(kind: str, host: str, visits: Sequence[Mapping[str, Any]], most: int) -> None:
@@ -213,21 +220,17 @@ def _failures(kind: str, host: str, visits: Sequence[Mapping[str, Any]], most: i
 
 
 def runs(found: Sequence[Mapping[str, Any]]) -> None:
-    columns = ("new", "modified", "unchanged", "deleted", "unknown")
-    heads = "".join(f" {name.upper():>9}" for name in columns)
-    say(f"{'RUN':>3} {'MODE':<11} {'STATE':<11} {'PAGES':>8}{heads} {'REQUESTS':>9} {'FETCHED':>9} {'SAVED':>9}")
+    changes = ("new", "modified", "unchanged", "deleted", "unknown")
+    heads = ("run", "mode", "state", "pages", *changes, "requests", "fetched", "saved")
+    rows, notes = [], []
     for one in found:
         has_parent = one["mode"] != "baseline"
-        numbers_ = "".join(f" {one[name] if has_parent else '-':>9}" for name in columns)
-        saved = size(one["saved_bytes"]) if has_parent else "-"
-        say(
-            f"{one['run']:>3} {one['mode']:<11} {one['state']:<11} {one['pages']:>8,}{numbers_}"
-            f" {one['requests']:>9,} {size(one['bytes']):>9} {saved:>9}"
-        )
-        if one["branch_of"] is not None:
-            say(f"    branched off from run {one['branch_of']}")
-        if one["alarm"]:
-            say(f"    ATTENTION: {one['alarm']}")
+        counts = [one[name] if has_parent else "-" for name in changes]
+        costs = [one["requests"], size(one["bytes"]), size(max(0, one["saved_bytes"])) if has_parent else "-"]
+        rows.append([one["run"], one["mode"], one["state"], one["pages"], *counts, *costs])
+        said = [f"branched off from run {one['branch_of']}"] if one["branch_of"] is not None else []
+        notes.append("; ".join([*said, *([f"ATTENTION: {one['alarm']}"] if one["alarm"] else [])]))
+    table(heads, rows, notes=notes)
 
 
 def comparison(found: Mapping[str, Any], show_all: bool) -> None:
@@ -250,20 +253,23 @@ def difference(found: Mapping[str, Any]) -> None:
         say(f"The text of {found['url']} is the same in run {found['baseline']} and run {found['current']}.")
     for text in found["diff"]:
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(text[:1])
-        say(styled(text, fg=colour))
+        for piece in folded(text[1:], 1):
+            say(styled(text[:1] + piece, fg=colour))
 
 
 def checkpoints(found: Sequence[Mapping[str, Any]]) -> None:
     if not found:
         say("No checkpoints yet.")
         return
-    say(f"{'NO':>5} {'TYPE':<7} {'RUN':>3} {'SEQ':>9} {'MADE AT':<19} {'PAGES':>9} {'PENDING':>10}  STATE")
+    rows = []
     for one in found:
         progress, state = one["progress"], one["current_substate"] if one["can_resume"] else one["current_state"]
-        say(
-            f"{one['checkpoint_number']:>5} {one['checkpoint_type']:<7} {one['run']:>3} {one['seq']:>9,}"
-            f" {one['created_at'][:19]} {progress['pages']:>9,} {progress['urls']['pending']:>10,}  {state}"
+        where, counts = (
+            (one["run"], one["seq"], one["created_at"][:19]),
+            (progress["pages"], progress["urls"]["pending"]),
         )
+        rows.append((str(one["checkpoint_number"]), one["checkpoint_type"], *where, *counts, state))
+    table(("no", "type", "run", "seq", "made_at", "pages", "pending", "state"), rows)
 
 
 def numbers(found: Mapping[str, Any]) -> None:
@@ -281,32 +287,20 @@ def _plain(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Rows in columns as wide as what stands in them; numbers to the right."""
-    texts = [[name.replace("_", " ").upper() for name in heads], *([str(cell) for cell in row] for row in rows)]
-    widths = [max(len(row[at]) for row in texts) for at in range(len(heads))]
-    right = [all(isinstance(row[at], int) for row in rows) for at in range(len(heads))]
-    for row in texts:
-        cells = (
-            cell.rjust(wide) if is_right else cell.ljust(wide)
-            for cell, wide, is_right in zip(row, widths, right, strict=True)
-        )
-        say("  ".join(cells).rstrip())
-
-
 def settings_table(found: Mapping[str, Any]) -> None:
     _rows([(name, str(value)) for name, value in found.items()])
 
 
 def findings(found: Sequence[Any]) -> None:
     for finding in found:
-        say(f"{'ok ' if finding.ok else 'BAD'}  {finding.subject}: {finding.text}")
-        if finding.hint:
-            say(f"     {finding.hint}")
+        first, *rest = folded(f"{finding.subject}: {finding.text}", 5)
+        say(f"{'ok ' if finding.ok else 'BAD'}  {first}")
+        for text in (*rest, *(folded(finding.hint, 5) if finding.hint else ())):
+            say(f"     {text}")
 
 
 def _rows(rows: Sequence[tuple[str, str]]) -> None:
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
-        for number, piece in enumerate(str(text).split("\n")):
+        for number, piece in enumerate(folded(str(text), width + 2)):
             say(f"{name if not number else '':<{width}}  {piece}")

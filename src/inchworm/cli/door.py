@@ -23,6 +23,8 @@ from inchworm.errors import WrongUse
 from inchworm.rules.figures import plain
 
 _ENDLESS = 1_000_000
+_NARROW = 20
+_USUAL = 80
 
 
 class Styled(NamedTuple):
@@ -48,18 +50,25 @@ def say(*pieces: str | Styled, err: bool = False, nl: bool = True) -> None:
 
 
 def paragraph(text: str, indent: int = 0, err: bool = False) -> None:
-    """Words on as many lines as they take here. An address is not broken: somebody may want to copy it."""
-    room = max(20, columns() - indent)
-    for line in textwrap.wrap(plain(text), room, break_long_words=False, break_on_hyphens=False):
+    """Words on as many lines as they take here."""
+    for line in folded(text, indent, err) if text.strip() else ():
         say(" " * indent + line, err=err)
 
 
-def columns() -> int:
-    """How many characters a line may have: what the terminal has, or COLUMNS says; in a pipe, any number."""
-    told = os.environ.get("COLUMNS", "")
-    if told.isdecimal() and int(told):
-        return int(told)
-    return os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else _ENDLESS
+def folded(text: str, indent: int, err: bool = False) -> list[str]:
+    """Lines that have room behind an indent. An address is not broken: somebody may want to copy it."""
+    room = max(_NARROW, columns(err) - indent)
+    found: list[str] = []
+    for line in text.split("\n"):
+        found += textwrap.wrap(plain(line), room, break_long_words=False, break_on_hyphens=False) or [""]
+    return found
+
+
+def columns(err: bool = False) -> int:
+    """How many characters a line may have on this terminal; in a pipe or a file, where others look for lines, any
+    number."""
+    stream = sys.stderr if err else sys.stdout
+    return os.get_terminal_size(stream.fileno()).columns or _USUAL if stream.isatty() else _ENDLESS
 
 
 def say_over(text: str, is_last: bool) -> None:

@@ -13,7 +13,7 @@ from inchworm.cli.commands import main
 from inchworm.cli.door import print_json, say
 from inchworm.cli.options import json_flag, opened
 from inchworm.cli.search import Progress
-from inchworm.cli.words import quoted
+from inchworm.cli.words import counted, quoted
 from inchworm.rules.figures import clip
 
 _WIDTH = 200
@@ -48,7 +48,7 @@ def index(word: str, rebuild: bool, aside: bool, status: bool, as_json: bool) ->
 def _tell(done: Mapping[str, Any], word: str) -> None:
     say(
         f"{done['indexed']:,} indexed, {done['deleted']:,} deleted: {done['index']} on {done['server']}"
-        f" has {done['documents']:,} documents."
+        f" has {counted(done['documents'], 'document')}."
     )
     if done["set_aside"]:
         said = f"{done['set_aside']:,} set aside, for the server does not take them."
@@ -57,7 +57,7 @@ def _tell(done: Mapping[str, Any], word: str) -> None:
         said = f"{done['newer']:,} left as they are, for the server has newer ones from elsewhere."
         say(f"{said} Make it anew: inchworm index {quoted(word)} --rebuild")
     if done["behind"]:
-        say(f"The crawl goes on: {done['behind']:,} entries of its log were added meanwhile.")
+        say(f"The crawl goes on: its log has {counted(done['behind'], 'new entry', 'new entries')}.")
 
 
 def _list(listed: list[dict[str, Any]], word: str) -> None:

@@ -12,8 +12,10 @@ from inchworm.app.jobs import Repeated, Task, Wanted, Working
 from inchworm.app.scheduling import LOW_SCORE, Scheduling
 from inchworm.cli import display
 from inchworm.cli.commands import main
-from inchworm.cli.door import print_json, say
+from inchworm.cli.door import paragraph, print_json, say
 from inchworm.cli.options import json_flag, mode_option, opened, run_loop
+from inchworm.cli.table import table
+from inchworm.cli.words import counted
 from inchworm.errors import WrongUse
 from inchworm.job import JobState
 from inchworm.rules.figures import clip
@@ -51,7 +53,7 @@ def list_jobs(status: str | None, word: str | None, as_json: bool) -> None:
     elif not listed:
         say("No jobs. `inchworm jobs add URL --every 6h` makes one.")
     else:
-        display.table(_JOB_COLUMNS, [_job_row(one) for one in listed])
+        table(_JOB_COLUMNS, [_job_row(one) for one in listed], "name")
 
 
 @jobs.command()
@@ -62,14 +64,14 @@ def list_jobs(status: str | None, word: str | None, as_json: bool) -> None:
 @click.option("--max-retries", "retries", type=int, help="Try again so often after a failure. [default: 3]")
 @click.option("--backoff", type=int, default=None, metavar="SECONDS", help="Wait so long before the first retry.")
 @click.option("--budget", "requests", type=int, help="At most so many requests in each execution.")
-@click.option("--max-iterations", type=int, default=None, help="Stop after so many complete runs.")
+@click.option("--max-runs", type=int, default=None, help="Stop after so many complete runs after the first.")
 @click.option("--stop-if-no-changes", is_flag=True, help="Stop when a complete run found nothing changed.")
 @mode_option
 @json_flag
 def add(crawl: str, every: str | None, after: str | None, as_json: bool, mode: str | None, **values: Any) -> None:
     """Make a job for a crawl, or for a URL that is to become one."""
     count, unit = _interval(every) if every else (None, None)
-    budget, limit, stops = values["requests"], values["max_iterations"], values["stop_if_no_changes"]
+    budget, limit, stops = values["requests"], values["max_runs"], values["stop_if_no_changes"]
     with opened(Working) as app:
         known = app.home.find(crawl)
         if known is None:
@@ -92,7 +94,7 @@ def add(crawl: str, every: str | None, after: str | None, as_json: bool, mode: s
         print_json(made)
     else:
         when = f"next run {made['next_run_at']}" if made["next_run_at"] else "it waits"
-        say(f"Job {made['id']} of {made['name']}: {made['status']}, {when}.")
+        paragraph(f"Job {made['id']} of {made['name']}: {made['status']}, {when}.")
         say("`inchworm serve` runs it.")
 
 
@@ -160,7 +162,7 @@ def _steer(name: str, verb: str, text: str) -> None:
 
 def _say(job: dict[str, Any]) -> None:
     when = f", next run {job['next_run_at']}" if job["next_run_at"] else ""
-    say(f"Job {job['id']} is {job['status']}{when}.")
+    paragraph(f"Job {job['id']} is {job['status']}{when}.")
 
 
 _steer("pause", "pause_job", "Keep a scheduled job from running.")
@@ -193,7 +195,7 @@ def executions(job: str, limit: int, as_json: bool) -> None:
     elif not listed:
         say("It has not run yet.")
     else:
-        display.table(_EXECUTION_COLUMNS, [_execution_row(one) for one in listed])
+        table(_EXECUTION_COLUMNS, [_execution_row(one) for one in listed])
 
 
 @jobs.command()
@@ -221,7 +223,7 @@ def sync(as_json: bool) -> None:
     if as_json:
         print_json(done)
     else:
-        say(", ".join(f"{count} {name}" for name, count in done.items()) + ".")
+        say(", ".join(f"{count:,} {name}" for name, count in done.items()) + ".")
 
 
 # All of them together
@@ -252,8 +254,8 @@ def distribution(as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    display.table(("starts_at", "jobs"), [(one["starts_at"], one["jobs"]) for one in found["slots"] if one["jobs"]])
-    say(f"{found['total_jobs']:,} jobs, at most {found['fullest']:,} in a slot.")
+    table(("starts_at", "jobs"), [(one["starts_at"], one["jobs"]) for one in found["slots"] if one["jobs"]])
+    say(f"{counted(found['total_jobs'], 'job')}, at most {found['fullest']:,} in a slot.")
     _advise(found["distribution_score"])
 
 
@@ -268,9 +270,10 @@ def rebalance(preview: bool, as_json: bool) -> None:
         print_json(done)
         return
     if preview and done["moves"]:
-        display.table(("job_id", "from", "to"), [tuple(one.values()) for one in done["moves"][:_SHOWN]])
-    verb, change = "would be moved" if preview else "are moved", f"{done['score_before']} to {done['score_after']}"
-    say(f"{done['moved']:,} jobs {verb}; how evenly they are spread (0 to 1): {change}.")
+        table(("job_id", "from", "to"), [tuple(one.values()) for one in done["moves"][:_SHOWN]])
+    verb = "would be moved" if preview else "is moved" if done["moved"] == 1 else "are moved"
+    change = f"{done['score_before']} to {done['score_after']}"
+    say(f"{counted(done['moved'], 'job')} {verb}; how evenly they are spread (0 to 1): {change}.")
     if preview and done["moved"]:
         say("`inchworm jobs rebalance` moves them.")
 
@@ -318,22 +321,27 @@ def _interval(text: str) -> tuple[int, str]:
 
 
 def _job_row(one: dict[str, Any]) -> tuple[Any, ...]:
-    every = f"{one['interval_minutes']} {one['interval_type']}" if one["interval_minutes"] else ""
+    count, unit = one["interval_minutes"], one["interval_type"]
+    every = counted(count, unit.removesuffix("s")) if count else ""
     every = every or (f"after {one['after_job_id'][:8]}" if one["after_job_id"] else "once")
-    times = (one["next_run_at"] or "", one["last_run_at"] or "")
+    times = (_minute(one["next_run_at"]), _minute(one["last_run_at"]))
     return (one["id"][:8], one["status"], one["name"], every, *times, one["executions"], one["reason"] or "")
 
 
 def _execution_row(one: dict[str, Any]) -> tuple[Any, ...]:
     seconds = f"{one['duration_ms'] / 1000:.1f}" if one["duration_ms"] is not None else ""
     return (
-        one["id"],
+        str(one["id"]),
         one["execution_number"],
         one["status"],
-        one["planned_at"],
+        _minute(one["planned_at"]),
         one["attempt"],
         seconds,
         one["items_crawled"],
         one["ended_by"] or "",
-        clip(one["error_message"] or "", 60),
+        clip(one["error_message"] or "", 200),
     )
+
+
+def _minute(text: str | None) -> str:
+    return (text or "")[:16].replace("T", " ")

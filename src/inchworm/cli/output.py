@@ -9,8 +9,9 @@ import click
 from inchworm.app import FORMATS, Target
 from inchworm.app.exports import Exports
 from inchworm.cli.commands import main
-from inchworm.cli.door import print_json, say
+from inchworm.cli.door import paragraph, print_json, say
 from inchworm.cli.options import json_flag, opened, opened_file
+from inchworm.cli.words import counted
 from inchworm.errors import WrongUse
 
 
@@ -54,7 +55,7 @@ def export(
     if as_json:
         print_json({"path": str(output), "count": count, "skipped": skipped})
         return
-    say(f"{count:,} {FORMATS[format_name].things} to {output}")
+    paragraph(f"{counted(count, FORMATS[format_name].thing)} to {output}")
     if skipped:
         say(f"{skipped:,} left out: their bodies are not in the archive.")
 

@@ -22,6 +22,7 @@ from inchworm.cli.options import (
     setting_options,
     sit,
 )
+from inchworm.cli.words import counted
 from inchworm.errors import WrongUse
 
 
@@ -60,7 +61,7 @@ def checkpoints(word: str, as_json: bool, **asked: Any) -> None:
             print_json({"deleted": number}) if as_json else say(f"Checkpoint {number} is deleted.")
         elif asked["keep_last"] is not None:
             count = app.keep_checkpoints(word, asked["keep_last"])
-            print_json({"deleted": count}) if as_json else say(f"{count} checkpoints are deleted.")
+            print_json({"deleted": count}) if as_json else say(f"{counted(count, 'checkpoint')} deleted.")
         elif asked["stats"]:
             found = app.checkpoint_stats(word)
             print_json(found) if as_json else display.numbers(found)
@@ -73,7 +74,7 @@ def _export(word: str, number: str, output: Path | None, as_json: bool) -> None:
     with opened(Checkpoints) as app, opened_file(output, is_binary=True) as out:
         count = app.export_checkpoint(word, number, out)
     if output is not None:
-        print_json({"path": str(output), "count": count}) if as_json else say(f"{count} URLs to {output}")
+        print_json({"path": str(output), "count": count}) if as_json else say(f"{counted(count, 'URL')} to {output}")
 
 
 @main.command("continue")

@@ -12,12 +12,13 @@ from inchworm.cli import display
 from inchworm.cli.commands import main
 from inchworm.cli.door import print_json, say
 from inchworm.cli.options import json_flag, opened
+from inchworm.cli.table import table
 from inchworm.errors import WrongUse
 from inchworm.model import Reason, State
+from inchworm.rules.explain import LONGEST
 from inchworm.rules.url import shorten
 
 _COLUMNS = ("id", "state", "reason", "depth", "url")
-_WIDTH = 100
 _ACTIONS = {
     "listed": "--list",
     "not_followed": "--not-followed",
@@ -99,13 +100,13 @@ def _list(app: App, word: str, asked: Mapping[str, Any], as_json: bool) -> None:
     elif not shown:
         say("There are none.")
     else:
-        display.table(_COLUMNS, [_row(one) for one in shown])
+        table(_COLUMNS, [_row(one) for one in shown], "url")
         if is_cut:
             say(f"… and more; --limit {10 * limit} lists more of them.")
 
 
 def _row(one: Mapping[str, Any]) -> tuple[Any, ...]:
-    return one["id"], one["state"], one["reason"] or "", one["depth"], shorten(one["url"], _WIDTH)
+    return one["id"], one["state"], one["reason"] or "", one["depth"], one["url"]
 
 
 def _add(app: App, word: str, asked: Mapping[str, Any], as_json: bool) -> None:
@@ -113,4 +114,4 @@ def _add(app: App, word: str, asked: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(made)
         return
-    say(f"{shorten(made['url'], _WIDTH)}: {made['message']}")
+    say(f"{shorten(made['url'], LONGEST)}: {made['message']}")

@@ -12,13 +12,14 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from inchworm.cli.words import closing, opening
+from inchworm.cli.words import closing, counted, opening
 from inchworm.model import CrawlInfo, Progress, RunInfo
 from inchworm.rules.figures import about, clock, plain, size
 from inchworm.rules.url import shorten
 
 _SHOWN_URLS = 4
 _BAR = 40
+_STATES = ("pending", "failed", "refused")
 
 
 class Terminal:
@@ -84,14 +85,15 @@ def _numbers(progress: Progress) -> Text:
     counters = progress.counters
     text = Text("  ", no_wrap=True, overflow="ellipsis")
     for count, word, style in (
-        (counters.pages, "pages", "bold green"),
+        (counters.pages, "page", "bold green"),
         (counters.pending, "pending", "bold"),
         (counters.failed, "failed", "bold red"),
-        (counters.duplicates, "duplicates", "bold"),
+        (counters.duplicates, "duplicate", "bold"),
         (counters.refused, "refused", "bold"),
     ):
-        if count or word in ("pages", "pending"):
-            text.append(f"{count:,}", style).append(f" {word}   ")
+        if count or word in ("page", "pending"):
+            number, _, what = counted(count, word, word if word in _STATES else "").partition(" ")
+            text.append(number, style).append(f" {what}   ")
     return text
 
 

@@ -46,6 +46,8 @@ class Summary:
     alarm: str = ""
     indexed: int = 0
     note: str = ""
+    mostly_duplicates: bool = False
+    """A seed with a page limit was given up because it brought little else."""
 
 
 @dataclass(slots=True)

@@ -282,6 +282,7 @@ class Sitting:
             info.message,
             progress.seeds,
             self._signal,
+            mostly_duplicates=View(self._owner.store).has_refused(self._run.run_id, Reason.MOSTLY_DUPLICATES),
             **self._changes(),
         )
 

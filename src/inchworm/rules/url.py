@@ -213,7 +213,7 @@ def seed(text: str) -> tuple[str, ...] | None:
 def is_word(text: str) -> bool:
     """Whether what a person typed is more likely a word, or the name of a file, than the address of a site."""
     host = _END_OF_HOST.split(text.strip(_EDGES), maxsplit=1)[0]
-    return bool(host) and "." not in host and ":" not in host and host != "localhost"
+    return host.isprintable() and len(host.split()) == 1 and "." not in host and ":" not in host and host != "localhost"
 
 
 def _is_host_and_port(text: str, after: int) -> bool:
