@@ -20,6 +20,7 @@ from inchworm.cli import display
 from inchworm.service.serve import PlainLines
 from inchworm.testing import Page, Site, redirect
 
+ROOT = Path(__file__).parent.parent.parent
 SMALL = {"/": page("home", "/a", "/gone"), "/a": page("a")}
 
 
@@ -336,3 +337,35 @@ def test_a_slower_run_has_saved_no_time(home: Home) -> None:
     told = home.ask("runs", "mine", "--stats")
     assert told["totals"]["seconds_saved_estimate"] == 0
     assert "-" not in home.cli("runs", "mine", "--stats").stdout
+
+
+def test_why_says_what_would_become_of_a_url_that_nobody_found(home: Home) -> None:
+    robots = "User-agent: *\nDisallow: /docs/secret"
+    with Site({"/docs": page("docs"), "/robots.txt": robots}).serve() as served:
+        home.crawl(served.url("/docs"), name="mine", exclude=("*/print/*",))
+        for path, told in {
+            "/docs/new": "If one did, it would be crawled.",
+            "/blog": "it would be refused (out_of_scope): it lies outside the crawl's scope.",
+            "/docs/secret/x": "it would be refused (robots): the site's robots.txt forbids it.",
+            "/docs/print/x": "it would be refused (excluded)",
+        }.items():
+            said = home.cli("why", "mine", served.url(path), code=2).stderr
+            assert "is not known to run 0 of 'mine': no page it read links to it." in said
+            assert told in said
+        home.crawl(served.url("/docs"), name="wide", scope="any")
+        said = home.cli("why", "wide", "http://elsewhere.test/", code=2).stderr
+        assert "unless the robots.txt of its host forbids it, which has not been read" in said
+
+
+def test_make_crawl_without_an_address_says_how() -> None:
+    made = subprocess.run(
+        ["make", "-C", str(ROOT), "crawl", "PYTHON=false", "BIN=/nowhere", "STAMP=Makefile", "PLAIN=Makefile"],
+        env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert made.returncode
+    assert "make crawl URL=https://example.org/docs" in made.stdout + made.stderr
+    assert "/nowhere" not in made.stdout + made.stderr, "nothing is installed or started"

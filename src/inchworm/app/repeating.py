@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from inchworm.app.crawling import Crawling, Plan, Start
 from inchworm.app.notifying import Notifying, Telling, Wish
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.engine.owner import Owner
+from inchworm.engine.signals import stopping
 from inchworm.errors import InchwormError, Lost, NotNow, Owned, TooNew, Unknown, WrongUse
 from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo, RunState, SessionInfo
 from inchworm.rules import repetition
@@ -305,9 +305,7 @@ class _Interruption:
     """Signals that come while no session is there to be paused."""
 
     def __init__(self, is_wanted: bool) -> None:
-        self._numbers = [signal.SIGINT, signal.SIGTERM] if is_wanted else []
-        if is_wanted and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup means: go on
-            self._numbers.append(signal.SIGHUP)
+        self._numbers = stopping() if is_wanted else []
         self._task: asyncio.Future[None] | None = None
         self.number = 0
 

@@ -42,6 +42,14 @@ DOWNLOADED: Mapping[str, str] = {
 """Why a URL is not crawled, in words."""
 
 
+def prospect(reason: str | None, is_robots_known: bool = True) -> str:
+    """What would become of a URL that nobody has found yet, in a sentence."""
+    if reason is not None:
+        return f"If one did, it would be refused ({reason}): {REASONS[reason]}."
+    unless = "" if is_robots_known else ", unless the robots.txt of its host forbids it, which has not been read"
+    return f"If one did, it would be crawled{unless}."
+
+
 def explanation(found: Mapping[str, Any]) -> str:
     """How a row of the frontier came to stand as it does, in a sentence."""
     if found["state"] == State.REFUSED:

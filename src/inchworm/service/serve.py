@@ -28,6 +28,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from inchworm.app.whole import App
+from inchworm.engine.signals import stopping
 from inchworm.errors import Broken, CannotServe, InchwormError, WrongUse
 from inchworm.rules.figures import plain
 from inchworm.rules.times import iso
@@ -266,12 +267,13 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """As uvicorn does it, except that a signal is not raised once more at the end: we have to stop in good order.
         What comes while we do is not heard."""
-        for number in (signal.SIGINT, signal.SIGTERM):
+        numbers = [number for number in stopping() if number is not signal.SIGHUP]
+        for number in numbers:
             signal.signal(number, self.handle_exit)
         try:
             yield
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in numbers:
                 signal.signal(number, signal.SIG_IGN)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
