@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import importlib.util
 import json
 import os
 import re
@@ -98,6 +100,23 @@ def test_the_picture_needs_nothing_from_elsewhere() -> None:
     hosts = set(re.findall(r"(?:https?:)?//([\w.-]+)", picture))
     assert hosts == {"www.w3.org", "manual.localhost"}
     assert not re.search(r"@import|@font-face|url\((?!#)|<script|<image|href=", picture)
+
+
+def test_the_picture_can_be_drawn_and_says_what_is_said_today(tmp_path: Path) -> None:
+    """Its words are those of a crawl of today; only the numbers are others."""
+    spec = importlib.util.spec_from_file_location("session_picture", ROOT / "docs" / "pictures" / "session.py")
+    assert spec and spec.loader
+    drawing = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(drawing)
+    drawing.main(300, free_port(), tmp_path / "drawn.svg", kill_at=1)
+
+    def words(path: Path) -> set[str]:
+        texts = re.findall(r"<text[^>]*>(.*?)</text>", path.read_text())
+        return {word for text in texts for word in re.findall(r"[a-zA-Z]{3,}", html.unescape(text))}
+
+    # Which pages happen to be under way is chance, and so are the units of time and size.
+    chance = {"guide", "reference", "left", "for", "what", "known", "about"}
+    assert words(tmp_path / "drawn.svg") ^ words(drawing.TARGET) <= chance
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=lambda path: path.stem)

@@ -105,6 +105,23 @@ def test_the_picture_fits_its_terminal(width: int) -> None:
     assert "7,345,678 pending" in shown[0][1] or width == 40
 
 
+def test_the_last_url_on_the_terminal_is_the_last_one() -> None:
+    """Not the one that takes longest: those under way are shown from the end, and what is over stays above them."""
+    console = Console(width=80, force_terminal=False)
+    terminal = Terminal(console)
+
+    def urls(*in_flight: str) -> list[str]:
+        with console.capture() as captured:
+            console.print(terminal.picture(Progress(HUGE, 1, 1, 1.0, in_flight, "exact")))
+        return [line.strip(" →") for line in captured.get().splitlines() if "http" in line]
+
+    slow = [f"http://e.org/slow{number}" for number in range(6)]
+    assert urls(*slow, "http://e.org/new")[-1] == "http://e.org/new"
+    assert urls(*slow, "http://e.org/newer")[-1] == "http://e.org/newer"
+    assert urls("http://e.org/only") == [*slow[-2:], "http://e.org/newer", "http://e.org/only"]
+    assert urls()[-1] == "http://e.org/only"
+
+
 def test_doctor_finds_what_a_machine_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = App(tmp_path)
     try:

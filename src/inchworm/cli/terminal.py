@@ -65,13 +65,15 @@ class Terminal:
         return Group(first, _numbers(progress), *self._urls(progress), _session_line(progress), _hint(progress), Text())
 
     def _urls(self, progress: Progress) -> list[Text]:
-        """What is under way, and below it what was a moment ago, so that the lines neither jump nor flicker."""
+        """The last that were asked for, the newest at the end; above them what was a moment ago, so that the lines
+        neither jump nor flicker. What takes long does not stand in the way of what comes after it."""
         width = self._console.width - 6
-        under_way = dict.fromkeys(progress.in_flight[:_SHOWN_URLS])
-        earlier = [url for url in self._recent if url not in under_way][: _SHOWN_URLS - len(under_way)]
-        self._recent = {**under_way, **dict.fromkeys(earlier)}
-        lines = [Text(f"  → {shorten(url, width)}", style="cyan", no_wrap=True) for url in under_way]
-        return lines + [Text(f"    {shorten(url, width)}", style="dim", no_wrap=True) for url in earlier]
+        under_way = dict.fromkeys(progress.in_flight[-_SHOWN_URLS:])
+        before = [url for url in self._recent if url not in under_way]
+        earlier = before[len(before) + len(under_way) - _SHOWN_URLS :] if len(under_way) < _SHOWN_URLS else []
+        self._recent = {**dict.fromkeys(earlier), **under_way}
+        lines = [Text(f"    {shorten(url, width)}", style="dim", no_wrap=True) for url in earlier]
+        return lines + [Text(f"  → {shorten(url, width)}", style="cyan", no_wrap=True) for url in under_way]
 
 
 def _hint(progress: Progress) -> Text:
