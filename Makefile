@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-STAMP  := $(VENV)/installed
+PLAIN  := $(VENV)/installed
+STAMP  := $(VENV)/installed-dev
 PEERS  := .venv-peers
 
 .DEFAULT_GOAL := help
@@ -11,21 +12,34 @@ PEERS  := .venv-peers
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-$(STAMP): pyproject.toml
+# What a user gets, and nothing else.
+$(PLAIN): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+# What developers need, added to it: neither undoes the other.
+$(STAMP): $(PLAIN)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(STAMP) ## Crawl a small local site, kill the crawler half way, resume, compare
+demo: $(PLAIN) ## Crawl a small local site, kill the crawler half way, resume, compare
 	$(BIN)/inchworm demo
 
-demo-serve: $(STAMP) ## Try the dashboard with a site that can be changed: open the link it prints
+demo-serve: $(PLAIN) ## Try the dashboard with a site that can be changed: open the link it prints
 	$(BIN)/inchworm demo-serve $(if $(PORT),--port $(PORT))
 
-crawl: $(STAMP) ## Crawl a real site: make crawl URL=https://example.org/docs
+ifdef URL
+crawl: $(PLAIN) ## Crawl a real site: make crawl URL=https://example.org/docs
 	$(BIN)/inchworm crawl $(URL)
+else
+crawl:
+	@echo "Say what to crawl: make crawl URL=https://example.org/docs" >&2; exit 2
+endif
 
-test: check ## Install what the tests need, run the checks and all tests
+test: ## Install what the tests need, run the checks and all tests
+	@tests/install --say $(STAMP)
+	@$(MAKE) --no-print-directory check
 	PATH="$(CURDIR)/$(BIN):$$PATH" tests/install
 	@# Tests start inchworm hundreds of times: compiled once, not each time.
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m compileall -q src

@@ -253,3 +253,11 @@ def test_no_verb_takes_the_place_of_another() -> None:
         if (other, name) in names and not issubclass(one, other) and not issubclass(other, one)
     }
     assert doubles == set()
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if part_of(name) == "cli" and name != "cli.door"])
+def test_commands_speak_through_one_door(name: str) -> None:
+    """What pages made must not steer a terminal, so nothing is printed past `cli.door`; rich draws what is ours."""
+    called = {ast.unparse(node.func) for node in ast.walk(tree(name)) if isinstance(node, ast.Call)}
+    past = {"print", "click.echo", "click.secho", "click.style", "sys.stdout.write", "sys.stderr.write"}
+    assert not called & past

@@ -277,6 +277,25 @@ def test_a_file_that_cannot_be_used_is_told(tmp_path, content, told):
     assert raised.value.hint
 
 
+@pytest.mark.parametrize(
+    ("content", "line", "told", "hint"),
+    [
+        ("delay = 1\n\nworker = 3\n", 3, "no setting called 'worker'", "Did you mean workers?"),
+        ("# worker = 1\n  'max-depth' = 3", 2, "no setting called 'max-depth'", "Did you mean max_depth?"),
+        ("workers = 4\n[polite]\ndelay = 3", 2, "no setting called 'polite'", "lists them"),
+        ("workers = 4\ndelay = 'soon'", 2, "delay cannot be 'soon'", "a duration"),
+        ("workers = 0", 1, "workers cannot be 0", "at least 1"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_told_with_its_line_and_the_nearest_name(tmp_path, content, line, told, hint):
+    path = tmp_path / "config.toml"
+    path.write_text(content)
+    with pytest.raises(WrongUse) as raised:
+        settings.from_file(path)
+    assert raised.value.message.startswith(f"{path}, line {line}: ")
+    assert told in raised.value.message and hint in raised.value.hint
+
+
 def test_a_file_that_cannot_be_read_is_told(tmp_path):
     (tmp_path / "config.toml").mkdir()
     with pytest.raises(WrongUse) as raised:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -69,17 +70,17 @@ def _colours(text: str) -> list[tuple[int, int, int]]:
 THEME = TerminalTheme((30, 32, 38), (214, 217, 222), _colours(_NORMAL), _colours(_BRIGHT))
 
 
-def main() -> None:
+def main(pages_wanted: int = PAGES, port: int = PORT, target: Path = TARGET, kill_at: int = PAGES * 55 // 100) -> None:
     console = Console(record=True, width=80, force_terminal=True, color_system="truecolor", highlight=False)
-    pages = {_rename(path): _rename(text) for path, text in linked_site(PAGES).items()}
+    pages = {_rename(path): _rename(text) for path, text in linked_site(pages_wanted).items()}
     site = Site(pages, latency=(0.05, 0.2))
-    with tempfile.TemporaryDirectory() as home, site.serve(PORT) as served:
+    with tempfile.TemporaryDirectory() as home, site.serve(port) as served:
         url = served.url("/", "manual.localhost")
-        _watch(console, home, url, kill=True)
+        _watch(console, home, url, kill_at)
         console.print()
-        _watch(console, home, url, kill=False)
+        _watch(console, home, url)
     svg = console.export_svg(title="inchworm", theme=THEME, code_format=FORMAT, unique_id="session")
-    TARGET.write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n")
+    target.write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n")
 
 
 def _rename(text: str) -> str:
@@ -87,8 +88,8 @@ def _rename(text: str) -> str:
     return re.sub(r"/p(\d+)\b", lambda found: f"/{'guide' if int(found[1]) % 3 else 'reference'}/{found[1]}", text)
 
 
-def _watch(console: Console, home: str, url: str, kill: bool) -> None:
-    """One command: what a terminal shows of it, and its end."""
+def _watch(console: Console, home: str, url: str, kill_at: int = 0) -> None:
+    """One command: what a terminal shows of it, and its end. It is killed when it has so many pages."""
     console.print(Text.assemble(("$ ", "bold green"), (f"inchworm crawl {url} --delay 0 --workers {WORKERS}", "bold")))
     command = [sys.executable, __file__, "--child", home, url]
     terminal = Terminal(console)
@@ -101,11 +102,13 @@ def _watch(console: Console, home: str, url: str, kill: bool) -> None:
                 terminal.finished(Summary(**{**value, "seeds": ()}))
             else:
                 last = _progress(value)
-                if kill and last.counters.pages > PAGES * 0.55:
+                if kill_at and last.counters.pages > kill_at:
                     child.kill()
-        if kill and last is not None:
+        if kill_at and last is not None:
             console.print(terminal.picture(last), end="")
             console.print(Text.assemble(("Killed", "bold red"), ("   by `kill -9`", "dim")))
+    if child.returncode != (-signal.SIGKILL if kill_at else 0):
+        raise SystemExit("The crawl did not end as it should; there is no picture.")
 
 
 def _messages(child: subprocess.Popen[str]) -> Iterator[tuple[str, Any]]:
@@ -127,7 +130,7 @@ def crawl(home: str, url: str) -> None:
 
     hooks = Hooks(
         started=lambda crawl, run, session: say("opening", opening(crawl, run, session)),
-        progress=lambda progress: say("progress", asdict(progress)),
+        progress=lambda progress: say("progress", {**progress._asdict(), "counters": asdict(progress.counters)}),
     )
     app = App(Path(home))
     summary = asyncio.run(app.crawl(Start((url,), given={"delay": 0, "workers": WORKERS}), hooks))

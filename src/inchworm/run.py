@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from inchworm.errors import Frozen, WrongUse
 from inchworm.model import Counters, EndedBy, Found, Kind, Mode, RunInfo, RunState, Seed, SessionState, Source
 from inchworm.rules import url as urls
+from inchworm.rules.figures import clip
 from inchworm.rules.scope import scope_of_seed
 from inchworm.settings import flag_of
 
@@ -32,6 +33,14 @@ def seeds_of(typed: Sequence[str], drop_params: tuple[str, ...] = ()) -> tuple[F
             )
         found.setdefault(canonical, Found(canonical, urls.request_form(forms[0]), Kind.PAGE, Source.INITIAL))
     return tuple(found.values())
+
+
+def refuse_words(typed: Sequence[str]) -> None:
+    """Whoever types a word means something else; a host in the user's own network can be named in full."""
+    for text in typed:
+        if urls.is_word(text):
+            name = clip(text, 60)
+            raise WrongUse(f"{name!r} is not the address of a site.", f"If it is one, write http://{name.rstrip('/')}/")
 
 
 def bare_seeds(typed: Sequence[str]) -> frozenset[str]:

@@ -8,6 +8,7 @@ file and reference page are all made from these rows.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import re
 import tomllib
 import types
@@ -245,14 +246,27 @@ def notes(environment: Mapping[str, str]) -> list[str]:
 def from_file(path: Path) -> dict[str, Any]:
     """What a TOML file of `name = value` lines says; nothing when there is no file."""
     try:
-        values = tomllib.loads(path.read_text())
+        text = path.read_text()
+        values = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise WrongUse(f"{path} cannot be read: {error.strerror}.", "Mend or remove it.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise WrongUse(f"{path} is not valid TOML: {error}.", "Mend or remove it.") from None
-    return {name: check(name, value) for name, value in values.items()}
+    return {name: _check_line(path, text, name, value) for name, value in values.items()}
+
+
+def _check_line(path: Path, text: str, name: str, value: Any) -> Any:
+    """A value of a file; what is wrong with it is said with its line, and a name that is none with the nearest one."""
+    try:
+        return check(name, value)
+    except WrongUse as error:
+        key = re.compile(rf"""\s*\[*\s*["']?{re.escape(name)}["']?\s*[=.\]]""")
+        lines = (number for number, line in enumerate(text.splitlines(), 1) if key.match(line))
+        nearest = difflib.get_close_matches(name, FIELDS, 1) if name not in FIELDS else []
+        hint = f"Did you mean {nearest[0]}? " if nearest else ""
+        raise WrongUse(f"{path}, line {next(lines, '?')}: {error.message}", hint + error.hint) from None
 
 
 def to_json(settings: Settings, belongs: str | None = None) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from playwright.sync_api import Browser, Page, expect
 from tests.dashboard.browser import Visitor, picture
 from tests.service.running import PATIENCE, wait_for
 
+from inchworm.testing import Site
+
 PACE = "0.03"
 WHOLE_RUN_MS = 60_000
 
@@ -77,6 +79,18 @@ def crawled_and_paused(page: Page, site: str) -> None:
     expect(page.get_by_role("button", name="Crawl again now")).to_be_visible(timeout=WHOLE_RUN_MS)
     assert pages(page) > 130
     picture(page, "story first run")
+
+
+def test_no_other_address_of_this_machine_is_crawled(browser: Browser, tmp_path: Path) -> None:
+    """Whoever opens the demo gets the demo's site, and nothing else that listens here."""
+    with Site({"/": "<title>private</title>"}).serve() as other, demo(tmp_path) as (_, link, _site):
+        visitor = Visitor(browser, link.partition("/login")[0])
+        page = visitor.open(link)
+        page.get_by_label("Address of the site").fill(other.url("/"))
+        page.get_by_role("button", name="Start", exact=True).click()
+        expect(page.get_by_role("alert")).to_contain_text("an address of this machine or of a private network")
+        visitor.close()
+        assert other.log == []
 
 
 def change(site: Page) -> dict[str, list[str]]:

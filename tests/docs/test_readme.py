@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import html
+import importlib.util
 import json
+import os
 import re
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -98,6 +102,23 @@ def test_the_picture_needs_nothing_from_elsewhere() -> None:
     assert not re.search(r"@import|@font-face|url\((?!#)|<script|<image|href=", picture)
 
 
+def test_the_picture_can_be_drawn_and_says_what_is_said_today(tmp_path: Path) -> None:
+    """Its words are those of a crawl of today; only the numbers are others."""
+    spec = importlib.util.spec_from_file_location("session_picture", ROOT / "docs" / "pictures" / "session.py")
+    assert spec and spec.loader
+    drawing = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(drawing)
+    drawing.main(300, free_port(), tmp_path / "drawn.svg", kill_at=1)
+
+    def words(path: Path) -> set[str]:
+        texts = re.findall(r"<text[^>]*>(.*?)</text>", path.read_text())
+        return {word for text in texts for word in re.findall(r"[a-zA-Z]{3,}", html.unescape(text))}
+
+    # Which pages happen to be under way is chance, and so are the units of time and size.
+    chance = {"guide", "reference", "left", "for", "what", "known", "about"}
+    assert words(tmp_path / "drawn.svg") ^ words(drawing.TARGET) <= chance
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=lambda path: path.stem)
 def test_decisions_are_short(path: Path) -> None:
     text = path.read_text()
@@ -105,3 +126,33 @@ def test_decisions_are_short(path: Path) -> None:
     assert text.startswith(f"# {path.stem[:4]} ")
     assert len(text.splitlines()) < 40
     assert all(f"**{word}.**" in text for word in ("What", "Why", "What we gave up"))
+
+
+def planned(target: str, folder: Path) -> str:
+    """The commands that make would run where nothing is installed yet."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    command = ["make", "-n", "-C", str(ROOT), target, f"VENV={folder / 'venv'}", "URL=https://example.org/"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize("target", ["demo", "demo-serve", "crawl"])
+def test_a_demo_installs_what_a_user_gets_and_no_more(tmp_path: Path, target: str) -> None:
+    commands = planned(target, tmp_path)
+    assert re.search(r"pip install .*--editable \.$", commands, re.MULTILINE)
+    assert "[dev]" not in commands
+
+
+def test_the_tests_have_all_that_developers_need_and_say_so_first(tmp_path: Path) -> None:
+    commands = planned("test", tmp_path)
+    assert "--editable '.[dev]'" in commands
+    assert commands.index("tests/install --say") < commands.index("pip install")
+    said = subprocess.run(
+        [str(ROOT / "tests" / "install"), "--say", str(tmp_path / "venv" / "stamp")],
+        env={**os.environ, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert f"Installed into {tmp_path / 'venv'}" in said.stdout

@@ -50,10 +50,37 @@ def test_opening() -> None:
         ),
         ({"refused": 1, "pages": 0}, "Complete, but there was nothing that may be crawled."),
         ({"run_state": "paused", "ended_by": "budget", "failed": 1}, words.ENDINGS["budget"]),
+        (
+            {"refused": 9, "mostly_duplicates": True},
+            "Complete: what was left gave mostly duplicates, ten requests for each page of the limit.",
+        ),
     ],
 )
 def test_ending(changes: dict[str, object], text: str) -> None:
     assert words.closing(replace(DONE, **changes))[0] == text
+
+
+def test_one_is_not_several() -> None:
+    said = "\n".join(
+        words.closing(replace(DONE, fetched=1, pages=1, duplicates=1, failed=1, seeds=(("a", 1), ("b", 0))))
+    )
+    assert "1 request," in said and "1 page, 1 duplicate, 1 failed" in said and "1 page  a" in said
+    assert (
+        "2 pages" in words.closing(replace(DONE, pages=2))[2]
+        and "0 requests" in words.closing(replace(DONE, fetched=0))[1]
+    )
+    assert "1 page, 3 pending" in words.opening(CRAWL, replace(RUN, counters=Counters(pages=1, pending=3)), 2)
+
+
+def test_the_order_is_told_when_it_is_not_exact() -> None:
+    assert "order" not in "".join(words.closing(DONE))
+    assert "order: per host" in "".join(words.closing(replace(DONE, order="per host")))
+
+
+def test_nothing_negative_is_saved() -> None:
+    again = replace(DONE, mode="incremental", parent=0)
+    assert "saved " not in "".join(words.closing(replace(again, saved_bytes=-120)))
+    assert "saved " in "".join(words.closing(replace(again, saved_bytes=120)))
 
 
 def test_commands_to_copy_are_quoted() -> None:
@@ -79,6 +106,23 @@ def test_the_picture_fits_its_terminal(width: int) -> None:
     assert len({len(lines) for lines in shown}) == 1, "the lines stay in place"
     assert "\x1b" not in "".join(shown[0])
     assert "7,345,678 pending" in shown[0][1] or width == 40
+
+
+def test_the_last_url_on_the_terminal_is_the_last_one() -> None:
+    """Not the one that takes longest: those under way are shown from the end, and what is over stays above them."""
+    console = Console(width=80, force_terminal=False)
+    terminal = Terminal(console)
+
+    def urls(*in_flight: str) -> list[str]:
+        with console.capture() as captured:
+            console.print(terminal.picture(Progress(HUGE, 1, 1, 1.0, in_flight, "exact")))
+        return [line.strip(" →") for line in captured.get().splitlines() if "http" in line]
+
+    slow = [f"http://e.org/slow{number}" for number in range(6)]
+    assert urls(*slow, "http://e.org/new")[-1] == "http://e.org/new"
+    assert urls(*slow, "http://e.org/newer")[-1] == "http://e.org/newer"
+    assert urls("http://e.org/only") == [*slow[-2:], "http://e.org/newer", "http://e.org/only"]
+    assert urls()[-1] == "http://e.org/only"
 
 
 def test_doctor_finds_what_a_machine_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ def test_it_is_a_failure_of_its_own_and_can_be_opened_again(home: Home, wall: Pa
         assert (ended.pages, ended.failed, ended.blocked, ended.word) == (2, 1, 1, "completed_with_errors")
         assert home.outcomes()[-1] == ("/b", "blocked")
         assert home.status()["blocked"] == 1
-        assert "1 pages by a challenge" in home.cli("status", home.word).stdout
+        assert "1 page by a challenge" in home.cli("status", home.word).stdout
         pages["/b"] = page("b")
         assert home.app.retry(home.word, kind="blocked") == 1
         assert home.resume().pages == 3

@@ -120,4 +120,4 @@ def test_every_command_speaks_json(home: Home) -> None:
         lines = home.cli("export", seed, "--format", "jsonl").stdout.splitlines()
         assert [json.loads(line)["seq"] for line in lines] == [one["seq"] for one in home.record()]
         assert home.ask("cancel", seed) == {"run_state": "cancelled"}
-        assert home.ask("delete", seed)["deleted"]
+        assert home.ask("delete", seed, "--yes")["deleted"]

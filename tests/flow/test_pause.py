@@ -68,6 +68,22 @@ def test_a_signal_pauses_and_the_same_command_goes_on(homes: list[Home], number:
     assert home.story() == whole.story()
 
 
+def test_a_crawl_in_the_background_of_a_script_does_not_hear_ctrl_c(home: Home) -> None:
+    """A shell starts it with SIGINT ignored, as nohup does with SIGHUP: it is not the one that is meant."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Site(linked_site(200), latency=SLOWLY).serve() as served, home.running(*crawl(served)) as process:
+            started(served)
+            process.send_signal(signal.SIGINT)
+            count = len(served.log)
+            wait_until(lambda: len(served.log) > count + 10)
+            process.send_signal(signal.SIGTERM)
+            ended = summary_of(process)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (process.returncode, ended["run_state"]) == (143, "paused")
+
+
 def test_what_hangs_gets_the_grace_time(home: Home) -> None:
     site = {"/": page("home", "/hangs", "/a"), "/a": page("a"), "/hangs": Page("late", delay=30)}
     with Site(site).serve() as served:

@@ -245,14 +245,14 @@ def test_a_signal_pauses_the_run_and_the_same_command_goes_on(home: Home, number
     with web.serve() as served:
         home.crawl(served.url("/"))
         before, web.latency = len(served.log), (0.05, 0.1)
-        with home.running(*command(home, "--every", "1h", "--max-iterations", "1")) as process:
+        with home.running(*command(home, "--every", "1h", "--max-runs", "1")) as process:
             wait_until(lambda: len(served.log) >= before + 10)
             process.send_signal(number)
             out, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == code, err
         assert [(one["run"], one["state"]) for one in lines(out)] == [(1, "paused")]
         web.latency = (0.0, 0.0)
-        done = home.process(*command(home, "--every", "1h", "--max-iterations", "1"))
+        done = home.process(*command(home, "--every", "1h", "--max-runs", "1"))
         assert [(one["run"], one["state"], one["unchanged"]) for one in lines(done.stdout)] == [(1, "completed", 60)]
         assert home.faults() == []
 
@@ -498,7 +498,7 @@ def test_a_line_for_each_run(home: Home) -> None:
         pages["/a"], pages["/c"] = page("a", body="<p>second</p>"), page("c")
         pages["/"] = page("home", "/a", "/c", "/gone")
         del pages["/b"]
-        done = home.cli("repeat", home.word, "--delay", "0", "--every", str(SOON), "--max-iterations", "2")
+        done = home.cli("repeat", home.word, "--delay", "0", "--every", str(SOON), "--max-runs", "2")
         first, second = done.stdout.splitlines()
         assert re.fullmatch(
             r"Run 1: 1 new, 1 modified, 1 deleted, 0 unknown; \d+ requests, [\d.]+ k?B, \d+ B saved\.", first
@@ -512,7 +512,7 @@ def test_a_line_for_each_run(home: Home) -> None:
 def test_an_object_for_each_run(home: Home) -> None:
     with Site(site()).serve() as served:
         home.crawl(served.url("/"))
-        done = home.process(*command(home, "--every", str(SOON), "--max-iterations", "2", "--mode", "full"))
+        done = home.process(*command(home, "--every", str(SOON), "--max-runs", "2", "--mode", "full"))
         found = lines(done.stdout)
         assert [(one["run"], one["mode"], one["word"], one["has_changes"]) for one in found] == [
             (1, "full", "completed", False),
@@ -526,7 +526,7 @@ WRONG = {
     "no duration": ("--every", "soon"),
     "no time": ("--every", "0"),
     "a million years": ("--every", "365000000d"),
-    "no runs": ("--max-iterations", "0"),
+    "no runs": ("--max-runs", "0"),
     "a setting": ("--every", "1h", "--workers", "none"),
     "an address": ("--every", "1h", "--notify", "XXXX"),
     "a secret": ("--every", "1h", "--notify", "http://h/XXXX", "--notify-secret-file", "/nowhere/at/all"),
@@ -599,7 +599,7 @@ def test_a_notification_that_fails_changes_nothing(home: Home, hook: Hook) -> No
     hook.statuses = (404,)
     with Site(site()).serve() as served:
         home.crawl(served.url("/"))
-        options = ("--every", str(SOON), "--max-iterations", "2", "--notify", hook.url("/XXXX?key=XXXX"))
+        options = ("--every", str(SOON), "--max-runs", "2", "--notify", hook.url("/XXXX?key=XXXX"))
         done = home.process(*command(home, *options, "--notify-on", "completion"), INCHWORM_NOTIFY_SECRET="hush")
     assert [one["state"] for one in lines(done.stdout)] == ["completed", "completed"]
     said = f"The notification to http://127.0.0.1:{hook.port}/… did not arrive: it answered 404."
@@ -638,7 +638,7 @@ def test_killed_between_the_end_of_a_run_and_its_notification(home: Home, hook: 
         home.process(*command(home, *options), code=-signal.SIGKILL, INCHWORM_FAULT="before_telling")
         assert ([one["state"] for one in home.app.runs(home.word)], hook.got) == (["completed", "completed"], [])
         for _ in range(2):
-            home.process(*command(home, *options, "--max-iterations", "1"))
+            home.process(*command(home, *options, "--max-runs", "1"))
     (got,) = hook.got
     body = json.loads(got.body)
     assert (body["run"], body["word"], body["ended_by"], body["has_changes"]) == (1, "completed", "finished", True)
@@ -668,7 +668,7 @@ def test_killed_in_the_middle_of_a_run_that_somebody_else_ends(home: Home, hook:
     with web.serve() as served:
         home.crawl(served.url("/"))
         before, web.latency = len(served.log), (0.05, 0.1)
-        options = ("--notify", hook.url(), "--notify-on", "completion", "--max-iterations", "1")
+        options = ("--notify", hook.url(), "--notify-on", "completion", "--max-runs", "1")
         with home.running(*command(home, *options)) as process:
             wait_until(lambda: len(served.log) >= before + 10)
             process.kill()

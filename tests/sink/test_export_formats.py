@@ -52,7 +52,7 @@ def test_nothing_is_exported_as_nothing():
 def test_every_format_is_a_function_that_says_what_it_writes_to(name):
     assert callable(getattr(export, name))
     assert FORMATS[name].target in Target
-    assert FORMATS[name].things
+    assert FORMATS[name].thing
 
 
 def test_a_visit_is_one_json_object_with_names_for_people():

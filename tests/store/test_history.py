@@ -109,8 +109,10 @@ def test_what_the_run_was_busy_with(tmp_path: Path) -> None:
     (entry,) = (one for one in past.pending() if one.kind is Kind.ROBOTS)
     past.commit(past.visit(entry, robots=b""))
     assert past.point().substate == "sitemaps"
-    past.commit(f"{A}/")
+    past.commit(past.visit(f"{A}/", f"{A}/1"))
     assert past.point().substate == "downloading_pages"
+    past.commit(f"{A}/1")
+    assert past.point().substate == "finishing", "nothing is left to download"
     past.store.close()
 
 

@@ -44,7 +44,7 @@ class Changes(Desk):
             **{name: counters[name] for name in ("new", "modified", "unchanged", "deleted", "unknown")},
             "requests": counters["requests"],
             "bytes": counters["size"],
-            "saved_bytes": counters["saved"],
+            "saved_bytes": max(0, counters["saved"]),
             "alarm": one.alarm,
         }
 

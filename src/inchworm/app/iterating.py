@@ -79,7 +79,7 @@ class Iterating(Working, Checkpoints):
         """One run."""
         found = self.iterations(word, number - 1, 1)
         if not found or found[0]["iteration_number"] != number:
-            raise Unknown(f"The crawl {self.find(word).name!r} has no run {number}.", "Its iterations are listed.")
+            raise Unknown(f"The crawl {self.find(word).name!r} has no run {number}.", "Its runs are listed.")
         return found[0]
 
     def _runs(self, crawl: CrawlInfo) -> list[RunInfo]:

@@ -10,11 +10,27 @@ from typing import Any, NamedTuple
 from inchworm import run, settings
 from inchworm.app.desk import Desk, defaults_of, identity, presentable, settings_of_run
 from inchworm.errors import InchwormError, NotNow, Unknown
-from inchworm.model import CrawlInfo, Down, EndedBy, RunState, SessionInfo, SessionState
+from inchworm.host import Hosts
+from inchworm.model import (
+    CrawlInfo,
+    Down,
+    EndedBy,
+    Entry,
+    Found,
+    Kind,
+    Reason,
+    RunInfo,
+    RunState,
+    SessionInfo,
+    SessionState,
+    Source,
+)
 from inchworm.rules import control, order
 from inchworm.rules import url as urls
-from inchworm.rules.explain import explanation
+from inchworm.rules.explain import explanation, prospect
+from inchworm.rules.scope import Judge, Patterns, Scope
 from inchworm.rules.times import iso
+from inchworm.settings import Settings
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.view import SPAN, Sought, View
 
@@ -142,9 +158,25 @@ class Looking(Desk):
         return Listed(shown, after + SPAN if after + SPAN < current.seq else None)
 
     def why(self, word: str, url: str, number: int | None = None) -> dict[str, Any]:
-        """Why a URL was or was not crawled."""
-        found = self.show(word, url, number)
+        """Why a URL was or was not crawled; of one that is not known, what would become of it."""
+        try:
+            found = self.show(word, url, number)
+        except Unknown as error:
+            error.message += self._prospect(word, url, number)
+            raise
         return {"url": found["url"], "state": found["state"], "reason": found["reason"], "why": explanation(found)}
+
+    def _prospect(self, word: str, url: str, number: int | None) -> str:
+        crawl = self.find(word)
+        with contextlib.suppress(Unknown, NotNow), self.reading(crawl) as store:
+            current = self.run_of(crawl, store, number)
+            values, address = dataclasses.replace(Settings(), **settings_of_run(current)), identity(current, url)
+            hosts = Hosts(values, store.robots(current.run_id, urls.origin_of(address)))
+            reason = _linked_by_a_seed(current, values, address)
+            if reason is None and hosts.is_known(address) and not hosts.trouble(address) and not hosts.allows(address):
+                reason = Reason.ROBOTS
+            return " " + prospect(reason, hosts.is_known(address))
+        return ""
 
     def failed(self, word: str, kind: str | None = None) -> list[dict[str, Any]]:
         crawl = self.find(word)
@@ -180,6 +212,16 @@ class Looking(Desk):
             if not path.exists() or path.stat().st_size < length:
                 problems.append(f"the archive file {name} is missing or shorter than what was committed")
         return problems
+
+
+def _linked_by_a_seed(current: RunInfo, values: Settings, address: str) -> Reason | None:
+    """Why a URL would be refused if a seed linked to it."""
+    scope = Scope(values.scope, current.seeds, values.loose_paths)
+    patterns = Patterns(values.include, values.exclude)
+    judge = Judge(scope, patterns, values.max_depth, values.external_hops, values.trap_depth)
+    seed = current.seeds[0]
+    page = Entry(0, seed.url, seed.url, Kind.PAGE, Source.INITIAL, seed.number, 0, 0, 0, (0, 0))
+    return judge.judge(Found(address, address), page).reason
 
 
 def visit_json(visit: Mapping[str, Any]) -> dict[str, Any]:

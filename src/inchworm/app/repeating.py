@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from inchworm.app.crawling import Crawling, Plan, Start
 from inchworm.app.notifying import Notifying, Telling, Wish
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.engine.owner import Owner
+from inchworm.engine.signals import stopping
 from inchworm.errors import InchwormError, Lost, NotNow, Owned, TooNew, Unknown, WrongUse
 from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo, RunState, SessionInfo
 from inchworm.rules import repetition
@@ -128,8 +128,9 @@ class _Cost(NamedTuple):
         return self.seconds / self.requests if self.requests else None
 
     def saved_at(self, pace: float) -> float:
-        """How much longer as many requests, and those that were spared, would have taken at this pace."""
-        return (self.requests + self.reused) * pace - self.seconds
+        """How much longer as many requests, and those that were spared, would have taken at this pace; none when a run
+        was slower than that, for it has saved nothing."""
+        return max(0.0, (self.requests + self.reused) * pace - self.seconds)
 
 
 def _line(costs: Sequence[_Cost], running: bool) -> dict[str, Any]:
@@ -146,7 +147,7 @@ def _line(costs: Sequence[_Cost], running: bool) -> dict[str, Any]:
         "bytes": counters.size,
         "seconds": round(cost.seconds, 3),
         "requests_saved": cost.reused if is_again else 0,
-        "bytes_saved": counters.saved if is_again else 0,
+        "bytes_saved": max(0, counters.saved) if is_again else 0,
         "seconds_saved_estimate": round(cost.saved_at(paces[-1]), 3) if is_again and paces else None,
         **{kind: getattr(counters, kind) if is_again else 0 for kind in (*_CHANGES, "unchanged")},
         "share_changed": round((counters.modified + counters.deleted) / seen, 4) if is_again and seen else None,
@@ -304,9 +305,7 @@ class _Interruption:
     """Signals that come while no session is there to be paused."""
 
     def __init__(self, is_wanted: bool) -> None:
-        self._numbers = [signal.SIGINT, signal.SIGTERM] if is_wanted else []
-        if is_wanted and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup means: go on
-            self._numbers.append(signal.SIGHUP)
+        self._numbers = stopping() if is_wanted else []
         self._task: asyncio.Future[None] | None = None
         self.number = 0
 
@@ -347,7 +346,7 @@ def _check(wanted: Repetition) -> None:
     if wanted.every is not None and not 0 < wanted.every <= MOST_EVERY:
         raise WrongUse("The interval is not one to wait for.", "Give a duration such as 90s, 6h or 7d: --every 24h")
     if wanted.max_iterations is not None and wanted.max_iterations < 1:
-        raise WrongUse(f"There cannot be {wanted.max_iterations} runs.", "Give 1 or more: --max-iterations 5")
+        raise WrongUse(f"There cannot be {wanted.max_iterations} runs.", "Give 1 or more: --max-runs 5")
     if wanted.notify_on not in list(Occasion):
         raise WrongUse(f"There is no occasion {wanted.notify_on!r}.", f"Known ones: {', '.join(Occasion)}.")
 

@@ -11,13 +11,13 @@ from inchworm.app.crawling import Crawling
 from inchworm.app.repeating import Repeating
 from inchworm.cli import display
 from inchworm.cli.commands import main
+from inchworm.cli.door import print_json
 from inchworm.cli.options import (
     SESSION_OPTIONS,
     given,
     json_flag,
     mode_option,
     opened,
-    print_json,
     setting_options,
     sit,
 )

@@ -19,6 +19,7 @@ from inchworm import __version__, settings
 from inchworm.app.crawling import Crawling, Start
 from inchworm.app.looking import Looking
 from inchworm.cli import display
+from inchworm.cli.door import paragraph, print_json, say, while_heard
 from inchworm.cli.options import (
     RUN_OPTIONS,
     SESSION_OPTIONS,
@@ -26,12 +27,13 @@ from inchworm.cli.options import (
     json_flag,
     mode_option,
     opened,
-    print_json,
     setting_options,
     sit,
 )
-from inchworm.errors import InchwormError
+from inchworm.cli.words import quoted
+from inchworm.errors import InchwormError, WrongUse
 from inchworm.rules import failures
+from inchworm.run import refuse_words
 
 _ORDER = (
     *("crawl", "resume", "pause", "cancel", "status", "list"),
@@ -82,6 +84,14 @@ class _Group(click.Group):
         if name in _ELSEWHERE and name not in self.commands:
             importlib.import_module(f"inchworm.cli.{_ELSEWHERE[name]}")
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with while_heard():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with while_heard():
+            return super().invoke(ctx)
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         try:
             code = super().main(*args, **{**kwargs, "standalone_mode": False})
@@ -93,9 +103,6 @@ class _Group(click.Group):
             code = error.exit_code
         except (click.Abort, KeyboardInterrupt):
             code = 130
-        except BrokenPipeError:
-            sys.stderr.close()
-            code = 1
         except OSError as error:
             display.error(InchwormError(f"{error.strerror}: {error.filename}."))
             code = 1
@@ -137,9 +144,10 @@ def crawl(urls: tuple[str, ...], name: str, fresh: bool, mode: str | None, as_js
         # `--replay a.warc.gz b.warc.gz` reads naturally; the second file looks like a seed to the parser.
         files = tuple(text for text in urls if text.endswith((".warc", ".warc.gz")) and Path(text).is_file())
         urls, named["replay"] = tuple(text for text in urls if text not in files), (*named["replay"], *files)
+    refuse_words(urls)
     start = Start(urls, name, named, fresh, mode or "")
     for note in settings.notes(os.environ):
-        click.echo(note, err=True)
+        say(note, err=True)
     with opened(Crawling) as app:
         sit(lambda hooks: app.crawl(start, hooks), as_json)
 
@@ -177,7 +185,7 @@ def _say(state: str, as_json: bool, text: str) -> None:
     if as_json:
         print_json({"run_state": str(state)})
     else:
-        click.echo(text.format(state))
+        say(text.format(state))
 
 
 @main.command()
@@ -222,18 +230,19 @@ def why(word: str, url: str, as_json: bool) -> None:
     """Why a URL was or was not crawled."""
     with opened(Looking) as app:
         found = app.why(word, url)
-    print_json(found) if as_json else click.echo(found["why"])
+    print_json(found) if as_json else paragraph(found["why"])
 
 
 @main.command()
 @click.argument("word", metavar="CRAWL")
 @click.option("--kind", default=None, metavar="KIND", help=f"Only this kind: {', '.join(failures.KINDS)}.")
+@click.option("--all", "show_all", is_flag=True, help="List every URL, not only the first of each kind and host.")
 @json_flag
-def failed(word: str, kind: str | None, as_json: bool) -> None:
-    """URLs that failed, and why."""
+def failed(word: str, kind: str | None, show_all: bool, as_json: bool) -> None:
+    """URLs that failed, and why, by kind and host."""
     with opened(Looking) as app:
         found = app.failed(word, kind)
-    print_json({"failed": found}) if as_json else display.failed(found, word)
+    print_json({"failed": found}) if as_json else display.failed(found, word, show_all)
 
 
 @main.command()
@@ -248,7 +257,7 @@ def retry(word: str, kind: str | None, url: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"reopened": count})
     else:
-        click.echo(f"{count} re-opened." + (f" Fetch with: inchworm resume {word!r}" if count else ""))
+        say(f"{count:,} re-opened." + (f" Fetch with: inchworm resume {quoted(word)}" if count else ""))
 
 
 @main.command("show-settings")
@@ -269,10 +278,17 @@ def delete(word: str, yes: bool, as_json: bool) -> None:
     """Delete a crawl: its record and its archive."""
     with opened(Crawling) as app:
         found = app.find(word)
-        if not yes and not as_json and sys.stdin.isatty():
-            click.confirm(f"Delete {found.name!r} with all its pages?", abort=True)
+        if not yes:
+            _confirm(f"Delete {found.name!r} with all its pages?")
         app.delete(word)
-    print_json({"deleted": found.crawl_id}) if as_json else click.echo(f"Deleted {found.name!r}.")
+    print_json({"deleted": found.crawl_id}) if as_json else say(f"Deleted {found.name!r}.")
+
+
+def _confirm(question: str) -> None:
+    """Ask whoever sits there; where nobody does, silence is no consent."""
+    if not sys.stdin.isatty():
+        raise WrongUse("Nothing is deleted: there is nobody to ask whether it is meant.", "If it is, add --yes.")
+    click.confirm(question, abort=True, err=True)
 
 
 @main.command("doctor")

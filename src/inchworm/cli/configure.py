@@ -11,7 +11,8 @@ from inchworm import settings
 from inchworm.app.steering import Configuration, Steering
 from inchworm.cli import display
 from inchworm.cli.commands import main
-from inchworm.cli.options import RUN_OPTIONS, SESSION_OPTIONS, given, json_flag, opened, print_json, setting_options
+from inchworm.cli.door import print_json
+from inchworm.cli.options import RUN_OPTIONS, SESSION_OPTIONS, given, json_flag, opened, setting_options
 from inchworm.errors import WrongUse
 
 _NAMES = (*SESSION_OPTIONS[:4], *RUN_OPTIONS, *SESSION_OPTIONS[4:])

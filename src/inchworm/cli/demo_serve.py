@@ -15,8 +15,10 @@ from pathlib import Path
 import click
 
 from inchworm import settings
+from inchworm.app.crawling import Crawling, Start
 from inchworm.cli.commands import main
 from inchworm.cli.demo_site import Almanac
+from inchworm.cli.door import say
 from inchworm.errors import CannotServe
 from inchworm.testing import Site
 
@@ -62,11 +64,21 @@ def demo_serve(port: int, pace: float) -> None:
         Site(Almanac().pages, latency=_LATENCY, validators=True).serve() as served,
     ):
         home = _home(Path(folder), pace)
-        click.echo(_WELCOME.format(site=served.url("/"), home=home, port=port), err=True)
+        _allow(home, served.url("/"))
+        say(_WELCOME.format(site=served.url("/"), home=home, port=port), err=True)
         service.log_to(sys.stderr, as_json=False)
         logging.getLogger().setLevel(logging.WARNING)
-        service.serve(home, settings.make({"allow_private": True, "poll": 0.5}), address, os.environ)
-    click.echo("\nIt is over, and nothing is left of it.", err=True)
+        service.serve(home, settings.make({"poll": 0.5}), address, os.environ)
+    say("\nIt is over, and nothing is left of it.", err=True)
+
+
+def _allow(home: Path, site: str) -> None:
+    """Over HTTP no address of this machine may be crawled. That of the site is, as if it had been typed here."""
+    app = Crawling(home)
+    try:
+        app.find_or_make(Start((site,)))
+    finally:
+        app.close()
 
 
 def _home(folder: Path, pace: float) -> Path:

@@ -12,19 +12,23 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-import click
-
-from inchworm.cli.words import MOST_DOWN, closing, line, opening, quoted
+from inchworm.cli.door import folded, paragraph, say, styled
+from inchworm.cli.table import table
+from inchworm.cli.words import MOST_DOWN, closing, counted, line, opening, quoted
 from inchworm.errors import InchwormError
-from inchworm.model import CrawlInfo, Progress, RunInfo
+from inchworm.model import CrawlInfo, Progress, RunInfo, RunState
 from inchworm.rules import failures
-from inchworm.rules.explain import LONGEST, explanation
+from inchworm.rules.explain import LONGEST, explanation, trouble
 from inchworm.rules.figures import clip, size
-from inchworm.rules.url import shorten
+from inchworm.rules.order import EXACT
+from inchworm.rules.url import host_of, shorten
 
 LOG_SECONDS = 5.0
 LATER_LOG_SECONDS = 60.0
 SHOWN_URLS = 20
+SHOWN_FAILURES = 10
+SHOWN_GROUPS = 20
+_HANGING = len("inchworm: ")
 
 
 class Shown(Protocol):
@@ -70,13 +74,14 @@ class Log:
 
 
 def _say(text: str) -> None:
-    click.echo(text, err=True)
+    say(text, err=True)
 
 
 def error(problem: InchwormError) -> None:
-    _say(f"inchworm: {problem.message}")
-    if problem.hint:
-        _say(f"          {problem.hint}")
+    first, *rest = folded(problem.message, _HANGING, err=True)
+    _say(f"inchworm: {first}")
+    for text in (*rest, *(folded(problem.hint, _HANGING, err=True) if problem.hint else ())):
+        _say(" " * _HANGING + text)
 
 
 def status(found: Mapping[str, Any]) -> None:
@@ -84,45 +89,47 @@ def status(found: Mapping[str, Any]) -> None:
     who = f", process {owner['pid']} on {owner['machine']}" if owner else ""
     rows = [
         ("crawl", f"{found['name']}  ({found['crawl_id']})"),
-        ("run", f"{found['run']} ({found['mode']}): {found['run_state']}{who}"),
+        ("run", f"{found['run']} ({found['mode']}): {_standing(found)}{who}"),
         (
             "pages",
-            f"{found['pages']:,} unique, {found['duplicates']:,} duplicates, {found['failed']:,} failed",
+            f"{found['pages']:,} unique, {counted(found['duplicates'], 'duplicate')}, {found['failed']:,} failed",
         ),
         ("URLs", f"{found['known']:,} known, {found['pending']:,} pending, {found['refused']:,} refused"),
-        ("fetched", f"{found['requests']:,} requests, {size(found['size'])}"),
+        ("fetched", f"{counted(found['requests'], 'request')}, {size(found['size'])}"),
     ]
-    if found["order"]:
+    if found["order"] not in ("", EXACT):
         rows.append(("order", found["order"]))
     if found["blocked"]:
-        rows.append(("blocked", f"{found['blocked']:,} pages by a challenge or captcha"))
+        rows.append(("blocked", f"{counted(found['blocked'], 'page')} by a challenge or captcha"))
     rows += [
         ("down", f"{one['host']} since {one['since'][:19]}: {one['message']}") for one in found["down"][:MOST_DOWN]
     ]
     _rows(rows)
     for one in found["sessions"][-10:]:
-        ended = one["ended_by"] or one["state"]
-        click.echo(f"  session {one['session']:<4} {one['started_at'][:19]}  {one['requests']:>8,} requests  {ended}")
+        ended, requests = one["ended_by"] or one["state"], counted(one["requests"], "request")
+        say(f"  session {one['session']:<4} {one['started_at'][:19]}  {requests:>17}  {ended}")
+
+
+def _standing(found: Mapping[str, Any]) -> str:
+    """What the run came to, in the words for a whole run; while it is open, how it stands."""
+    word, state = found["word"], found["run_state"]
+    if state == RunState.IN_PROGRESS:
+        return str(state)
+    return str(word) if state == RunState.COMPLETED else f"{word} ({state})"
 
 
 def crawls(found: Sequence[Mapping[str, Any]]) -> None:
     if not found:
-        click.echo("No crawls yet. Start one: inchworm crawl https://example.org/docs")
+        say("No crawls yet. Start one: inchworm crawl https://example.org/docs")
         return
-    click.echo(f"{'NAME':<33} {'RUN':>3} {'STATE':<11} {'PAGES':>9} {'FAILED':>8} {'PENDING':>10}")
-    for one in found:
-        if "pages" not in one:
-            click.echo(f"{shorten(one['name'], 33):<33} {one['note']}")
-            continue
-        click.echo(
-            f"{shorten(one['name'], 33):<33} {one['run']:>3} {one['run_state']:<11}"
-            f" {one['pages']:>9,} {one['failed']:>8,} {one['pending']:>10,}"
-        )
+    heads = ("name", "run", "state", "pages", "failed", "pending")
+    rows = [[one.get(name, "-") for name in ("name", "run", "run_state", *heads[3:])] for one in found]
+    table(heads, rows, "name", [one.get("note", "") for one in found])
 
 
 def queue(found: Mapping[str, Any]) -> None:
     if "cleared" in found:
-        click.echo(f"{found['cleared']:,} pending URLs refused; the run is {found['run_state']}.")
+        say(f"{counted(found['cleared'], 'pending URL')} refused; the run is {found['run_state']}.")
     _rows(
         [
             ("run", f"{found['current_run']}: {found['run_state']}"),
@@ -135,7 +142,7 @@ def queue(found: Mapping[str, Any]) -> None:
     )
     for one in found["counts"]:
         reason = f"  {one['reason']}" if one["reason"] else ""
-        click.echo(f"  {one['source']:<9} {one['state']:<8} {one['count']:>9,}{reason}")
+        say(f"  {one['source']:<9} {one['state']:<8} {one['count']:>9,}{reason}")
 
 
 def entry(found: Mapping[str, Any]) -> None:
@@ -144,7 +151,8 @@ def entry(found: Mapping[str, Any]) -> None:
         ("state", explanation(found)),
         (
             "source",
-            f"{found['source']}, depth {found['depth']}" + (f", {found['hops']} hops out" if found["hops"] else ""),
+            f"{found['source']}, depth {found['depth']}"
+            + (f", {counted(found['hops'], 'hop')} out" if found["hops"] else ""),
         ),
         ("found on", found["found_on"] or "(a seed)"),
         ("place", f"({found['place_seq']}, {found['place_idx']}) in its lane; seed {found['seed_url']}"),
@@ -153,12 +161,12 @@ def entry(found: Mapping[str, Any]) -> None:
         rows.insert(1, ("requested as", found["request_url"]))
     _rows(rows)
     for visit in found["visits"]:
-        click.echo("")
+        say("")
         _rows([(name, text) for name, text in _visit_rows(visit) if text])
 
 
 def _visit_rows(visit: Mapping[str, Any]) -> list[tuple[str, str]]:
-    where = f"{visit['file']} at {visit['offset']}, {visit['length']} bytes" if visit["file"] else ""
+    where = f"{visit['file']} at {visit['offset']}, {counted(visit['length'], 'byte')}" if visit["file"] else ""
     return [
         ("visit", f"{visit['seq']}, session {visit['session']}: {visit['outcome']}"),
         ("status", str(visit["status"] or "")),
@@ -166,13 +174,13 @@ def _visit_rows(visit: Mapping[str, Any]) -> list[tuple[str, str]]:
             "change",
             " ".join(filter(None, (visit["change"], visit["note"] and f"({visit['note'].replace(' ', ', ')})"))),
         ),
-        ("missing", f"for {visit['missing']} runs" if visit["missing"] else ""),
-        ("failure", f"{visit['failure']}: {visit['message']}" if visit["failure"] else ""),
+        ("missing", f"for {counted(visit['missing'], 'run')}" if visit["missing"] else ""),
+        ("failure", f"{visit['failure']}: {trouble(visit).text}" if visit["failure"] else ""),
         ("note", "" if visit["failure"] else shorten(visit["message"] or "", LONGEST)),
         ("leads to", shorten(visit["redirect"] or "", LONGEST)),
         ("title", visit["title"] or ""),
         ("type", visit["content_type"] or ""),
-        ("size", f"{visit['size']:,} bytes in {visit['millis']} ms"),
+        ("size", f"{counted(visit['size'], 'byte')} in {visit['millis']} ms"),
         ("links", f"{visit['links']:,}"),
         ("text hash", visit["text_hash"] or ""),
         ("body hash", visit["payload"] or ""),
@@ -181,73 +189,92 @@ def _visit_rows(visit: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def failed(found: Sequence[Mapping[str, Any]], word: str = "CRAWL") -> None:
+def failed(found: Sequence[Mapping[str, Any]], word: str = "CRAWL", show_all: bool = False) -> None:
+    """By kind and host, the most frequent first; a few of each, unless all are wanted."""
     if not found:
-        click.echo("Nothing failed.")
+        say("Nothing failed.")
         return
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for visit in found:
-        click.echo(f"{visit['failure']:<18} {visit['request_url']}")
-        click.echo(f"{'':<18} {clip(visit['message'] or '', 110)}")
-    kinds = sorted({visit["failure"] for visit in found})
-    click.echo(f"\n{len(found):,} failed.")
-    for kind in kinds:
-        if kind in failures.KINDS:
-            click.echo(f"  {kind}: {failures.KINDS[kind].sentence} {failures.KINDS[kind].advice}")
-    click.echo(f"Re-open with: inchworm retry {quoted(word)} [--kind KIND]")
+        groups.setdefault((visit["failure"], host_of(visit["request_url"])), []).append(visit)
+    ordered = sorted(groups.items(), key=lambda one: -len(one[1]))
+    shown = ordered if show_all else ordered[:SHOWN_GROUPS]
+    for (kind, host), visits in shown:
+        _failures(kind, host, visits, len(visits) if show_all else SHOWN_FAILURES)
+    if rest := ordered[len(shown) :]:
+        number, hosts = sum(len(visits) for _, visits in rest), {host for (_, host), _ in rest}
+        say(f"… and {number:,} more on {counted(len(hosts), 'host')}; --all and --json list them.\n")
+    say(f"{len(found):,} failed. To open them again:\n  inchworm retry {quoted(word)} [--kind KIND]")
+
+
+def _failures(kind: str, host: str, visits: Sequence[Mapping[str, Any]], most: int) -> None:
+    """What failed for one reason on one host."""
+    say(f"{kind} on {host}: {counted(len(visits), 'URL')}")
+    cause, text = trouble(visits[0])
+    row = failures.KINDS.get(cause)
+    sentence = f"{text}." if cause != kind else row.sentence if row else ""
+    paragraph(f"{sentence} {row.advice if row else ''}", 2)
+    for visit in visits[:most]:
+        say(f"    {shorten(visit['request_url'], LONGEST)}")
+        told = "" if cause != kind else clip(visit["message"] or "", LONGEST)
+        origin = f"found on {shorten(visit['found_on'], LONGEST)}" if visit["found_on"] else ""
+        paragraph("; ".join(filter(None, (told, origin))), 6)
+    if len(visits) > most:
+        say(f"    … and {len(visits) - most:,} more")
+    say("")
 
 
 def runs(found: Sequence[Mapping[str, Any]]) -> None:
-    columns = ("new", "modified", "unchanged", "deleted", "unknown")
-    heads = "".join(f" {name.upper():>9}" for name in columns)
-    click.echo(f"{'RUN':>3} {'MODE':<11} {'STATE':<11} {'PAGES':>8}{heads} {'REQUESTS':>9} {'FETCHED':>9} {'SAVED':>9}")
+    changes = ("new", "modified", "unchanged", "deleted", "unknown")
+    heads = ("run", "mode", "state", "pages", *changes, "requests", "fetched", "saved")
+    rows, notes = [], []
     for one in found:
         has_parent = one["mode"] != "baseline"
-        numbers_ = "".join(f" {one[name] if has_parent else '-':>9}" for name in columns)
-        saved = size(one["saved_bytes"]) if has_parent else "-"
-        click.echo(
-            f"{one['run']:>3} {one['mode']:<11} {one['state']:<11} {one['pages']:>8,}{numbers_}"
-            f" {one['requests']:>9,} {size(one['bytes']):>9} {saved:>9}"
-        )
-        if one["branch_of"] is not None:
-            click.echo(f"    branched off from run {one['branch_of']}")
-        if one["alarm"]:
-            click.echo(f"    ATTENTION: {one['alarm']}")
+        counts = [one[name] if has_parent else "-" for name in changes]
+        costs = [one["requests"], size(one["bytes"]), size(max(0, one["saved_bytes"])) if has_parent else "-"]
+        rows.append([one["run"], one["mode"], one["state"], one["pages"], *counts, *costs])
+        said = [f"branched off from run {one['branch_of']}"] if one["branch_of"] is not None else []
+        notes.append("; ".join([*said, *([f"ATTENTION: {one['alarm']}"] if one["alarm"] else [])]))
+    table(heads, rows, notes=notes)
 
 
 def comparison(found: Mapping[str, Any], show_all: bool) -> None:
     """Lists per kind of change; what is unchanged is only counted."""
-    click.echo(found["summary"])
+    say(found["summary"])
     for kind in ("new", "modified", "deleted", "unknown"):
         urls = found[f"{kind}_documents"]
         if not urls:
             continue
         why = ", ".join(f"{count:,} {word}" for word, count in found["unknown_reasons"].items())
-        click.echo(f"\n{kind} ({len(urls):,})" + (f": {why}" if kind == "unknown" else ""))
+        say(f"\n{kind} ({len(urls):,})" + (f": {why}" if kind == "unknown" else ""))
         for url in urls if show_all else urls[:SHOWN_URLS]:
-            click.echo(f"  {shorten(url, LONGEST)}")
+            say(f"  {shorten(url, LONGEST)}")
         if not show_all and len(urls) > SHOWN_URLS:
-            click.echo(f"  … and {len(urls) - SHOWN_URLS:,} more; --all lists them")
+            say(f"  … and {len(urls) - SHOWN_URLS:,} more; --all lists them")
 
 
 def difference(found: Mapping[str, Any]) -> None:
     if not found["diff"]:
-        click.echo(f"The text of {found['url']} is the same in run {found['baseline']} and run {found['current']}.")
+        say(f"The text of {found['url']} is the same in run {found['baseline']} and run {found['current']}.")
     for text in found["diff"]:
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(text[:1])
-        click.echo(click.style("".join(c if c.isprintable() else " " for c in text), fg=colour))
+        for piece in folded(text[1:], 1):
+            say(styled(text[:1] + piece, fg=colour))
 
 
 def checkpoints(found: Sequence[Mapping[str, Any]]) -> None:
     if not found:
-        click.echo("No checkpoints yet.")
+        say("No checkpoints yet.")
         return
-    click.echo(f"{'NO':>5} {'TYPE':<7} {'RUN':>3} {'SEQ':>9} {'MADE AT':<19} {'PAGES':>9} {'PENDING':>10}  STATE")
+    rows = []
     for one in found:
         progress, state = one["progress"], one["current_substate"] if one["can_resume"] else one["current_state"]
-        click.echo(
-            f"{one['checkpoint_number']:>5} {one['checkpoint_type']:<7} {one['run']:>3} {one['seq']:>9,}"
-            f" {one['created_at'][:19]} {progress['pages']:>9,} {progress['urls']['pending']:>10,}  {state}"
+        where, counts = (
+            (one["run"], one["seq"], one["created_at"][:19]),
+            (progress["pages"], progress["urls"]["pending"]),
         )
+        rows.append((str(one["checkpoint_number"]), one["checkpoint_type"], *where, *counts, state))
+    table(("no", "type", "run", "seq", "made_at", "pages", "pending", "state"), rows)
 
 
 def numbers(found: Mapping[str, Any]) -> None:
@@ -265,32 +292,20 @@ def _plain(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Rows in columns as wide as what stands in them; numbers to the right."""
-    texts = [[name.replace("_", " ").upper() for name in heads], *([str(cell) for cell in row] for row in rows)]
-    widths = [max(len(row[at]) for row in texts) for at in range(len(heads))]
-    right = [all(isinstance(row[at], int) for row in rows) for at in range(len(heads))]
-    for row in texts:
-        cells = (
-            cell.rjust(wide) if is_right else cell.ljust(wide)
-            for cell, wide, is_right in zip(row, widths, right, strict=True)
-        )
-        click.echo("  ".join(cells).rstrip())
-
-
 def settings_table(found: Mapping[str, Any]) -> None:
     _rows([(name, str(value)) for name, value in found.items()])
 
 
 def findings(found: Sequence[Any]) -> None:
     for finding in found:
-        click.echo(f"{'ok ' if finding.ok else 'BAD'}  {finding.subject}: {finding.text}")
-        if finding.hint:
-            click.echo(f"     {finding.hint}")
+        first, *rest = folded(f"{finding.subject}: {finding.text}", 5)
+        say(f"{'ok ' if finding.ok else 'BAD'}  {first}")
+        for text in (*rest, *(folded(finding.hint, 5) if finding.hint else ())):
+            say(f"     {text}")
 
 
 def _rows(rows: Sequence[tuple[str, str]]) -> None:
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
-        for number, piece in enumerate(str(text).split("\n")):
-            click.echo(f"{name if not number else '':<{width}}  {piece}")
+        for number, piece in enumerate(folded(str(text), width + 2)):
+            say(f"{name if not number else '':<{width}}  {piece}")

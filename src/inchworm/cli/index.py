@@ -10,9 +10,10 @@ import click
 from inchworm.app.indexing import Indexing
 from inchworm.cli import display
 from inchworm.cli.commands import main
-from inchworm.cli.options import json_flag, opened, print_json
+from inchworm.cli.door import print_json, say
+from inchworm.cli.options import json_flag, opened
 from inchworm.cli.search import Progress
-from inchworm.cli.words import quoted
+from inchworm.cli.words import counted, quoted
 from inchworm.rules.figures import clip
 
 _WIDTH = 200
@@ -45,22 +46,22 @@ def index(word: str, rebuild: bool, aside: bool, status: bool, as_json: bool) ->
 
 
 def _tell(done: Mapping[str, Any], word: str) -> None:
-    click.echo(
+    say(
         f"{done['indexed']:,} indexed, {done['deleted']:,} deleted: {done['index']} on {done['server']}"
-        f" has {done['documents']:,} documents."
+        f" has {counted(done['documents'], 'document')}."
     )
     if done["set_aside"]:
         said = f"{done['set_aside']:,} set aside, for the server does not take them."
-        click.echo(f"{said} See why: inchworm index {quoted(word)} --set-aside")
+        say(f"{said} See why: inchworm index {quoted(word)} --set-aside")
     if done["newer"]:
         said = f"{done['newer']:,} left as they are, for the server has newer ones from elsewhere."
-        click.echo(f"{said} Make it anew: inchworm index {quoted(word)} --rebuild")
+        say(f"{said} Make it anew: inchworm index {quoted(word)} --rebuild")
     if done["behind"]:
-        click.echo(f"The crawl goes on: {done['behind']:,} entries of its log were added meanwhile.")
+        say(f"The crawl goes on: its log has {counted(done['behind'], 'new entry', 'new entries')}.")
 
 
 def _list(listed: list[dict[str, Any]], word: str) -> None:
     for one in listed:
-        click.echo(f"{clip(one['url'], _WIDTH)}\n   {clip(one['reason'], _WIDTH)}")
+        say(f"{clip(one['url'], _WIDTH)}\n   {clip(one['reason'], _WIDTH)}")
     if not listed:
-        click.echo(f"Nothing of {quoted(word)} is set aside.")
+        say(f"Nothing of {quoted(word)} is set aside.")

@@ -12,12 +12,16 @@ from inchworm.app.jobs import Repeated, Task, Wanted, Working
 from inchworm.app.scheduling import LOW_SCORE, Scheduling
 from inchworm.cli import display
 from inchworm.cli.commands import main
-from inchworm.cli.options import json_flag, mode_option, opened, print_json, run_loop
+from inchworm.cli.door import paragraph, print_json, say
+from inchworm.cli.options import json_flag, mode_option, opened, run_loop
+from inchworm.cli.table import table
+from inchworm.cli.words import counted
 from inchworm.errors import WrongUse
 from inchworm.job import JobState
 from inchworm.rules.figures import clip
 from inchworm.rules.times import iso
 from inchworm.rules.timetable import UNITS
+from inchworm.run import refuse_words
 from inchworm.settings import duration
 
 _ALL = 1_000_000
@@ -47,9 +51,9 @@ def list_jobs(status: str | None, word: str | None, as_json: bool) -> None:
     if as_json:
         print_json(listed)
     elif not listed:
-        click.echo("No jobs. `inchworm jobs add URL --every 6h` makes one.")
+        say("No jobs. `inchworm jobs add URL --every 6h` makes one.")
     else:
-        display.table(_JOB_COLUMNS, [_job_row(one) for one in listed])
+        table(_JOB_COLUMNS, [_job_row(one) for one in listed], "name")
 
 
 @jobs.command()
@@ -60,16 +64,18 @@ def list_jobs(status: str | None, word: str | None, as_json: bool) -> None:
 @click.option("--max-retries", "retries", type=int, help="Try again so often after a failure. [default: 3]")
 @click.option("--backoff", type=int, default=None, metavar="SECONDS", help="Wait so long before the first retry.")
 @click.option("--budget", "requests", type=int, help="At most so many requests in each execution.")
-@click.option("--max-iterations", type=int, default=None, help="Stop after so many complete runs.")
+@click.option("--max-runs", type=int, default=None, help="Stop after so many complete runs after the first.")
 @click.option("--stop-if-no-changes", is_flag=True, help="Stop when a complete run found nothing changed.")
 @mode_option
 @json_flag
 def add(crawl: str, every: str | None, after: str | None, as_json: bool, mode: str | None, **values: Any) -> None:
     """Make a job for a crawl, or for a URL that is to become one."""
     count, unit = _interval(every) if every else (None, None)
-    budget, limit, stops = values["requests"], values["max_iterations"], values["stop_if_no_changes"]
+    budget, limit, stops = values["requests"], values["max_runs"], values["stop_if_no_changes"]
     with opened(Working) as app:
         known = app.home.find(crawl)
+        if known is None:
+            refuse_words([crawl])
         wanted = Wanted(
             source_id=known.crawl_id if known else None,
             url=None if known else crawl,
@@ -88,8 +94,8 @@ def add(crawl: str, every: str | None, after: str | None, as_json: bool, mode: s
         print_json(made)
     else:
         when = f"next run {made['next_run_at']}" if made["next_run_at"] else "it waits"
-        click.echo(f"Job {made['id']} of {made['name']}: {made['status']}, {when}.")
-        click.echo("`inchworm serve` runs it.")
+        paragraph(f"Job {made['id']} of {made['name']}: {made['status']}, {when}.")
+        say("`inchworm serve` runs it.")
 
 
 @jobs.command()
@@ -156,7 +162,7 @@ def _steer(name: str, verb: str, text: str) -> None:
 
 def _say(job: dict[str, Any]) -> None:
     when = f", next run {job['next_run_at']}" if job["next_run_at"] else ""
-    click.echo(f"Job {job['id']} is {job['status']}{when}.")
+    paragraph(f"Job {job['id']} is {job['status']}{when}.")
 
 
 _steer("pause", "pause_job", "Keep a scheduled job from running.")
@@ -173,7 +179,7 @@ def delete(job: str) -> None:
     with opened(Working) as app:
         job_id = _full(app, job)
         app.delete_job(job_id)
-    click.echo(f"Job {job_id} is gone.")
+    say(f"Job {job_id} is gone.")
 
 
 @jobs.command()
@@ -187,9 +193,9 @@ def executions(job: str, limit: int, as_json: bool) -> None:
     if as_json:
         print_json(listed)
     elif not listed:
-        click.echo("It has not run yet.")
+        say("It has not run yet.")
     else:
-        display.table(_EXECUTION_COLUMNS, [_execution_row(one) for one in listed])
+        table(_EXECUTION_COLUMNS, [_execution_row(one) for one in listed])
 
 
 @jobs.command()
@@ -205,7 +211,7 @@ def logs(job: str, execution: int | None, follow: bool, as_json: bool) -> None:
             if as_json:
                 print_json(line._asdict())
             else:
-                click.echo(f"{iso(line.at_ms)} {line.level:<7} {line.text}")
+                say(f"{iso(line.at_ms)} {line.level:<7} {line.text}")
 
 
 @jobs.command()
@@ -217,7 +223,7 @@ def sync(as_json: bool) -> None:
     if as_json:
         print_json(done)
     else:
-        click.echo(", ".join(f"{count} {name}" for name, count in done.items()) + ".")
+        say(", ".join(f"{count:,} {name}" for name, count in done.items()) + ".")
 
 
 # All of them together
@@ -234,7 +240,7 @@ def stats(as_json: bool) -> None:
         return
     made = {name: value for name, value in found["executions"].items() if name != "window_hours"}
     display.numbers({f"jobs {state}": count for state, count in found["jobs"].items()})
-    click.echo("\nexecutions of the last 24 hours")
+    say("\nexecutions of the last 24 hours")
     display.numbers({**made, "stale_locks_cleared": found["stale_locks_cleared"]})
     _advise(found["distribution_score"])
 
@@ -248,8 +254,8 @@ def distribution(as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    display.table(("starts_at", "jobs"), [(one["starts_at"], one["jobs"]) for one in found["slots"] if one["jobs"]])
-    click.echo(f"{found['total_jobs']:,} jobs, at most {found['fullest']:,} in a slot.")
+    table(("starts_at", "jobs"), [(one["starts_at"], one["jobs"]) for one in found["slots"] if one["jobs"]])
+    say(f"{counted(found['total_jobs'], 'job')}, at most {found['fullest']:,} in a slot.")
     _advise(found["distribution_score"])
 
 
@@ -264,17 +270,18 @@ def rebalance(preview: bool, as_json: bool) -> None:
         print_json(done)
         return
     if preview and done["moves"]:
-        display.table(("job_id", "from", "to"), [tuple(one.values()) for one in done["moves"][:_SHOWN]])
-    verb, change = "would be moved" if preview else "are moved", f"{done['score_before']} to {done['score_after']}"
-    click.echo(f"{done['moved']:,} jobs {verb}; how evenly they are spread (0 to 1): {change}.")
+        table(("job_id", "from", "to"), [tuple(one.values()) for one in done["moves"][:_SHOWN]])
+    verb = "would be moved" if preview else "is moved" if done["moved"] == 1 else "are moved"
+    change = f"{done['score_before']} to {done['score_after']}"
+    say(f"{counted(done['moved'], 'job')} {verb}; how evenly they are spread (0 to 1): {change}.")
     if preview and done["moved"]:
-        click.echo("`inchworm jobs rebalance` moves them.")
+        say("`inchworm jobs rebalance` moves them.")
 
 
 def _advise(score: float) -> None:
-    click.echo(f"How evenly they are spread (0 to 1): {score}.")
+    say(f"How evenly they are spread (0 to 1): {score}.")
     if score < LOW_SCORE:
-        click.echo("They crowd together: `inchworm jobs rebalance --preview` shows what could be moved.")
+        say("They crowd together: `inchworm jobs rebalance --preview` shows what could be moved.")
 
 
 @main.command(hidden=True)
@@ -314,22 +321,27 @@ def _interval(text: str) -> tuple[int, str]:
 
 
 def _job_row(one: dict[str, Any]) -> tuple[Any, ...]:
-    every = f"{one['interval_minutes']} {one['interval_type']}" if one["interval_minutes"] else ""
+    count, unit = one["interval_minutes"], one["interval_type"]
+    every = counted(count, unit.removesuffix("s")) if count else ""
     every = every or (f"after {one['after_job_id'][:8]}" if one["after_job_id"] else "once")
-    times = (one["next_run_at"] or "", one["last_run_at"] or "")
+    times = (_minute(one["next_run_at"]), _minute(one["last_run_at"]))
     return (one["id"][:8], one["status"], one["name"], every, *times, one["executions"], one["reason"] or "")
 
 
 def _execution_row(one: dict[str, Any]) -> tuple[Any, ...]:
     seconds = f"{one['duration_ms'] / 1000:.1f}" if one["duration_ms"] is not None else ""
     return (
-        one["id"],
+        str(one["id"]),
         one["execution_number"],
         one["status"],
-        one["planned_at"],
+        _minute(one["planned_at"]),
         one["attempt"],
         seconds,
         one["items_crawled"],
         one["ended_by"] or "",
-        clip(one["error_message"] or "", 60),
+        clip(one["error_message"] or "", 200),
     )
+
+
+def _minute(text: str | None) -> str:
+    return (text or "")[:16].replace("T", " ")

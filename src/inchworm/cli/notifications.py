@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,8 @@ import click
 
 from inchworm.app.notifying import LIMIT, Notifying, Post, Sent
 from inchworm.cli.commands import main
-from inchworm.cli.options import json_flag, opened, print_json, run_loop
+from inchworm.cli.door import print_json, say
+from inchworm.cli.options import json_flag, opened, run_loop
 from inchworm.errors import WrongUse
 from inchworm.rules.figures import clip
 from inchworm.rules.url import shorten
@@ -68,7 +68,7 @@ def notifications(
         if deliver:
             _tell(_deliver(app, Post(word, secret_file)), as_json)
         elif replayed is not None:
-            print_json(replayed) if as_json else click.echo(f"{replay} is due now. Send it: {_SEND}")
+            print_json(replayed) if as_json else say(f"{replay} is due now. Send it: {_SEND}")
         else:
             state = "failed" if failed else "waiting" if waiting else None
             listed = app.deliveries(word, state, after, limit)
@@ -97,24 +97,24 @@ def _tell(sent: Sequence[Row], as_json: bool) -> None:
         print_json({"tried": sent})
         return
     for one in sent:
-        click.echo(clip(f"{one['id']:>6}  {one['state']:<9}  {one['address']}", _WIDTH))
+        say(clip(f"{one['id']:>6}  {one['state']:<9}  {one['address']}", _WIDTH))
         _trouble(one)
     arrived = sum(one["state"] == "delivered" for one in sent)
-    click.echo(f"{arrived} of {len(sent)} arrived." if sent else "Nothing is due.")
+    say(f"{arrived} of {len(sent)} arrived." if sent else "Nothing is due.")
 
 
 def _list(listed: Sequence[Row], limit: int) -> None:
     if not listed:
-        click.echo("No notifications. `inchworm repeat CRAWL --notify URL` sends some.")
+        say("No notifications. `inchworm repeat CRAWL --notify URL` sends some.")
         return
-    click.echo(f"{'ID':>6}  {'TIME':<19}  {'STATE':<9} {'TRIES':>5}  CRAWL, ADDRESS")
+    say(f"{'ID':>6}  {'TIME':<19}  {'STATE':<9} {'TRIES':>5}  CRAWL, ADDRESS")
     for one in listed:
         name, when = one["crawl"] or one["crawl_id"], _time(one["created_at"])
         where = f"{shorten(name, 18)}, {one['address']}"
-        click.echo(clip(f"{one['id']:>6}  {when}  {one['state']:<9} {one['tries']:>5}  {where}", _WIDTH))
+        say(clip(f"{one['id']:>6}  {when}  {one['state']:<9} {one['tries']:>5}  {where}", _WIDTH))
         _trouble(one)
     if len(listed) == limit:
-        click.echo(f"Older ones: --after {listed[-1]['id']}")
+        say(f"Older ones: --after {listed[-1]['id']}")
 
 
 def _trouble(one: Row) -> None:
@@ -123,17 +123,17 @@ def _trouble(one: Row) -> None:
         return
     again = f"next try {_time(one['next_try_at'])}" if one["next_try_at"] else ""
     if said := "; ".join(filter(None, (one["trouble"], again))):
-        click.echo(" " * 8 + clip(said, _WIDTH - 8))
+        say(" " * 8 + clip(said, _WIDTH - 8))
 
 
 def _show(found: Row) -> None:
     for name in ("id", "event_id", "crawl", "crawl_id", "job_id", "address", "state", "created_at", "next_try_at"):
         if found[name] is not None:
-            click.echo(f"{name.replace('_', ' '):<12} {found[name]}")
+            say(f"{name.replace('_', ' '):<12} {found[name]}")
     for one in found["log"]:
         said = one["trouble"] or "it arrived"
-        click.echo(clip(f"try {one['number']:<8} {_time(one['at'])}  {one['status'] or '-'}  {said}", _WIDTH))
-    click.echo(json.dumps(found["body"], indent=2, ensure_ascii=False))
+        say(clip(f"try {one['number']:<8} {_time(one['at'])}  {one['status'] or '-'}  {said}", _WIDTH))
+    print_json(found["body"], indent=2)
 
 
 def _time(text: str) -> str:

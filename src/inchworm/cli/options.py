@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import json
-import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +14,9 @@ import click
 from inchworm import settings
 from inchworm.app.desk import Desk
 from inchworm.cli import display
+from inchworm.cli.door import print_json, standard_output
 from inchworm.engine.caller import Hooks, Summary
+from inchworm.errors import WrongUse
 from inchworm.model import EndedBy, Mode
 
 if TYPE_CHECKING:
@@ -116,11 +116,16 @@ def _summary_json(summary: Summary) -> dict[str, Any]:
 
 
 @contextmanager
-def opened_file(path: Path | None) -> Iterator[BinaryIO]:
+def opened_file(path: Path | None, is_binary: bool = False) -> Iterator[BinaryIO]:
+    """A file that is there when it is whole; without a path, standard output."""
     if path is None:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        with standard_output(is_binary) as out:
+            yield out
         return
+    if not path.parent.is_dir():
+        raise WrongUse(f"There is no folder {path.parent}.", "Make it first, or give another one.")
+    if path.is_dir():
+        raise WrongUse(f"{path} is a folder.", "Give the name of a file in it.")
     part = path.with_name(path.name + ".part")
     try:
         with part.open("wb") as out:
@@ -128,7 +133,3 @@ def opened_file(path: Path | None) -> Iterator[BinaryIO]:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-
-
-def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, default=str))

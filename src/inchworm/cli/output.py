@@ -9,7 +9,9 @@ import click
 from inchworm.app import FORMATS, Target
 from inchworm.app.exports import Exports
 from inchworm.cli.commands import main
-from inchworm.cli.options import json_flag, opened, opened_file, print_json
+from inchworm.cli.door import paragraph, print_json, say
+from inchworm.cli.options import json_flag, opened, opened_file
+from inchworm.cli.words import counted
 from inchworm.errors import WrongUse
 
 
@@ -53,13 +55,13 @@ def export(
     if as_json:
         print_json({"path": str(output), "count": count, "skipped": skipped})
         return
-    click.echo(f"{count:,} {FORMATS[format_name].things} to {output}")
+    paragraph(f"{counted(count, FORMATS[format_name].thing)} to {output}")
     if skipped:
-        click.echo(f"{skipped:,} left out: their bodies are not in the archive.")
+        say(f"{skipped:,} left out: their bodies are not in the archive.")
 
 
 def _to_file(app: Exports, word: str, format_name: str, output: Path | None, number: int | None) -> int:
-    with opened_file(output) as out:
+    with opened_file(output, FORMATS[format_name].is_binary) as out:
         return app.export(word, format_name, out, number)
 
 

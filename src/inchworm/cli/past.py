@@ -11,6 +11,7 @@ from inchworm.app.checkpoints import Back, Checkpoints
 from inchworm.app.crawling import Crawling
 from inchworm.cli import display
 from inchworm.cli.commands import main
+from inchworm.cli.door import print_json, say
 from inchworm.cli.options import (
     RUN_OPTIONS,
     SESSION_OPTIONS,
@@ -18,10 +19,10 @@ from inchworm.cli.options import (
     json_flag,
     opened,
     opened_file,
-    print_json,
     setting_options,
     sit,
 )
+from inchworm.cli.words import counted
 from inchworm.errors import WrongUse
 
 
@@ -57,10 +58,10 @@ def checkpoints(word: str, as_json: bool, **asked: Any) -> None:
             _export(word, asked["exported"], asked["output"], as_json)
         elif asked["deleted"] is not None:
             number = app.delete_checkpoint(word, asked["deleted"])
-            print_json({"deleted": number}) if as_json else click.echo(f"Checkpoint {number} is deleted.")
+            print_json({"deleted": number}) if as_json else say(f"Checkpoint {number} is deleted.")
         elif asked["keep_last"] is not None:
             count = app.keep_checkpoints(word, asked["keep_last"])
-            print_json({"deleted": count}) if as_json else click.echo(f"{count} checkpoints are deleted.")
+            print_json({"deleted": count}) if as_json else say(f"{counted(count, 'checkpoint')} deleted.")
         elif asked["stats"]:
             found = app.checkpoint_stats(word)
             print_json(found) if as_json else display.numbers(found)
@@ -70,10 +71,10 @@ def checkpoints(word: str, as_json: bool, **asked: Any) -> None:
 
 
 def _export(word: str, number: str, output: Path | None, as_json: bool) -> None:
-    with opened(Checkpoints) as app, opened_file(output) as out:
+    with opened(Checkpoints) as app, opened_file(output, is_binary=True) as out:
         count = app.export_checkpoint(word, number, out)
     if output is not None:
-        print_json({"path": str(output), "count": count}) if as_json else click.echo(f"{count} URLs to {output}")
+        print_json({"path": str(output), "count": count}) if as_json else say(f"{counted(count, 'URL')} to {output}")
 
 
 @main.command("continue")

@@ -10,13 +10,15 @@ import click
 from inchworm.app.whole import App
 from inchworm.cli import display
 from inchworm.cli.commands import main
-from inchworm.cli.options import json_flag, opened, print_json
+from inchworm.cli.door import print_json, say
+from inchworm.cli.options import json_flag, opened
+from inchworm.cli.table import table
 from inchworm.errors import WrongUse
 from inchworm.model import Reason, State
+from inchworm.rules.explain import LONGEST
 from inchworm.rules.url import shorten
 
 _COLUMNS = ("id", "state", "reason", "depth", "url")
-_WIDTH = 100
 _ACTIONS = {
     "listed": "--list",
     "not_followed": "--not-followed",
@@ -54,11 +56,11 @@ def queue(word: str, as_json: bool, **asked: Any) -> None:
         elif asked["taken_out"] is not None:
             entry_id = app.entry_id(app.find(word), asked["taken_out"])
             app.take_out(entry_id)
-            print_json({"taken_out": entry_id}) if as_json else click.echo(f"{asked['taken_out']} is taken out.")
+            print_json({"taken_out": entry_id}) if as_json else say(f"{asked['taken_out']} is taken out.")
         elif asked["dismissed"] is not None:
             entry_id = app.entry_id(app.find(word), asked["dismissed"])
             app.dismiss(entry_id)
-            print_json({"dismissed": entry_id}) if as_json else click.echo(f"{asked['dismissed']} is dismissed.")
+            print_json({"dismissed": entry_id}) if as_json else say(f"{asked['dismissed']} is dismissed.")
         elif asked["listed"] or asked["not_followed"] or asked["state"] or asked["reason"]:
             _list(app, word, asked, as_json)
         else:
@@ -96,15 +98,15 @@ def _list(app: App, word: str, asked: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         print_json({"entries": shown, "is_cut": is_cut})
     elif not shown:
-        click.echo("There are none.")
+        say("There are none.")
     else:
-        display.table(_COLUMNS, [_row(one) for one in shown])
+        table(_COLUMNS, [_row(one) for one in shown], "url")
         if is_cut:
-            click.echo(f"… and more; --limit {10 * limit} lists more of them.")
+            say(f"… and more; --limit {10 * limit} lists more of them.")
 
 
 def _row(one: Mapping[str, Any]) -> tuple[Any, ...]:
-    return one["id"], one["state"], one["reason"] or "", one["depth"], shorten(one["url"], _WIDTH)
+    return one["id"], one["state"], one["reason"] or "", one["depth"], one["url"]
 
 
 def _add(app: App, word: str, asked: Mapping[str, Any], as_json: bool) -> None:
@@ -112,4 +114,4 @@ def _add(app: App, word: str, asked: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(made)
         return
-    click.echo(f"{shorten(made['url'], _WIDTH)}: {made['message']}")
+    say(f"{shorten(made['url'], LONGEST)}: {made['message']}")

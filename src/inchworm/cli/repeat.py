@@ -14,24 +14,24 @@ from inchworm import settings
 from inchworm.app.repeating import Listener, Repeating, Repetition
 from inchworm.cli import display
 from inchworm.cli.commands import main
+from inchworm.cli.door import print_json, say
 from inchworm.cli.options import (
     SESSION_OPTIONS,
     given,
     json_flag,
     mode_option,
     opened,
-    print_json,
     run_loop,
     setting_options,
 )
-from inchworm.cli.words import ending
+from inchworm.cli.words import counted, ending
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.errors import WrongUse
 from inchworm.rules.figures import clock, size
 from inchworm.rules.repetition import OWN_ENDINGS, Occasion, Stop
 
 _ENDINGS: Mapping[Stop, str] = {
-    Stop.ENOUGH: "The crawl has made {} runs after its first one: that is all.",
+    Stop.ENOUGH: "The crawl has made {} after its first one: that is all.",
     Stop.NO_CHANGES: "Nothing changed any more: that is all.",
     Stop.PAUSED: "The run was paused from outside, and so is the repetition. The same command goes on.",
     Stop.CANCELLED: "The run was cancelled, and so is the repetition.",
@@ -48,7 +48,7 @@ _ENDINGS: Mapping[Stop, str] = {
     help="Run again so long after the last run began, such as 6h or 7d. [default: one run and no more]",
 )
 @click.option(
-    "--max-iterations",
+    "--max-runs",
     type=click.IntRange(min=1),
     metavar="N",
     default=None,
@@ -81,7 +81,7 @@ _ENDINGS: Mapping[Stop, str] = {
 def repeat(
     word: str,
     every: str | None,
-    max_iterations: int | None,
+    max_runs: int | None,
     stop_if_no_changes: bool,
     mode: str | None,
     notify: tuple[str, ...],
@@ -100,7 +100,7 @@ def repeat(
     wanted = Repetition(
         word,
         _seconds(every),
-        max_iterations,
+        max_runs,
         stop_if_no_changes,
         mode or "",
         given(values),
@@ -112,7 +112,7 @@ def repeat(
         app.mean(word)
         ended = run_loop(app.repeat(wanted, _listener(as_json, every is None)))
     if ended.why in _ENDINGS:
-        _say(_ENDINGS[ended.why].format(ended.iterations))
+        _say(_ENDINGS[ended.why].format(counted(ended.iterations, "run")))
     if ended.signal:
         raise SystemExit(128 + ended.signal)
 
@@ -126,7 +126,7 @@ def _seconds(every: str | None) -> float | None:
 
 def _listener(as_json: bool, is_single: bool) -> Listener:
     def ran(found: dict[str, Any], summary: Summary) -> None:
-        print_json(found) if as_json else click.echo(_line(found))
+        print_json(found) if as_json else say(_line(found))
         if found["alarm"]:
             _say(f"ATTENTION: {found['alarm']}")
         if summary.ended_by in OWN_ENDINGS:
@@ -146,11 +146,11 @@ def _watched() -> Iterator[Hooks]:
 
 def _line(found: Mapping[str, Any]) -> str:
     """A run in one line."""
-    cost = f"{found['requests']:,} requests, {size(found['bytes'])}"
+    cost = f"{counted(found['requests'], 'request')}, {size(found['bytes'])}"
     if found["parent"] is None:
-        return f"Run {found['run']}: {found['pages']:,} pages; {cost}."
+        return f"Run {found['run']}: {counted(found['pages'], 'page')}; {cost}."
     changes = ", ".join(f"{found[kind]:,} {kind}" for kind in ("new", "modified", "deleted", "unknown"))
-    return f"Run {found['run']}: {changes}; {cost}, {size(found['saved_bytes'])} saved."
+    return f"Run {found['run']}: {changes}; {cost}, {size(max(0, found['saved_bytes']))} saved."
 
 
 def _waits(until_ms: int, seconds: float) -> None:
@@ -159,4 +159,4 @@ def _waits(until_ms: int, seconds: float) -> None:
 
 
 def _say(text: str) -> None:
-    click.echo(text, err=True)
+    say(text, err=True)

@@ -10,9 +10,11 @@ import click
 
 from inchworm.app.reporting import EXAMPLES, REPORTS, SLOWEST, Reporting
 from inchworm.cli.commands import main
-from inchworm.cli.options import json_flag, opened, opened_file, print_json
-from inchworm.cli.words import quoted
+from inchworm.cli.door import print_json, say
+from inchworm.cli.options import json_flag, opened, opened_file
+from inchworm.cli.words import counted, quoted
 from inchworm.errors import WrongUse
+from inchworm.rules.explain import trouble
 from inchworm.rules.figures import clip, size
 from inchworm.rules.url import shorten
 
@@ -69,22 +71,23 @@ def report(word: str, name: str, number: int | None, limit: int | None, as_json:
 
 def _show(found: Row, word: str) -> None:
     one, several, show = _SHOW[found["report"]]
-    click.echo(clip(f"{_count(found['count'], one, several)} in run {found['run']} of {quoted(word)}", _WIDTH))
+    say(clip(f"{counted(found['count'], one, several)} in run {found['run']} of {quoted(word)}", _WIDTH))
     if found["count"]:
         show(found)
 
 
 def _broken_links(found: Row) -> None:
     for one in found["rows"]:
-        click.echo(f"\n{one['status'] or '-':>5}  {_address(one['url'], 7)}")
-        _line(f"{one['kind']}: {one['message']}", 7)
+        say(f"\n{one['status'] or '-':>5}  {_address(one['url'], 7)}")
+        told = trouble({"failure": one["kind"], "message": one["message"], "request_url": one["url"]})
+        _line(f"{one['kind']}: {told.text}", 7)
         pages = one["linked_from"]
-        _line(_count(len(pages), "page links here", "pages link here") + (":" if pages else ""), 7)
+        _line(counted(len(pages), "page links here", "pages link here") + (":" if pages else ""), 7)
         for page in pages[:_SHOWN_PAGES]:
-            click.echo(f"{'':9}{_address(page['url'], 9)}")
+            say(f"{'':9}{_address(page['url'], 9)}")
             _line(page["title"], 11)
             if page["through"]:
-                click.echo(f"{'':11}through {_address(page['through'], 19)}")
+                say(f"{'':11}through {_address(page['through'], 19)}")
         _more(len(pages) - _SHOWN_PAGES, 9)
     _rest(found)
 
@@ -92,23 +95,23 @@ def _broken_links(found: Row) -> None:
 def _redirects(found: Row) -> None:
     for one in found["rows"]:
         first, *others = one["hops"]
-        click.echo(f"\n{first['status'] or '-':>5}  {_address(first['url'], 7)}")
+        say(f"\n{first['status'] or '-':>5}  {_address(first['url'], 7)}")
         for hop in others:
-            click.echo(f"{hop['status'] or '-':>5}  → {_address(hop['url'], 9)}")
+            say(f"{hop['status'] or '-':>5}  → {_address(hop['url'], 9)}")
         if one["final_url"] != one["hops"][-1]["url"]:
-            click.echo(f"{one['final_status'] or '-':>5}  → {_address(one['final_url'], 9)}")
+            say(f"{one['final_status'] or '-':>5}  → {_address(one['final_url'], 9)}")
         lasting = "permanent" if one["permanent"] else "temporary"
         said = _TROUBLE.get(one["trouble"] or "", f"{lasting}, ends as {one['final_outcome']}")
-        _line(f"{said}; {_count(one['pages'], 'page links', 'pages link')} to it", 7)
+        _line(f"{said}; {counted(one['pages'], 'page links', 'pages link')} to it", 7)
     _rest(found)
 
 
 def _duplicates(found: Row) -> None:
     for one in found["rows"]:
-        click.echo(f"\n{one['count']:>5}  {clip(one['title'] or '(no title)', _WIDTH - 7)}")
+        say(f"\n{one['count']:>5}  {clip(one['title'] or '(no title)', _WIDTH - 7)}")
         urls = one["alternate_urls"]
         for url in urls[: _SHOWN_PAGES + 1]:
-            click.echo(f"{'':7}{_address(url, 7)}")
+            say(f"{'':7}{_address(url, 7)}")
         _more(len(urls) - _SHOWN_PAGES - 1, 7)
     _rest(found)
 
@@ -116,20 +119,20 @@ def _duplicates(found: Row) -> None:
 def _errors(found: Row) -> None:
     for one in found["rows"]:
         status = f" {one['status']}" if one["status"] else ""
-        click.echo(f"\n{one['count']:>5}  {one['kind']}{status}")
+        say(f"\n{one['count']:>5}  {one['kind']}{status}")
         for line in textwrap.wrap(one["meaning"], _WIDTH - 7):
             _line(line, 7)
         for url in one["examples"]:
-            click.echo(f"{'':9}{_address(url, 9)}")
+            say(f"{'':9}{_address(url, 9)}")
 
 
 def _slow(found: Row) -> None:
     half, most, nearly_all = (found["percentiles"][name] for name in ("p50", "p90", "p99"))
-    click.echo(f"half of them within {half:,} ms, 90 % within {most:,} ms, 99 % within {nearly_all:,} ms")
+    say(f"half of them within {half:,} ms, 90 % within {most:,} ms, 99 % within {nearly_all:,} ms")
     for title, rows in (("slowest", found["rows"]), ("largest", found["largest"])):
-        click.echo(f"\n{'MS':>7} {'SIZE':>9}  THE {title.upper()}")
+        say(f"\n{'MS':>7} {'SIZE':>9}  THE {title.upper()}")
         for one in rows:
-            click.echo(f"{one['millis']:>7,} {size(one['size']):>9}  {_address(one['url'], 19)}")
+            say(f"{one['millis']:>7,} {size(one['size']):>9}  {_address(one['url'], 19)}")
 
 
 _SHOW: dict[str, tuple[str, str, Callable[[Row], None]]] = {
@@ -147,19 +150,15 @@ def _address(url: str, indent: int) -> str:
 
 def _line(text: str, indent: int) -> None:
     if text:
-        click.echo(" " * indent + clip(text, _WIDTH - indent))
-
-
-def _count(number: int, one: str, several: str) -> str:
-    return f"{number:,} {one if number == 1 else several}"
+        say(" " * indent + clip(text, _WIDTH - indent))
 
 
 def _more(number: int, indent: int) -> None:
     if number > 0:
-        click.echo(f"{'':{indent}}… and {number:,} more")
+        say(f"{'':{indent}}… and {number:,} more")
 
 
 def _rest(found: Row) -> None:
     rows: Sequence[Any] = found["rows"]
     if len(rows) < found["count"]:
-        click.echo(f"\n… and {found['count'] - len(rows):,} more; --limit, --json and --csv list them.")
+        say(f"\n… and {found['count'] - len(rows):,} more; --limit, --json and --csv list them.")

@@ -13,7 +13,8 @@ import click
 
 from inchworm.app.searching import LIMIT, Searching
 from inchworm.cli.commands import main
-from inchworm.cli.options import json_flag, opened, print_json
+from inchworm.cli.door import Styled, print_json, say, say_over, styled
+from inchworm.cli.options import json_flag, opened
 from inchworm.cli.words import quoted
 from inchworm.rules.figures import clip
 from inchworm.rules.url import shorten
@@ -71,42 +72,42 @@ class Progress:
             return
         self._said = now
         said = f"{self._doing}: {done:,} of {total:,}"
-        click.echo(f"\r{said}" if self._is_terminal else said, err=True, nl=is_over or not self._is_terminal)
+        say_over(said, is_over) if self._is_terminal else say(said, err=True)
 
 
 def _show(number: int, one: Mapping[str, Any]) -> None:
     head = f"{number}. "
-    click.echo(head + click.style(clip(one["title"] or "(no title)", _WIDTH - len(head)), bold=True))
+    say(head, styled(clip(one["title"] or "(no title)", _WIDTH - len(head)), bold=True))
     room = _WIDTH - len(_INDENT)
-    click.echo(_INDENT + click.style(shorten(one["url"], room), fg="green"))
+    say(_INDENT, styled(shorten(one["url"], room), fg="green"))
     is_hit = False
     for line in textwrap.wrap(one["snippet"], room):
         shown, is_hit = _bold(line, is_hit)
-        click.echo(_INDENT + shown)
+        say(_INDENT, *shown)
     others = one["alternate_urls"][1:]
     for url in others[:_SHOWN_ALTERNATES]:
-        click.echo(f"{_INDENT}also {shorten(url, room - 5)}")
+        say(f"{_INDENT}also {shorten(url, room - 5)}")
     if len(others) > _SHOWN_ALTERNATES:
-        click.echo(f"{_INDENT}and {len(others) - _SHOWN_ALTERNATES:,} more with the same text")
-    click.echo(f"{_INDENT}run {one['run']}, {one['fetched_at'][:16].replace('T', ' ')}\n")
+        say(f"{_INDENT}and {len(others) - _SHOWN_ALTERNATES:,} more with the same text")
+    say(f"{_INDENT}run {one['run']}, {one['fetched_at'][:16].replace('T', ' ')}\n")
 
 
-def _bold(line: str, is_hit: bool) -> tuple[str, bool]:
+def _bold(line: str, is_hit: bool) -> tuple[list[str | Styled], bool]:
     """A line of a snippet with its hits in bold, and whether a hit goes on in the next one."""
-    shown = []
+    shown: list[str | Styled] = []
     for part in re.split("([«»])", line):
         if part in ("«", "»"):
             is_hit = part == "«"
         elif part:
-            shown.append(click.style(part, bold=True) if is_hit else part)
-    return "".join(shown), is_hit
+            shown.append(styled(part, bold=True) if is_hit else part)
+    return shown, is_hit
 
 
 def _close(found: Mapping[str, Any], word: str) -> None:
     count, shown = found["count"], len(found["results"])
     if not count:
-        click.echo(f"Nothing found in {quoted(word)}.")
+        say(f"Nothing found in {quoted(word)}.")
     elif shown < count:
-        click.echo(f"{shown:,} of {count:,} results; --limit shows more.")
+        say(f"{shown:,} of {count:,} results; --limit shows more.")
     else:
-        click.echo(f"{count:,} result{'s' if count > 1 else ''}.")
+        say(f"{count:,} result{'s' if count > 1 else ''}.")

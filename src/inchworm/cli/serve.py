@@ -13,7 +13,8 @@ from inchworm import settings
 from inchworm.app.desk import ground_of, home_folder
 from inchworm.app.whole import App
 from inchworm.cli.commands import main
-from inchworm.cli.options import SERVICE_OPTIONS, given, json_flag, opened, print_json, setting_options
+from inchworm.cli.door import print_json, say
+from inchworm.cli.options import SERVICE_OPTIONS, given, json_flag, opened, setting_options
 from inchworm.errors import NoEntry, WrongUse
 from inchworm.settings import duration
 
@@ -70,12 +71,12 @@ def token(ttl: str, read_only: bool, revoke: str | None, link: bool, url: str, a
         if link:
             code, digest = auth.login_code()
             app.invite(digest, auth.LINK_SECONDS)
-            click.echo(f"{url.rstrip('/')}/login?code={code}")
+            say(f"{url.rstrip('/')}/login?code={code}")
             return
         role = auth.Role.READ_ONLY if read_only else auth.Role.FULL
         seconds = _seconds(ttl)
         made = auth.issue(secret, role, seconds, int(time.time()))
-    print_json({"token": made, "role": role, "expires_in": seconds}) if as_json else click.echo(made)
+    print_json({"token": made, "role": role, "expires_in": seconds}) if as_json else say(made)
 
 
 def _revoke(app: App, text: str, secret: bytes) -> None:
@@ -84,10 +85,10 @@ def _revoke(app: App, text: str, secret: bytes) -> None:
     try:
         found = auth.verify(text, secret, lambda _: False)
     except NoEntry:
-        click.echo("That token is worth nothing already.")
+        say("That token is worth nothing already.")
         return
     app.access.revoke(found.token_id, 1000 * found.expires_s)
-    click.echo("Revoked.")
+    say("Revoked.")
 
 
 def _seconds(text: str) -> int:

@@ -12,13 +12,14 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from inchworm.cli.words import closing, opening
+from inchworm.cli.words import closing, counted, opening
 from inchworm.model import CrawlInfo, Progress, RunInfo
-from inchworm.rules.figures import about, clock, size
+from inchworm.rules.figures import about, clock, plain, size
 from inchworm.rules.url import shorten
 
 _SHOWN_URLS = 4
 _BAR = 40
+_STATES = ("pending", "failed", "refused")
 
 
 class Terminal:
@@ -40,13 +41,13 @@ class Terminal:
         self._live.stop()
 
     def started(self, crawl: CrawlInfo, run: RunInfo, session: int) -> None:
-        self._console.print(Text(opening(crawl, run, session), style="bold"))
+        self._console.print(Text(plain(opening(crawl, run, session)), style="bold"))
 
     def progress(self, progress: Progress) -> None:
         self._live.update(self.picture(progress))
 
     def finished(self, summary: Any) -> None:
-        first, *rest = closing(summary)
+        first, *rest = map(plain, closing(summary))
         is_well = summary.run_state == "completed" and not summary.failed
         self._console.print(Text(first, style="bold green" if is_well else "bold yellow"))
         for text in rest:
@@ -64,13 +65,15 @@ class Terminal:
         return Group(first, _numbers(progress), *self._urls(progress), _session_line(progress), _hint(progress), Text())
 
     def _urls(self, progress: Progress) -> list[Text]:
-        """What is under way, and below it what was a moment ago, so that the lines neither jump nor flicker."""
+        """The last that were asked for, the newest at the end; above them what was a moment ago, so that the lines
+        neither jump nor flicker. What takes long does not stand in the way of what comes after it."""
         width = self._console.width - 6
-        under_way = dict.fromkeys(progress.in_flight[:_SHOWN_URLS])
-        earlier = [url for url in self._recent if url not in under_way][: _SHOWN_URLS - len(under_way)]
-        self._recent = {**under_way, **dict.fromkeys(earlier)}
-        lines = [Text(f"  → {shorten(url, width)}", style="cyan", no_wrap=True) for url in under_way]
-        return lines + [Text(f"    {shorten(url, width)}", style="dim", no_wrap=True) for url in earlier]
+        under_way = dict.fromkeys(progress.in_flight[-_SHOWN_URLS:])
+        before = [url for url in self._recent if url not in under_way]
+        earlier = before[len(before) + len(under_way) - _SHOWN_URLS :] if len(under_way) < _SHOWN_URLS else []
+        self._recent = {**dict.fromkeys(earlier), **under_way}
+        lines = [Text(f"    {shorten(url, width)}", style="dim", no_wrap=True) for url in earlier]
+        return lines + [Text(f"  → {shorten(url, width)}", style="cyan", no_wrap=True) for url in under_way]
 
 
 def _hint(progress: Progress) -> Text:
@@ -84,14 +87,15 @@ def _numbers(progress: Progress) -> Text:
     counters = progress.counters
     text = Text("  ", no_wrap=True, overflow="ellipsis")
     for count, word, style in (
-        (counters.pages, "pages", "bold green"),
+        (counters.pages, "page", "bold green"),
         (counters.pending, "pending", "bold"),
         (counters.failed, "failed", "bold red"),
-        (counters.duplicates, "duplicates", "bold"),
+        (counters.duplicates, "duplicate", "bold"),
         (counters.refused, "refused", "bold"),
     ):
-        if count or word in ("pages", "pending"):
-            text.append(f"{count:,}", style).append(f" {word}   ")
+        if count or word in ("page", "pending"):
+            number, _, what = counted(count, word, word if word in _STATES else "").partition(" ")
+            text.append(number, style).append(f" {what}   ")
     return text
 
 

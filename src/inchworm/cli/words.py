@@ -10,6 +10,7 @@ from inchworm.model import CrawlInfo, Mode, Progress, RunInfo
 from inchworm.rules import outage
 from inchworm.rules.explain import DOWNLOADED
 from inchworm.rules.figures import clock, size
+from inchworm.rules.order import EXACT
 from inchworm.rules.url import shorten
 
 MOST_DOWN = 5
@@ -33,7 +34,7 @@ def opening(crawl: CrawlInfo, run: RunInfo, session: int) -> str:
     if session > 1:
         return (
             f"Resuming {crawl.name}, run {run.number}, session {session}:"
-            f" {run.counters.pages:,} pages, {run.counters.pending:,} pending."
+            f" {counted(run.counters.pages, 'page')}, {run.counters.pending:,} pending."
         )
     if not run.number:
         return f"Crawling {crawl.name} for the first time."
@@ -54,42 +55,36 @@ def line(progress: Progress) -> str:
     failed = f", {counters.failed:,} failed" if counters.failed else ""
     down = "".join(f"; {outage.sentence(one)}" for one in progress.down[:1])
     return (
-        f"{clock(progress.seconds)}  {counters.pages:,} pages, {counters.pending:,} pending{failed},"
+        f"{clock(progress.seconds)}  {counted(counters.pages, 'page')}, {counters.pending:,} pending{failed},"
         f" {rate:,.1f}/s, {size(progress.size)}{down}"
     )
 
 
 def closing(summary: Any) -> list[str]:
     """How a session ended and how its run stands."""
-    used = f"{summary.fetched:,} requests, {size(summary.bytes)} in {clock(summary.seconds)}"
-    rest = [
-        f"{count:,} {word}"
-        for count, word in (
-            (summary.duplicates, "duplicates"),
-            (summary.failed, "failed"),
-            (summary.refused, "refused"),
-            (summary.pending, "pending"),
-        )
-        if count
-    ]
+    used = f"{counted(summary.fetched, 'request')}, {size(summary.bytes)} in {clock(summary.seconds)}"
+    rest = [counted(summary.duplicates, "duplicate")] if summary.duplicates else []
+    counts = ((word, getattr(summary, word)) for word in ("failed", "refused", "pending"))
+    rest += [f"{count:,} {word}" for word, count in counts if count]
+    order = "" if summary.order == EXACT else f"; order: {summary.order}"
     texts = [
         ending(summary),
         f"  this session  {used}",
-        f"  this run      {', '.join([f'{summary.pages:,} pages', *rest])}; order: {summary.order}",
+        f"  this run      {', '.join([counted(summary.pages, 'page'), *rest])}{order}",
     ]
     if summary.unanswered:
-        texts.append(f"  unanswered    {summary.unanswered:,} requests, to hosts that were down")
+        texts.append(f"  unanswered    {counted(summary.unanswered, 'request')}, to hosts that were down")
     texts += [f"  down          {outage.sentence(one)}" for one in summary.down[:MOST_DOWN]]
     if len(summary.down) > MOST_DOWN:
-        texts.append(f"  down          {len(summary.down) - MOST_DOWN:,} more hosts")
+        texts.append(f"  down          {counted(len(summary.down) - MOST_DOWN, 'more host')}")
     if summary.blocked:
-        texts.append(f"  blocked       {summary.blocked:,} pages by a challenge or captcha; slower may help")
+        texts.append(f"  blocked       {counted(summary.blocked, 'page')} by a challenge or captcha; slower may help")
     texts += changes(summary)
     if len(summary.seeds) > 1:
-        texts += [f"  {pages:>6,} pages  {shorten(url, 60)}" for url, pages in summary.seeds]
+        texts += [f"  {counted(pages, 'page'):>12}  {shorten(url, 60)}" for url, pages in summary.seeds]
     texts += [f"  {text}" for text in summary.moved]
     if summary.indexed:
-        texts.append(f"  indexed       {summary.indexed:,} documents")
+        texts.append(f"  indexed       {counted(summary.indexed, 'document')}")
     if summary.note:
         texts.append(f"  {summary.note}")
     if summary.failed:
@@ -108,12 +103,12 @@ def changes(summary: Any) -> list[str]:
     said = ", ".join(f"{count:,} {word}" for count, word in [*counts, *(one for one in rest if one[0])])
     texts = [f"  since run {summary.parent:<4}{said}"]
     whole = summary.saved_bytes + summary.bytes
-    if summary.saved_bytes:
+    if summary.saved_bytes > 0:
         share = summary.saved_bytes / whole
         texts.append(f"  saved         {size(summary.saved_bytes)} of {size(whole)} ({share:.1%})")
     for word, count in sorted(summary.downloaded.items(), key=lambda one: -one[1]):
         if word != "sampled":
-            texts.append(f"  not saved     {count:,} unchanged pages: {DOWNLOADED[word]}")
+            texts.append(f"  not saved     {counted(count, 'unchanged page')}: {DOWNLOADED[word]}")
     if summary.alarm:
         texts.insert(0, f"  ATTENTION     {summary.alarm}")
     if summary.new + summary.modified + summary.deleted + summary.unknown:
@@ -127,9 +122,16 @@ def ending(summary: Any) -> str:
         return f"{summary.message} The same command tries again."
     if summary.run_state == "completed" and summary.failed:
         return "Complete, but some URLs failed."
+    if summary.run_state == "completed" and summary.mostly_duplicates:
+        return "Complete: what was left gave mostly duplicates, ten requests for each page of the limit."
     if summary.run_state == "completed" and summary.refused and not summary.pages:
         return "Complete, but there was nothing that may be crawled."
     return ENDINGS.get(summary.ended_by, f"Ended by {summary.ended_by}.")
+
+
+def counted(number: int, one: str, several: str = "") -> str:
+    """1 page, 2 pages."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def quoted(name: str) -> str:

@@ -50,6 +50,8 @@ class Summary:
     down: tuple[Down, ...] = ()
     blocked: int = 0
     moved: tuple[str, ...] = ()
+    mostly_duplicates: bool = False
+    """A seed with a page limit was given up because it brought little else."""
 
 
 @dataclass(slots=True)

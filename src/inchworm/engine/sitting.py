@@ -8,7 +8,6 @@ import dataclasses
 import functools
 import random
 import resource
-import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from inchworm.draft import Session as LedgerSession
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.engine.earlier import EarlierRuns
 from inchworm.engine.owner import Owner
+from inchworm.engine.signals import stopping
 from inchworm.errors import InchwormError, Lost, WrongUse
 from inchworm.fetch.guard import Guard
 from inchworm.fetch.http import HttpFetcher, HttpOptions
@@ -224,9 +224,7 @@ class Sitting:
     @contextlib.contextmanager
     def _stopped_by_signals(self, session: Session, wanted: bool) -> Iterator[None]:
         loop = asyncio.get_running_loop()
-        numbers = [signal.SIGINT, signal.SIGTERM] if wanted else []
-        if wanted and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup means: go on
-            numbers.append(signal.SIGHUP)
+        numbers = stopping() if wanted else []
 
         def stop(number: int) -> None:
             self._signal = self._signal or number
@@ -296,6 +294,7 @@ class Sitting:
             info.message,
             progress.seeds,
             self._signal,
+            mostly_duplicates=View(self._owner.store).has_refused(self._run.run_id, Reason.MOSTLY_DUPLICATES),
             **self._changes(),
             unanswered=progress.unanswered,
             down=progress.down,

@@ -384,7 +384,8 @@ class _Transfer:
         if code == pycurl.E_OPERATION_TIMEDOUT:
             return "timeout", self._limit_reached()
         if code == pycurl.E_COULDNT_CONNECT and (number := self.curl.getinfo(pycurl.OS_ERRNO)):
-            return "connect", os.strerror(number).lower()
+            said = os.strerror(number).lower()
+            return "connect", f"the proxy does not take us: {said}" if self._options.proxy else said
         if self._head_complete and code in _BREAKS:
             return ("protocol_error" if self._is_misframed(code, message) else "truncated"), message
         return _KINDS.get(code, "protocol_error"), message or "the answer is not what HTTP is"

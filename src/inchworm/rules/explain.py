@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from inchworm.model import Outcome, State
 from inchworm.rules import failures
-from inchworm.rules.url import shorten
+from inchworm.rules.url import host_of, shorten
 
 NOT_MODIFIED = 304
 LONGEST = 2000
@@ -32,13 +33,21 @@ REASONS: Mapping[str, str] = {
 DOWNLOADED: Mapping[str, str] = {
     "no_validators": "the server sends neither ETag nor Last-Modified",
     "validators_changed": "their ETag or Last-Modified changed, though they did not",
-    "distrusted": "the server's ETag or Last-Modified says nothing, so it is not asked by it",
+    "distrusted": "the server's ETags or dates do not change with its pages, so they are asked for in full",
     "sampled": "to see whether the server tells the truth",
     "reader_changed": "they are read in another way now",
     "asked_in_full": "they were asked for in full",
 }
 """Why pages that turned out to be unchanged were downloaded."""
 """Why a URL is not crawled, in words."""
+
+
+def prospect(reason: str | None, is_robots_known: bool = True) -> str:
+    """What would become of a URL that nobody has found yet, in a sentence."""
+    if reason is not None:
+        return f"If one did, it would be refused ({reason}): {REASONS[reason]}."
+    unless = "" if is_robots_known else ", unless the robots.txt of its host forbids it, which has not been read"
+    return f"If one did, it would be crawled{unless}."
 
 
 def explanation(found: Mapping[str, Any]) -> str:
@@ -51,10 +60,35 @@ def explanation(found: Mapping[str, Any]) -> str:
     return f"done{_outcome(found['visits'][-1], found['kind'])}." if found["visits"] else "done."
 
 
+_UNREAD = re.compile(r"(\w+): robots\.txt could not be read: (.*)", re.DOTALL)
+_NO_CONNECTION = re.compile(
+    "connection refused|no route to host|(network|host) is (unreachable|down)"
+    "|no connection within|the name was not looked up|Failed to connect"
+)
+
+
+class Trouble(NamedTuple):
+    """What went wrong with a URL: the kind that says what to do about it, and a sentence without its full stop."""
+
+    kind: str
+    text: str
+
+
+def trouble(visit: Mapping[str, Any]) -> Trouble:
+    """Why a visit failed, in plain words. The first thing that a host is asked for is its robots.txt: where one cannot
+    be reached it shows there, and is said as what it is."""
+    message = str(visit["message"] or "")
+    unread = _UNREAD.fullmatch(message)
+    if unread is None or not (unread[1] in ("dns", "tls") or _NO_CONNECTION.match(unread[2])):
+        return Trouble(visit["failure"], message)
+    return Trouble(unread[1], f"{host_of(visit['request_url'] or visit['url'])} cannot be reached: {unread[2]}")
+
+
 def _outcome(visit: Mapping[str, Any], kind: str) -> str:
     if visit["outcome"] == Outcome.FAILED:
-        row = failures.KINDS.get(visit["failure"])
-        return f", and failed ({visit['failure']}): {visit['message']}" + (f". {row.advice[:-1]}" if row else "")
+        cause, text = trouble(visit)
+        row = failures.KINDS.get(cause)
+        return f", and failed ({visit['failure']}): {text}" + (f". {row.advice[:-1]}" if row else "")
     said = {
         Outcome.REDIRECT: f"it redirects to {shorten(visit['redirect'] or '', LONGEST)}",
         Outcome.DUPLICATE: f"it was fetched, and its text is that of {(visit['alternate_urls'] or ['another'])[0]}",

@@ -28,7 +28,12 @@ def size(count: int) -> str:
     return f"{amount:.1f} TB"
 
 
+def plain(text: str) -> str:
+    """A text on one line, without anything that could steer a terminal or turn the text around."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+
+
 def clip(text: str, width: int) -> str:
     """The beginning of a text, on one line."""
-    plain = "".join(c if c.isprintable() else " " for c in text)
-    return plain if len(plain) <= width else plain[: width - 1] + "…"
+    shown = plain(text)
+    return shown if len(shown) <= width else shown[: width - 1] + "…"

@@ -19,6 +19,9 @@ BREADTH = "breadth"
 BEST = "best"
 FRESHNESS = "freshness"
 
+EXACT = "exact"
+"""The word for an order that would be the same again."""
+
 LAG = 32
 BLOCK = 32
 NEWS = 5
@@ -53,4 +56,4 @@ def fixed_rank(kind: Kind, source: Source) -> int | None:
 def word(disturbed: str, several_lanes: bool) -> str:
     """`exact`: the same whenever it is crawled again. `per host`: each host in its own order, hosts interleaved by
     time. `disturbed at n by kind`: a passing failure gave a URL a new place."""
-    return disturbed or ("per host" if several_lanes else "exact")
+    return disturbed or ("per host" if several_lanes else EXACT)

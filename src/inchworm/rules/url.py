@@ -30,6 +30,7 @@ _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _SESSION = re.compile(r"(?i);(?:jsessionid|phpsessid|sid)=[^/?#;&]*")
 _SCHEME = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
 _PORT = re.compile(r"[0-9]+(?:[/\\?#]|\Z)")
+_END_OF_HOST = re.compile(r"[/\\?#]")
 _NOT_A_HOST = re.compile(
     "about|blob|chrome|data|file|ftp|gopher|https?|javascript|mailto|sms|tel|urn|view-source|wss?",
     re.IGNORECASE,
@@ -207,6 +208,12 @@ def seed(text: str) -> tuple[str, ...] | None:
         return _by_both(text)
     href = parse(text)
     return None if href is None else (href,)
+
+
+def is_word(text: str) -> bool:
+    """Whether what a person typed is more likely a word, or the name of a file, than the address of a site."""
+    host = _END_OF_HOST.split(text.strip(_EDGES), maxsplit=1)[0]
+    return host.isprintable() and len(host.split()) == 1 and "." not in host and ":" not in host and host != "localhost"
 
 
 def _is_host_and_port(text: str, after: int) -> bool:

@@ -28,7 +28,9 @@ import uvicorn
 from fastapi import FastAPI
 
 from inchworm.app.whole import App
+from inchworm.engine.signals import stopping
 from inchworm.errors import Broken, CannotServe, InchwormError, WrongUse
+from inchworm.rules.figures import plain
 from inchworm.rules.times import iso
 from inchworm.service import auth, build
 from inchworm.service.dashboard import status
@@ -265,12 +267,13 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """As uvicorn does it, except that a signal is not raised once more at the end: we have to stop in good order.
         What comes while we do is not heard."""
-        for number in (signal.SIGINT, signal.SIGTERM):
+        numbers = [number for number in stopping() if number is not signal.SIGHUP]
+        for number in numbers:
             signal.signal(number, self.handle_exit)
         try:
             yield
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in numbers:
                 signal.signal(number, signal.SIG_IGN)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -299,9 +302,16 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=True)
 
 
+class PlainLines(logging.Formatter):
+    """Lines for people, without what a terminal would obey: what is logged may have been made by a page."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(map(plain, super().format(record).split("\n")))
+
+
 def log_to(stream: TextIO, as_json: bool) -> None:
     """Where log lines go."""
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonLines() if as_json else logging.Formatter("%(asctime)s %(levelname)-7s %(message)s"))
+    handler.setFormatter(JsonLines() if as_json else PlainLines("%(asctime)s %(levelname)-7s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)

@@ -41,20 +41,21 @@ class Target(StrEnum):
 
 
 class Format(NamedTuple):
-    """What a format writes to, and what it writes, in the plural."""
+    """What a format writes to, what it writes many of, and whether only programs can read that."""
 
     target: Target
-    things: str
+    thing: str
+    is_binary: bool = False
 
 
 FORMATS = {
-    "urls": Format(Target.STREAM, "URLs"),
-    "jsonl": Format(Target.STREAM, "lines"),
-    "csv": Format(Target.STREAM, "rows"),
-    "parquet": Format(Target.STREAM, "rows"),
-    "fingerprints": Format(Target.STREAM, "fingerprints"),
-    "sitemap": Format(Target.EITHER, "URLs"),
-    "markdown": Format(Target.FOLDER, "pages"),
-    "files": Format(Target.FOLDER, "files"),
-    "warc": Format(Target.STREAM, "records"),
+    "urls": Format(Target.STREAM, "URL"),
+    "jsonl": Format(Target.STREAM, "line"),
+    "csv": Format(Target.STREAM, "row"),
+    "parquet": Format(Target.STREAM, "row", is_binary=True),
+    "fingerprints": Format(Target.STREAM, "fingerprint"),
+    "sitemap": Format(Target.EITHER, "URL"),
+    "markdown": Format(Target.FOLDER, "page"),
+    "files": Format(Target.FOLDER, "file"),
+    "warc": Format(Target.STREAM, "record", is_binary=True),
 }

@@ -98,6 +98,8 @@ class History:
     def _substate(self, run: RunInfo) -> Substate:
         if not run.seq:
             return Substate.SEEDING
+        if not run.counters.pending:
+            return Substate.FINISHING
         kind = self._db.execute(
             "SELECT kind FROM visit WHERE run_id = ? AND seq <= ? ORDER BY seq DESC LIMIT 1", (run.run_id, run.seq)
         ).fetchone()

@@ -8,8 +8,8 @@ from fastapi import Request
 
 from inchworm.app.steering import Beginning
 from inchworm.app.whole import App
-from inchworm.errors import InchwormError, WrongUse
-from inchworm.rules.figures import clip
+from inchworm.errors import InchwormError
+from inchworm.run import refuse_words
 from inchworm.service.dashboard.frame import Fields, back, page, pages, part
 from inchworm.service.dashboard.live import Parts, view
 from inchworm.service.web import Home, Service
@@ -48,18 +48,10 @@ def start(request: Request, app: Home, service: Service, form: Fields) -> Any:
     named: dict[str, Any] = {name: form.text(name) for name in _NAMED if form.text(name)}
     named |= {name: tuple(form.text(name).split()) for name in _SEVERAL if form.text(name)}
     try:
-        _refuse_words(urls)
+        refuse_words(urls)
         guarded = not service.values.allow_private
         crawl, job_id = app.start_crawl(Beginning(urls, form.text("name"), given=named, guarded=guarded))
         told = app.start_told(crawl, job_id, app.session_of(job_id, service.wake))
     except InchwormError as error:
         return page(request, "start.html", error.status, values=dict(form), trouble=error, scopes=_SCOPES)
     return back(f"/crawls/{crawl.crawl_id}", told["message"])
-
-
-def _refuse_words(urls: tuple[str, ...]) -> None:
-    """Whoever types words here has not found the search; a host in the user's own network can be named in full."""
-    for text in urls:
-        if "." not in text and ":" not in text and text.partition("/")[0] != "localhost":
-            name = clip(text, 60)
-            raise WrongUse(f"{name!r} is not the address of a site.", f"If it is one, write http://{name}/")
