@@ -18,7 +18,7 @@ from inchworm.cli.words import MOST_DOWN, closing, counted, line, opening, quote
 from inchworm.errors import InchwormError
 from inchworm.model import CrawlInfo, Progress, RunInfo, RunState
 from inchworm.rules import failures
-from inchworm.rules.explain import LONGEST, explanation, trouble
+from inchworm.rules.explain import LONGEST, explanation
 from inchworm.rules.figures import clip, size
 from inchworm.rules.order import EXACT
 from inchworm.rules.url import host_of, shorten
@@ -175,7 +175,7 @@ def _visit_rows(visit: Mapping[str, Any]) -> list[tuple[str, str]]:
             " ".join(filter(None, (visit["change"], visit["note"] and f"({visit['note'].replace(' ', ', ')})"))),
         ),
         ("missing", f"for {counted(visit['missing'], 'run')}" if visit["missing"] else ""),
-        ("failure", f"{visit['failure']}: {trouble(visit).text}" if visit["failure"] else ""),
+        ("failure", f"{visit['failure']}: {visit['message']}" if visit["failure"] else ""),
         ("note", "" if visit["failure"] else shorten(visit["message"] or "", LONGEST)),
         ("leads to", shorten(visit["redirect"] or "", LONGEST)),
         ("title", visit["title"] or ""),
@@ -210,13 +210,11 @@ def failed(found: Sequence[Mapping[str, Any]], word: str = "CRAWL", show_all: bo
 def _failures(kind: str, host: str, visits: Sequence[Mapping[str, Any]], most: int) -> None:
     """What failed for one reason on one host."""
     say(f"{kind} on {host}: {counted(len(visits), 'URL')}")
-    cause, text = trouble(visits[0])
-    row = failures.KINDS.get(cause)
-    sentence = f"{text}." if cause != kind else row.sentence if row else ""
-    paragraph(f"{sentence} {row.advice if row else ''}", 2)
+    if row := failures.KINDS.get(kind):
+        paragraph(f"{row.sentence} {row.advice}", 2)
     for visit in visits[:most]:
         say(f"    {shorten(visit['request_url'], LONGEST)}")
-        told = "" if cause != kind else clip(visit["message"] or "", LONGEST)
+        told = clip(visit["message"] or "", LONGEST)
         origin = f"found on {shorten(visit['found_on'], LONGEST)}" if visit["found_on"] else ""
         paragraph("; ".join(filter(None, (told, origin))), 6)
     if len(visits) > most:

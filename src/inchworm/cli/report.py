@@ -14,7 +14,6 @@ from inchworm.cli.door import print_json, say
 from inchworm.cli.options import json_flag, opened, opened_file
 from inchworm.cli.words import counted, quoted
 from inchworm.errors import WrongUse
-from inchworm.rules.explain import trouble
 from inchworm.rules.figures import clip, size
 from inchworm.rules.url import shorten
 
@@ -79,8 +78,7 @@ def _show(found: Row, word: str) -> None:
 def _broken_links(found: Row) -> None:
     for one in found["rows"]:
         say(f"\n{one['status'] or '-':>5}  {_address(one['url'], 7)}")
-        told = trouble({"failure": one["kind"], "message": one["message"], "request_url": one["url"]})
-        _line(f"{one['kind']}: {told.text}", 7)
+        _line(f"{one['kind']}: {one['message']}", 7)
         pages = one["linked_from"]
         _line(counted(len(pages), "page links here", "pages link here") + (":" if pages else ""), 7)
         for page in pages[:_SHOWN_PAGES]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from inchworm.model import Outcome, State
 from inchworm.rules import failures
-from inchworm.rules.url import host_of, shorten
+from inchworm.rules.url import shorten
 
 NOT_MODIFIED = 304
 LONGEST = 2000
@@ -60,35 +59,10 @@ def explanation(found: Mapping[str, Any]) -> str:
     return f"done{_outcome(found['visits'][-1], found['kind'])}." if found["visits"] else "done."
 
 
-_UNREAD = re.compile(r"(\w+): robots\.txt could not be read: (.*)", re.DOTALL)
-_NO_CONNECTION = re.compile(
-    "connection refused|no route to host|(network|host) is (unreachable|down)"
-    "|no connection within|the name was not looked up|Failed to connect"
-)
-
-
-class Trouble(NamedTuple):
-    """What went wrong with a URL: the kind that says what to do about it, and a sentence without its full stop."""
-
-    kind: str
-    text: str
-
-
-def trouble(visit: Mapping[str, Any]) -> Trouble:
-    """Why a visit failed, in plain words. The first thing that a host is asked for is its robots.txt: where one cannot
-    be reached it shows there, and is said as what it is."""
-    message = str(visit["message"] or "")
-    unread = _UNREAD.fullmatch(message)
-    if unread is None or not (unread[1] in ("dns", "tls") or _NO_CONNECTION.match(unread[2])):
-        return Trouble(visit["failure"], message)
-    return Trouble(unread[1], f"{host_of(visit['request_url'] or visit['url'])} cannot be reached: {unread[2]}")
-
-
 def _outcome(visit: Mapping[str, Any], kind: str) -> str:
     if visit["outcome"] == Outcome.FAILED:
-        cause, text = trouble(visit)
-        row = failures.KINDS.get(cause)
-        return f", and failed ({visit['failure']}): {text}" + (f". {row.advice[:-1]}" if row else "")
+        row = failures.KINDS.get(visit["failure"])
+        return f", and failed ({visit['failure']}): {visit['message']}" + (f". {row.advice[:-1]}" if row else "")
     said = {
         Outcome.REDIRECT: f"it redirects to {shorten(visit['redirect'] or '', LONGEST)}",
         Outcome.DUPLICATE: f"it was fetched, and its text is that of {(visit['alternate_urls'] or ['another'])[0]}",
