@@ -302,7 +302,12 @@ def test_a_job_that_never_ran_is_retried_now() -> None:
     [
         (every_6_hours("scheduled"), 48),
         (every_6_hours("scheduled", due_ms=NOON + 16 * MINUTE), 49),
-        (every_6_hours("running"), None),
+        (every_6_hours("running"), 48),
+        (every_6_hours("running", due_ms=NOON + HOUR, aside_ms=NOON + 4 * HOUR), 64),
+        (every_6_hours("scheduled", due_ms=NOON, aside_ms=NOON + 4 * HOUR), 64),
+        (every_6_hours("cancelled"), None),
+        (every_6_hours("completed", due_ms=None), None),
+        (once("running"), None),
         (every_6_hours("paused", due_ms=None), None),
         (every_6_hours("pending"), None),
         (switched_off("scheduled", due_ms=None), None),
@@ -310,7 +315,7 @@ def test_a_job_that_never_ran_is_retried_now() -> None:
         (chained("scheduled"), None),
     ],
 )
-def test_only_jobs_that_wait_for_the_clock_take_a_slot(one: Job, expected: int | None) -> None:
+def test_only_jobs_that_go_by_the_clock_take_a_slot(one: Job, expected: int | None) -> None:
     assert occurrence.slot_of(one) == expected
 
 

@@ -213,6 +213,18 @@ def test_a_recurring_job_runs_when_it_is_due_and_keeps_its_rhythm(works: Works, 
     assert (second.run, second.attempt) == (1, 1)
 
 
+def test_jobs_that_are_made_in_a_row_run_one_after_the_other_and_never_together(works: Works, served: Served) -> None:
+    scheduler, names = works.scheduler(), []
+    works.clock.advance(900 - works.clock.now_ms() / 1000 % 900)  # a slot begins
+    for number in range(5):
+        names.append(works.add(served.url(f"/p{number}"), every=6 * HOUR))
+        works.look(scheduler, 0.1)
+    works.finish(scheduler, names[0])
+    assert [len(works.tries(name)) for name in names] == [1, 0, 0, 0, 0]
+    assert len({works.job(name)["slot"] for name in names}) == 5
+    assert len({(works.job(name)["slot"] or 0) % 24 for name in names}) == 5, "nor six hours later"
+
+
 def test_a_job_that_is_switched_off_does_not_run(works: Works, served: Served) -> None:
     scheduler = works.scheduler()
     works.add(served.url("/"), every=HOUR, schedule_enabled=False)

@@ -120,10 +120,11 @@ def every_ms(job: Job) -> int | None:
 
 
 def slot_of(job: Job) -> int | None:
-    """The slot that a job takes up: only jobs that wait for the clock take one."""
-    if job.interval_count is None or job.due_ms is None or job.state is not JobState.SCHEDULED:
+    """The slot that a job takes up: only jobs that go by the clock take one. One that runs keeps it, and so does one
+    that a person runs in between."""
+    if job.interval_count is None or job.due_ms is None or job.state not in (JobState.SCHEDULED, JobState.RUNNING):
         return None
-    return timetable.slot_of(job.due_ms)
+    return timetable.slot_of(job.due_ms if job.aside_ms is None else job.aside_ms)
 
 
 def _next_ms(job: Job, now_ms: int) -> int | None:

@@ -2,7 +2,7 @@
 
 The day has 96 slots of a quarter of an hour (in UTC). A new job starts in the slot with the fewest jobs that its
 interval reaches; from then on it keeps its rhythm, so the load that was spread out stays spread out. A job's slot is
-that of its next run.
+that of its next run, or, while it runs, of this one.
 """
 
 from __future__ import annotations
@@ -55,10 +55,17 @@ def slot_of(at_ms: int) -> int:
 
 
 def first_ms(loads: Sequence[int], every_ms: int, now_ms: int) -> int:
-    """When a new job starts: in the least loaded slot within its interval, of equals in the earliest."""
+    """When a new job starts: in the least loaded slot within its interval. Of equals in the one whose later times, in
+    this rhythm and within a day, are the least loaded; of those in the earliest."""
     reach = max(1, min(every_ms // SLOT_MS, SLOTS))
     now = now_ms // SLOT_MS
-    best = min(range(reach), key=lambda ahead: (loads[(now + ahead) % SLOTS], ahead))
+
+    def crowd(ahead: int) -> tuple[int, int]:
+        at, *later = (loads[(now + ahead + step) % SLOTS] for step in range(0, SLOTS, reach))
+        return at, sum(later)
+
+    # The first of several that are the least.
+    best = min(range(reach), key=crowd)
     return max(now_ms, (now + best) * SLOT_MS)
 
 
