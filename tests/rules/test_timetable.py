@@ -19,6 +19,7 @@ from inchworm.rules.timetable import (
     adapted_ms,
     backoff_ms,
     first_ms,
+    forward_ms,
     interval_ms,
     may_move,
     next_ms,
@@ -132,6 +133,13 @@ def test_the_next_time_is_later_than_now_and_in_rhythm(planned: int, every: int,
 @given(times, st.integers(1, 30), times)
 def test_whole_days_keep_their_slot(planned: int, days: int, now: int) -> None:
     assert slot_of(next_ms(planned, interval_ms(days, "days"), now)) == slot_of(planned)
+
+
+@given(times, intervals, times)
+def test_a_time_that_is_brought_forward_stays_in_rhythm_and_in_the_future(planned: int, every: int, now: int) -> None:
+    sooner = forward_ms(planned, every, now)
+    assert (planned - sooner) % every == 0 and sooner <= planned
+    assert sooner == planned if planned <= now else now < sooner <= now + every
 
 
 # Slots

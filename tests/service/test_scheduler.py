@@ -248,6 +248,29 @@ def test_the_interval_adapts_to_what_changes(works: Works) -> None:
     assert intervals == [(12, 1), (24, 2), (6, 0)]
 
 
+def test_a_job_that_has_just_run_does_not_run_again_because_it_is_changed_or_resumed(
+    works: Works, served: Served
+) -> None:
+    scheduler = works.scheduler()
+    name = works.add(served.url("/"), every=HOUR, adaptive_scheduling=False)
+    works.run(scheduler, name)
+    crawl, dues = works.job(name)["crawl_id"], []
+    for act in (
+        lambda: works.app.change_job(name, Wanted(interval_minutes=2, interval_type="hours")),
+        lambda: works.app.pause_job(name) and works.app.resume_job(name),
+        lambda: works.app.set_enabled(crawl, False) and works.app.set_enabled(crawl, True),
+        lambda: (
+            works.app.change_job(name, Wanted(schedule_enabled=False))
+            and works.app.change_job(name, Wanted(schedule_enabled=True))
+        ),
+    ):
+        act()
+        works.look(scheduler, 60)
+        dues.append(round((works.due_in(name) or 0) / 60))
+    assert len(works.tries(name)) == 1
+    assert all(105 <= due <= 121 for due in dues), "two hours after it began, not from now"
+
+
 def test_a_chain_of_jobs(works: Works, served: Served) -> None:
     scheduler = works.scheduler()
     with Site(linked_site(2)).serve() as other:
