@@ -29,8 +29,9 @@ from inchworm.app.scheduling import this_machine
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.errors import InchwormError, Owned
 from inchworm.job import Execution, ExecutionState, Job, JobState
-from inchworm.model import Change, Counters, CrawlInfo, EndedBy, Progress, RunInfo, RunState, SessionInfo
+from inchworm.model import Change, CrawlInfo, EndedBy, Progress, RunInfo, RunState, SessionInfo
 from inchworm.rules import occurrence, repetition
+from inchworm.rules.failures import KINDS
 from inchworm.rules.occurrence import Ended
 from inchworm.rules.repetition import Occasion
 from inchworm.store.crawl import CrawlStore
@@ -46,11 +47,9 @@ _LOOK_SECONDS = 0.2
 _REPORT_SECONDS = 1.0
 _LOG_SECONDS = 10.0
 _HOPS = 20
-_OVER = (
-    *(EndedBy.FINISHED, EndedBy.BUDGET, EndedBy.TIME, EndedBy.BYTES, EndedBy.PAGE_LIMIT),
-    *(EndedBy.WAITING, EndedBy.QUALITY, EndedBy.CANCELLED),
-)
-"""Endings after which an occurrence is done; after any other its next try goes on."""
+_LONGEST_CAUSE = 300
+_OVER = (EndedBy.BUDGET, EndedBy.TIME, EndedBy.BYTES, EndedBy.WAITING, EndedBy.QUALITY)
+"""Endings after which an occurrence is done although its run is open; after any other its next try goes on."""
 
 _CONTROL = dict.fromkeys((*range(32), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�")
 
@@ -102,13 +101,16 @@ class Executing(Working, Repeating):
             if before and session and _was_broken_off(before) and (session.ended_by in _OVER or not goes_on):
                 # Whoever made it died before it could say so.
                 keeper.say("info", f"The session of attempt {before.attempt} had come to its end")
+                ended = self._judged(job, crawl, before, str(session.ended_by), session.message)
                 telling.write_down()
-                return _measured(self._judged(job, crawl, before, str(session.ended_by), "")), None
+                return _measured(ended), None
             hooks = telling.promising(keeper.hooks())
             summary = await self._start(crawl, Task(**job.task), is_begun=goes_on, hooks=hooks)
             # Whoever is asked to stop now has done so; it only has to say how it went.
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: None)
             fault.point("before_finishing")
+            this = dataclasses.replace(execution, run=summary.run, session=summary.session, indexed=summary.indexed)
+            ended = Ended() if summary.signal else self._judged(job, crawl, this, summary.ended_by, summary.message)
             telling.write_down()
         except Owned as error:
             # Whoever asked for one try, now, sees that; a job that goes on by itself comes later.
@@ -122,8 +124,6 @@ class Executing(Working, Repeating):
             return _measured(Ended(summary.ended_by, pages, error=STOPPED)), occurrence.handed_back
         if summary.note:
             keeper.say("warning", summary.note)
-        this = dataclasses.replace(execution, run=summary.run, session=summary.session, indexed=summary.indexed)
-        ended = self._judged(job, crawl, this, summary.ended_by, summary.message)
         return _measured(dataclasses.replace(ended, pages=ended.pages - keeper.pages_before)), None
 
     def _earlier_try(self, execution: Execution) -> Execution | None:
@@ -165,10 +165,21 @@ class Executing(Working, Repeating):
         with self.reading(crawl) as store:
             current = self.run_of(crawl, store, made.run)
             seen = [_seed_changed(store, current, seed.url, made.started_ms) for seed in current.seeds]
+            error = _failure(View(store), current, message)
         changed = True if any(seen) else False if seen and all(one is False for one in seen) else None
         pages = current.counters.pages + current.counters.duplicates
-        error = _failure(current.counters, message)
+        if error and not current.counters.pending and current.state is not RunState.CANCELLED:
+            self._leave_open(crawl, current)
         return Ended(ended_by, pages, made.indexed, changed, _is_last(job, self._iterations(crawl), current), error)
+
+    def _leave_open(self, crawl: CrawlInfo, current: RunInfo) -> None:
+        """A run that got nothing is not complete: the next try goes on with it, instead of making another."""
+        with self.reading(crawl) as store:
+            last = store.run()
+        # Whoever works on the crawl by now has its own run, or this one, and does not need us.
+        if last is not None and last.number == current.number and not self.is_running(crawl):
+            with contextlib.suppress(Owned):
+                self.retry(crawl.crawl_id)
 
     def _iterations(self, crawl: CrawlInfo) -> int:
         return sum(1 for one in self.runs(crawl.crawl_id) if one["mode"] != "baseline" and one["state"] == "completed")
@@ -202,11 +213,17 @@ def _was_broken_off(execution: Execution) -> bool:
     return execution.ended_by == "crashed" or execution.error == STOPPED
 
 
-def _failure(counters: Counters, message: str) -> str:
-    """A run that got nothing at all, because the site was not there, is a try that failed."""
-    if counters.pages or counters.duplicates or counters.unchanged or not counters.failed:
+def _failure(view: View, current: RunInfo, message: str) -> str:
+    """Why a try failed: a run that got nothing at all, because the site was not there, is one that did."""
+    counters = current.counters
+    if counters.pages or counters.duplicates or counters.unchanged or counters.deleted:
         return ""
-    return message or "nothing that was asked for could be fetched"
+    if message or not counters.failed:
+        return message
+    url, kind, cause = view.first_failure(current.run_id) or ("", "", "")
+    more = f", and {counters.failed - 1:,} more" if counters.failed > 1 else ""
+    said = cause[:_LONGEST_CAUSE] or KINDS[kind].sentence
+    return f"nothing that was asked for could be fetched: {url} {kind}: {said}{more}".translate(_CONTROL)
 
 
 def _is_last(job: Job, iterations: int, current: RunInfo) -> bool:

@@ -136,6 +136,15 @@ class View:
         )
         return self._visits(where, run_id, kind)
 
+    def first_failure(self, run_id: int) -> tuple[str, str, str] | None:
+        """URL, kind and message of the first page or resource of a run that failed for good."""
+        found: tuple[str, str, str] | None = self._db.execute(
+            "SELECT COALESCE(v.request_url, u.url), v.failure, COALESCE(v.message, '') FROM visit v JOIN url u USING (url_id)"
+            " WHERE v.run_id = ? AND v.outcome = 'failed' ORDER BY v.seq LIMIT 1",
+            (run_id,),
+        ).fetchone()
+        return found
+
     def failed_since(self, run_id: int, after: int, until: int) -> list[tuple[str, str, str]]:
         """URL, kind and message of what failed in these steps of a run, tries that will be repeated included."""
         return self._db.execute(
