@@ -23,7 +23,7 @@ NIGHTLY = {"max_iterations": None, "stop_if_no_changes": False, "notify": [], "n
 WELL = Ended("finished", 10)
 CHANGED = Ended("finished", 10, changed=True)
 UNCHANGED = Ended("finished", 10, changed=False)
-LAST = Ended("finished", 10, is_last=True)
+LAST = Ended("finished", 10, enough="no_changes")
 
 
 def job(state: str = "running", **values: Any) -> Job:
@@ -163,6 +163,7 @@ def test_after_a_success(kind: Any, state: str, due: int | None, planned: int | 
 def test_the_last_repetition_completes_a_job_of_any_kind(kind: Any) -> None:
     after = occurrence.after_success(kind(), LAST, NOON)
     assert after.state is JobState.COMPLETED and after.due_ms is None
+    assert after.reason == "no_changes", "and says why"
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

@@ -935,7 +935,7 @@ class JobsMachine(RuleBasedStateMachine):
         if how in ("crashed", "stopped"):
             assert self.app.give_up(execution, "its process is gone", is_crash=how == "crashed")
         else:
-            ended = Ended("finished", changed=how != "unchanged", is_last=how == "last")
+            ended = Ended("finished", changed=how != "unchanged", enough="no_changes" if how == "last" else "")
             finish(self.jobs, execution, now, Ended(error="gone") if how == "failed" else ended)
         self.lost[execution.token] = self.alive.pop(execution.token)
 

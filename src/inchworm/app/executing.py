@@ -33,7 +33,7 @@ from inchworm.model import Change, CrawlInfo, EndedBy, Progress, RunInfo, RunSta
 from inchworm.rules import occurrence, repetition
 from inchworm.rules.failures import KINDS
 from inchworm.rules.occurrence import Ended
-from inchworm.rules.repetition import Occasion
+from inchworm.rules.repetition import Occasion, Stop
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.events import MOST_LINES, Events, Line
 from inchworm.store.home import Home
@@ -170,7 +170,7 @@ class Executing(Working, Repeating):
         pages = current.counters.pages + current.counters.duplicates
         if error and not current.counters.pending and current.state is not RunState.CANCELLED:
             self._leave_open(crawl, current)
-        return Ended(ended_by, pages, made.indexed, changed, _is_last(job, self._iterations(crawl), current), error)
+        return Ended(ended_by, pages, made.indexed, changed, _enough(job, self._iterations(crawl), current), error)
 
     def _leave_open(self, crawl: CrawlInfo, current: RunInfo) -> None:
         """A run that got nothing is not complete: the next try goes on with it, instead of making another."""
@@ -226,12 +226,14 @@ def _failure(view: View, current: RunInfo, message: str) -> str:
     return f"nothing that was asked for could be fetched: {url} {kind}: {said}{more}".translate(_CONTROL)
 
 
-def _is_last(job: Job, iterations: int, current: RunInfo) -> bool:
+def _enough(job: Job, iterations: int, current: RunInfo) -> str:
+    """Why a job is not repeated any more."""
     if not job.repetition or current.state is not RunState.COMPLETED:
-        return False
+        return ""
     is_quiet = current.mode != "baseline" and repetition.is_unchanged(current.counters)
-    is_enough = repetition.is_enough(iterations, job.repetition["max_iterations"])
-    return is_enough or bool(is_quiet and job.repetition["stop_if_no_changes"])
+    if is_quiet and job.repetition["stop_if_no_changes"]:
+        return Stop.NO_CHANGES
+    return Stop.ENOUGH if repetition.is_enough(iterations, job.repetition["max_iterations"]) else ""
 
 
 def _measured(ended: Ended) -> Ended:

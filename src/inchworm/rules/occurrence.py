@@ -18,14 +18,14 @@ MOST_CRASHES = 10
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a try went. `changed`: whether the text of a seed changed, None when nobody could tell; `is_last`: the job
-    has been repeated enough; `error` is empty when all went well."""
+    """How a try went. `changed`: whether the text of a seed changed, None when nobody could tell; `enough`: why the
+    job is not repeated any more, empty when it is; `error` is empty when all went well."""
 
     ended_by: str = ""
     pages: int = 0
     indexed: int = 0
     changed: bool | None = None
-    is_last: bool = False
+    enough: str = ""
     error: str = ""
     trace: str = ""
     cpu_ms: int = 0
@@ -77,9 +77,9 @@ def retried(job: Job, now_ms: int) -> Job:
 def after_success(job: Job, ended: Ended, now_ms: int) -> Job:
     unchanged = job.unchanged if ended.changed is None else 0 if ended.changed else job.unchanged + 1
     done = dataclasses.replace(
-        job, state=states.after(Move.SUCCEED, job.state), unchanged=unchanged, retries=0, crashes=0, reason=""
+        job, state=states.after(Move.SUCCEED, job.state), unchanged=unchanged, retries=0, crashes=0, reason=ended.enough
     )
-    if ended.is_last or not recurs(job):
+    if ended.enough or not recurs(job):
         return dataclasses.replace(done, due_ms=None)
     due_ms = _next_ms(done, now_ms)
     occurrence = job.occurrence_ms if due_ms is None else due_ms
