@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 import textwrap
 import threading
 import time
@@ -21,8 +24,10 @@ from tests.service.chaos import end_processes, processes_of, scheduling, wait_un
 from inchworm import fault
 from inchworm.app import App
 from inchworm.app.checkpoints import Back
+from inchworm.app.executing import TOKEN_VARIABLE
 from inchworm.app.jobs import Repeated, Task, Wanted
-from inchworm.app.scheduling import Pulse
+from inchworm.app.scheduling import Pulse, this_machine
+from inchworm.job import Execution
 from inchworm.service.scheduler import Scheduler
 from inchworm.settings import Settings
 from inchworm.testing import ManualClock, Page, Served, Site, linked_site
@@ -585,12 +590,19 @@ SABOTAGE = """
     if plan and "execute" in sys.orig_argv:
         if plan == "sleep" and once():
             time.sleep(600)
-        if plan == "die-before":
+        if plan == "lines":
+            import inchworm.store.events
+
+            inchworm.store.events.MOST_LINES = int(what)
+        if plan in ("die-before", "stop-after"):
             class Watched(sqlite3.Connection):
                 def execute(self, sql, *arguments):
-                    if sql.startswith(what) and once():
+                    if plan == "die-before" and sql.startswith(what) and once():
                         os.kill(os.getpid(), signal.SIGKILL)
-                    return super().execute(sql, *arguments)
+                    found = super().execute(sql, *arguments)
+                    if plan == "stop-after" and sql.startswith(what) and once():
+                        os.kill(os.getpid(), signal.SIGSTOP)
+                    return found
 
             sqlite3.Connection = Watched
 """
@@ -598,7 +610,8 @@ SABOTAGE = """
 
 @pytest.fixture
 def sabotage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Break the first execution on purpose: `sleep` before it begins, or `die-before` a statement of SQL."""
+    """Break the first execution on purpose: `sleep` before it begins, `die-before` a statement of SQL, or `stop-after`
+    one, within its transaction. Or let logs have so many `lines`."""
     (tmp_path / "sitecustomize.py").write_text(textwrap.dedent(SABOTAGE))
 
     def arm(plan: str) -> None:
@@ -705,6 +718,188 @@ def test_an_execution_that_stands_still_is_taken_away_and_ended(works: Works) ->
     assert (done["status"], done["attempt"]) == ("completed", 2)
     assert works.app.scheduler_metrics()["stale_locks_cleared"] == 1
     assert set(pages_of(served)) == set(linked_site(20)) and works.faults() == []
+
+
+def is_stopped(works: Works) -> bool:
+    """Whether there is one process, and it stands still."""
+    states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in processes_of(works.folder)]
+    return states == ["T"]
+
+
+def test_who_stands_still_in_the_middle_of_a_write_is_ended_before_anything_is_written(
+    works: Works, served: Served, sabotage: Callable[[str], None]
+) -> None:
+    sabotage("stop-after UPDATE execution SET machine")
+    scheduler = works.scheduler(Settings(poll=3600, stale_check=0.1, stale_lock=2.0))
+    name = works.add(served.url("/"))
+    works.look(scheduler)
+    wait_until(lambda: is_stopped(works))
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        is_free(works.folder / "home.db")
+    for _ in range(22):
+        works.clock.advance(0.1)
+        scheduler.watch()
+    wait_until(lambda: not is_stopped(works))
+    scheduler.tick()
+    assert works.tries(name)[0]["error_message"] == "its process stood still for too long"
+    assert works.app.scheduler_metrics()["stale_locks_cleared"] == 1
+    done = works.run(scheduler, name)
+    assert (done["status"], done["attempt"]) == ("completed", 2)
+
+
+def test_who_stands_still_in_the_middle_of_a_write_does_not_hold_the_service(
+    works: Works, served: Served, sabotage: Callable[[str], None]
+) -> None:
+    """A service that has to write all the time: it looks after its children while it waits for its turn."""
+    sabotage("stop-after UPDATE execution SET machine")
+    name = works.add(served.url("/"))
+    with scheduling(works.folder, INCHWORM_STALE_LOCK="3"):
+        wait_until(lambda: is_stopped(works))
+        wait_until(lambda: works.tries(name)[-1]["status"] == "completed")
+    first, second = works.tries(name)
+    assert (first["error_message"], second["attempt"]) == ("its process stood still for too long", 2)
+
+
+def test_a_service_that_stops_ends_who_stands_still_before_it_writes(
+    works: Works, sabotage: Callable[[str], None]
+) -> None:
+    """The second of its executions holds up the last word of the first, and would hold up ours."""
+    sabotage("stop-after UPDATE execution SET machine")
+    trap = works.folder / "sabotaged"
+    trap.touch()
+    with slowly(3, 60.0).serve() as served, scheduling(works.folder, INCHWORM_GRACE="0.1") as process:
+        names = [works.add(served.url("/p1"))]
+        wait_until(lambda: works.tries(names[0]))
+        works.child(names[0])
+        trap.unlink()
+        names.append(works.add(served.url("/p2")))
+        wait_until(trap.exists)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    assert [works.job(name)["is_locked"] for name in names] == [False, False]
+    assert processes_of(works.folder) == [] and works.app.events.services() == []
+
+
+def test_a_cancelled_execution_that_stands_still_in_the_middle_of_a_write_is_ended(
+    works: Works, served: Served, sabotage: Callable[[str], None]
+) -> None:
+    sabotage("stop-after UPDATE execution SET machine")
+    scheduler = works.scheduler(Settings(poll=3600, stale_check=3600, grace=5.0))
+    name = works.add(served.url("/"))
+    works.look(scheduler)
+    wait_until((works.folder / "sabotaged").exists)
+    wait_until(lambda: is_stopped(works))
+    (child,) = scheduler._children.values()
+    child.asked_to_end = works.clock.monotonic()
+    works.clock.advance(16)
+    scheduler.watch()
+    wait_until(lambda: not is_stopped(works))
+    scheduler.tick()
+    assert works.finish(scheduler, name)["error_message"] == "its process ended by SIGKILL"
+
+
+# Whose process it is
+
+
+@contextlib.contextmanager
+def somebody(execution: Execution, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that looks like that of this execution from outside."""
+    command = [sys.executable, "-c", "import time; time.sleep(600)", "execute", str(execution.execution_id)]
+    process = subprocess.Popen(command, env={**os.environ, **environment})
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def claimed_by(works: Works, scheduler: Scheduler) -> Execution:
+    """An execution of this service that another one has started."""
+    works.add("http://127.0.0.1:9/")
+    works.clock.advance(1)
+    (execution,) = works.app.claim(scheduler.service_id, 1)
+    return execution
+
+
+ENDS = {
+    "taken back": lambda works, scheduler: works.watch(scheduler, QUICK.stale_lock + 0.3),
+    "service stops": lambda works, scheduler: (scheduler.leave(), works._schedulers.remove(scheduler)),
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("whose", ["another's", "nobody's", "its own"])
+def test_a_process_is_signalled_only_when_it_is_that_of_the_execution(
+    works: Works, end: Callable[[Works, Scheduler], object], whose: str
+) -> None:
+    """Numbers of processes are used again, also by executions of other homes that have the same number as ours."""
+    scheduler = works.scheduler(dataclasses.replace(QUICK, grace=0.1))
+    execution = claimed_by(works, scheduler)
+    token = {"another's": "0" * 32, "nobody's": "", "its own": execution.token}[whose]
+    with somebody(execution, **({TOKEN_VARIABLE: token} if token else {})) as process:
+        works.app.jobs.begin(execution.execution_id, execution.token, this_machine(), process.pid)
+        end(works, scheduler)
+        if whose == "its own":
+            assert process.wait(60) < 0
+        else:
+            assert process.poll() is None
+    assert execution.token not in [lock.token for lock in works.app.jobs.locks()], "its job goes on, either way"
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_a_process_of_another_machine_is_not_looked_for_on_this_one(
+    works: Works, end: Callable[[Works, Scheduler], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inchworm.service.scheduler._SPARE_SECONDS", 0.1)  # nobody can say whether it has ended
+    scheduler = works.scheduler(dataclasses.replace(QUICK, grace=0.1))
+    execution = claimed_by(works, scheduler)
+    with somebody(execution, **{TOKEN_VARIABLE: execution.token}) as process:
+        works.app.jobs.begin(execution.execution_id, execution.token, "another/machine/1", process.pid)
+        end(works, scheduler)
+        assert process.poll() is None
+
+
+def test_an_execution_is_over_when_its_number_is_that_of_another_process(works: Works) -> None:
+    """At once, not when it has stood still for long enough."""
+    scheduler = works.scheduler()
+    execution = claimed_by(works, scheduler)
+    with somebody(execution) as process:
+        works.app.jobs.begin(execution.execution_id, execution.token, this_machine(), process.pid)
+        works.look(scheduler)
+    assert works.app.jobs.execution(execution.execution_id).error == "its process is gone"
+
+
+def test_an_execution_whose_process_lives_is_not_over(works: Works) -> None:
+    scheduler = works.scheduler()
+    execution = claimed_by(works, scheduler)
+    with somebody(execution, **{TOKEN_VARIABLE: execution.token}) as process:
+        for machine in (this_machine(), "another/machine/1"):
+            works.app.jobs.begin(execution.execution_id, execution.token, machine, process.pid)
+            works.look(scheduler)
+            assert [one.execution_id for one in works.app.jobs.running()] == [execution.execution_id]
+
+
+def test_an_execution_whose_process_has_not_begun_yet_is_not_over(works: Works) -> None:
+    scheduler = works.scheduler()
+    execution = claimed_by(works, scheduler)
+    works.look(scheduler)
+    assert works.app.jobs.running() == [execution]
+
+
+SECRETS = {"AUTH_JWT_SECRET": "s3cr3t-of-the-service", "INCHWORM_NOTIFY_SECRET": "s3cr3t-of-the-messages"}
+
+
+def test_executions_know_no_secret_that_they_do_not_need(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable, secret in SECRETS.items():
+        monkeypatch.setenv(variable, secret)
+    monkeypatch.setenv("INCHWORM_PROXIES", "")
+    with slowly(3, 60.0).serve() as served:
+        name = works.add(served.url("/"))
+        works.look(works.scheduler())
+        environment = Path(f"/proc/{works.child(name)}/environ").read_bytes().decode().split("\0")
+    names = {line.partition("=")[0] for line in environment}
+    assert not names & set(SECRETS) and not any(secret in line for secret in SECRETS.values() for line in environment)
+    assert {"INCHWORM_HOME", "INCHWORM_PROXIES", TOKEN_VARIABLE, "PATH"} <= names, "the rest is as it was"
 
 
 def test_who_stood_still_and_wakes_up_writes_nothing(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1014,6 +1209,23 @@ def test_a_log_is_complete_and_in_order_with_one_line_per_event(works: Works) ->
         assert len(line.text.splitlines()) == 1
         assert not any(ord(char) < 32 or 0x7F <= ord(char) < 0xA0 for char in line.text)
         assert not set(line.text) & {"\u202e", "\u2066", "\u2028", "\u2029"}
+
+
+@pytest.mark.parametrize(("lines", "is_cut"), [(6, True), (11, True), (12, False), (13, False)])
+def test_a_log_is_cut_and_says_so_and_has_its_last_word_all_the_same(
+    works: Works, sabotage: Callable[[str], None], lines: int, is_cut: bool
+) -> None:
+    """Two lines at its beginning, one for each of ten failures, and its end."""
+    sabotage(f"lines {lines}")
+    links = "".join(f'<a href="/{number}">x</a>' for number in range(10))
+    pages = {"/": f"<main><p>Nothing but links.</p>{links}</main>", "/sitemap.xml": "<urlset></urlset>"}
+    with Site(pages).serve() as served:
+        done = works.run(works.scheduler(), works.add(served.url("/")))
+    found = list(works.app.log_lines(done["id"]))
+    assert [line.number for line in found] == list(range(1, len(found) + 1))
+    assert found[-1].text == "Ended by finished: 1 pages"
+    assert len(found) == (lines + 2 if is_cut else 13)
+    assert [line.number for line in found if line.text.startswith("There is more")] == ([lines + 1] if is_cut else [])
 
 
 def test_the_error_of_a_try_is_the_last_line_of_its_log(works: Works) -> None:

@@ -73,7 +73,7 @@ class Executing(Working, Repeating):
             ended, instead = await self._carry_out(execution, job, crawl, keeper)
             keeper.catch_up()
             level = "error" if ended.error else "info"
-            keeper.say(level, ended.error or f"Ended by {ended.ended_by}: {ended.pages:,} pages")
+            keeper.say(level, ended.error or f"Ended by {ended.ended_by}: {ended.pages:,} pages", is_end=True)
         keeper.report_end()
         now_ms = self.clock.now_ms()
 
@@ -268,14 +268,14 @@ class _Keeper:
     def hooks(self) -> Hooks:
         return Hooks(self._started, self._moved, None, signals=True)
 
-    def say(self, level: str, text: str) -> None:
-        """Add a line to the log: one event, one line, whatever a server put into it."""
+    def say(self, level: str, text: str, is_end: bool = False) -> None:
+        """Add a line to the log: one event, one line, whatever a server put into it. Its end is said in any case."""
         with self._mutex:
-            if self._count > MOST_LINES:
+            if self._count > MOST_LINES and not is_end:
                 return
-            self._count += 1
-            if self._count > MOST_LINES:
+            if self._count == MOST_LINES and not is_end:
                 level, text = "warning", "There is more, which is left out here."
+            self._count += 1
             line = Line(self._count, self._app.clock.now_ms(), level, text[:2000].translate(_CONTROL))
             self._lines.append(line)
 
