@@ -332,6 +332,12 @@ class TestOneJob:
         api.app.set_enabled(crawl, False)
         assert "Its crawl is switched off." in get(api, f"/jobs/{job_id}")
 
+    @pytest.mark.parametrize(("enough", "said"), [("no_changes", "no changes"), ("max_iterations", "as many runs as")])
+    def test_why_it_ended(self, api: Api, crawl: str, enough: str, said: str) -> None:
+        job_id = hourly(api, crawl)
+        ended(api, claimed(api, job_id), Ended("finished", enough=enough))
+        assert said in get(api, f"/jobs/{job_id}") and said in get(api, "/jobs?status=completed")
+
     def test_executions_by_cursor(self, api: Api, crawl: str) -> None:
         job_id = hourly(api, crawl)
         for _ in range(ROWS + 2):

@@ -23,7 +23,7 @@ NIGHTLY = {"max_iterations": None, "stop_if_no_changes": False, "notify": [], "n
 WELL = Ended("finished", 10)
 CHANGED = Ended("finished", 10, changed=True)
 UNCHANGED = Ended("finished", 10, changed=False)
-LAST = Ended("finished", 10, is_last=True)
+LAST = Ended("finished", 10, enough="no_changes")
 
 
 def job(state: str = "running", **values: Any) -> Job:
@@ -95,6 +95,46 @@ def test_one_with_an_interval_and_a_repetition_goes_by_the_clock() -> None:
     assert places(new) == ("scheduled", NOON, NOON)
 
 
+RESTED = {
+    "never ran": ({}, EMPTY, 0),
+    "ran an hour ago": ({"last_ms": NOON - HOUR}, EMPTY, 5),
+    "began when the interval did": ({"last_ms": NOON - 6 * HOUR}, EMPTY, 0),
+    "ran long ago": ({"last_ms": NOON - 60 * HOUR}, EMPTY, 0),
+    "ran now": ({"last_ms": NOON}, [9] * SLOTS, 6),
+    "ran two hours ago, and most slots are taken": ({"last_ms": NOON - 2 * HOUR}, [0] * 64 + [1] * 4 + [0] * 28, 5),
+    "ran two hours ago, unchanged twice": ({"last_ms": NOON - 2 * HOUR, "unchanged": 2}, EMPTY, 22),
+    "ran two hours ago, not adaptive": ({"last_ms": NOON - 2 * HOUR, "unchanged": 2, "adaptive": False}, EMPTY, 4),
+    "a try of it failed": ({"last_ms": NOON - HOUR, "retries": 1}, EMPTY, 0),
+    "its service stopped": ({"last_ms": NOON - HOUR, "occurrence_ms": NOON - HOUR, "due_ms": NOON}, EMPTY, 0),
+    "its process died": ({"last_ms": NOON - HOUR, "crashes": 1}, EMPTY, 0),
+    "ran tomorrow, by a clock that was set back": ({"last_ms": NOON + DAY_MS}, EMPTY, 6),
+}
+
+
+@pytest.mark.parametrize(("values", "taken", "hours"), RESTED.values(), ids=RESTED)
+def test_a_job_that_is_placed_anew_does_not_run_before_its_interval_is_over(
+    values: dict[str, Any], taken: list[int], hours: int
+) -> None:
+    """One that was resumed or changed, and is not to be tried again anyway."""
+    again = occurrence.placed(every_6_hours("scheduled", **{"due_ms": None, **values}), taken, NOON)
+    assert places(again) == ("scheduled", NOON + hours * HOUR, NOON + hours * HOUR)
+
+
+@given(
+    st.integers(1, 60),
+    st.integers(0, 4),
+    st.integers(0, 3 * DAY_MS),
+    st.lists(st.integers(0, 6), min_size=SLOTS, max_size=SLOTS),
+)
+def test_a_job_is_placed_between_one_interval_after_its_last_run_and_one_from_now(
+    quarters: int, unchanged: int, ago: int, taken: list[int]
+) -> None:
+    one = job("paused", interval_count=15 * quarters, unchanged=unchanged, last_ms=NOON - ago, due_ms=None)
+    every = occurrence.every_ms(one) or 0
+    due = occurrence.placed(one, taken, NOON).due_ms or 0
+    assert max(NOON, NOON - ago + every) <= due <= NOON + every
+
+
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_placing_forgets_the_tries_of_before(kind: Any) -> None:
     new = occurrence.placed(kind("paused", retries=3, crashes=7, unchanged=2), EMPTY, NOON)
@@ -123,6 +163,7 @@ def test_after_a_success(kind: Any, state: str, due: int | None, planned: int | 
 def test_the_last_repetition_completes_a_job_of_any_kind(kind: Any) -> None:
     after = occurrence.after_success(kind(), LAST, NOON)
     assert after.state is JobState.COMPLETED and after.due_ms is None
+    assert after.reason == "no_changes", "and says why"
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -144,6 +185,20 @@ def test_a_run_in_between_leaves_the_rhythm_as_it_is(ended: int, following: int)
     after = occurrence.after_success(running, WELL, ended)
     assert (after.due_ms, after.occurrence_ms) == (NOON + following * HOUR, NOON + following * HOUR)
     assert after.aside_ms is None
+
+
+@pytest.mark.parametrize(
+    ("planned", "ended", "following"),
+    [(20, CHANGED, 2), (6, CHANGED, 6), (4, CHANGED, 4), (20, UNCHANGED, 20), (20, WELL, 20)],
+)
+def test_a_run_in_between_that_finds_a_change_brings_the_next_one_forward(
+    planned: int, ended: Ended, following: int
+) -> None:
+    """The interval is short again, so the next run is no further away than that; in rhythm, as ever."""
+    waiting = every_6_hours("scheduled", unchanged=2, occurrence_ms=NOON + planned * HOUR, due_ms=NOON + planned * HOUR)
+    running = dataclasses.replace(occurrence.forced(waiting, NOON), state=JobState.RUNNING)
+    after = occurrence.after_success(running, ended, NOON)
+    assert (after.due_ms, after.occurrence_ms) == (NOON + following * HOUR, NOON + following * HOUR)
 
 
 def test_a_run_in_between_that_fails_at_first_leaves_the_rhythm_as_it_is() -> None:
@@ -302,7 +357,12 @@ def test_a_job_that_never_ran_is_retried_now() -> None:
     [
         (every_6_hours("scheduled"), 48),
         (every_6_hours("scheduled", due_ms=NOON + 16 * MINUTE), 49),
-        (every_6_hours("running"), None),
+        (every_6_hours("running"), 48),
+        (every_6_hours("running", due_ms=NOON + HOUR, aside_ms=NOON + 4 * HOUR), 64),
+        (every_6_hours("scheduled", due_ms=NOON, aside_ms=NOON + 4 * HOUR), 64),
+        (every_6_hours("cancelled"), None),
+        (every_6_hours("completed", due_ms=None), None),
+        (once("running"), None),
         (every_6_hours("paused", due_ms=None), None),
         (every_6_hours("pending"), None),
         (switched_off("scheduled", due_ms=None), None),
@@ -310,7 +370,7 @@ def test_a_job_that_never_ran_is_retried_now() -> None:
         (chained("scheduled"), None),
     ],
 )
-def test_only_jobs_that_wait_for_the_clock_take_a_slot(one: Job, expected: int | None) -> None:
+def test_only_jobs_that_go_by_the_clock_take_a_slot(one: Job, expected: int | None) -> None:
     assert occurrence.slot_of(one) == expected
 
 

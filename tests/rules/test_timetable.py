@@ -19,6 +19,7 @@ from inchworm.rules.timetable import (
     adapted_ms,
     backoff_ms,
     first_ms,
+    forward_ms,
     interval_ms,
     may_move,
     next_ms,
@@ -134,6 +135,13 @@ def test_whole_days_keep_their_slot(planned: int, days: int, now: int) -> None:
     assert slot_of(next_ms(planned, interval_ms(days, "days"), now)) == slot_of(planned)
 
 
+@given(times, intervals, times)
+def test_a_time_that_is_brought_forward_stays_in_rhythm_and_in_the_future(planned: int, every: int, now: int) -> None:
+    sooner = forward_ms(planned, every, now)
+    assert (planned - sooner) % every == 0 and sooner <= planned
+    assert sooner == planned if planned <= now else now < sooner <= now + every
+
+
 # Slots
 
 
@@ -172,6 +180,20 @@ FIRST = {
         NOON,
         MIDNIGHT + DAY_MS + 47 * SLOT_MS,
     ),
+    "somebody who was here comes again when this one would": (loads(s72=1), 6 * HOUR, NOON, NOON + 15 * MINUTE),
+    "and so does another one, a day after it began": (loads(s72=1, s1=2), 6 * HOUR, NOON, NOON + 30 * MINUTE),
+    "all come again, two of them in one slot": (
+        loads(s48=1, s49=1, s72=1),
+        HOUR // 2,
+        NOON,
+        NOON + 15 * MINUTE,
+    ),
+    "what stands in the slot itself counts more than what comes later": (
+        loads(s48=1, s51=4, s53=4),
+        HOUR // 2,
+        NOON,
+        NOON + 15 * MINUTE,
+    ),
     "around midnight": ([1] * 90 + [2] * 6, 3 * HOUR, MIDNIGHT + DAY_MS - 5 * MINUTE, MIDNIGHT + DAY_MS),
 }
 
@@ -190,8 +212,11 @@ def test_the_first_time_is_in_the_least_loaded_slot_that_is_reachable(taken: lis
     ahead = [(now // SLOT_MS + number) % SLOTS for number in range(reach)]
     assert slot_of(at) in ahead
     assert taken[slot_of(at)] == min(taken[slot] for slot in ahead)
-    earlier = ahead[: ahead.index(slot_of(at))]
-    assert all(taken[slot] > taken[slot_of(at)] for slot in earlier), "of equals the earliest"
+    equals = [slot for slot in ahead if taken[slot] == taken[slot_of(at)]]
+    later = {slot: sum(taken[(slot + step) % SLOTS] for step in range(reach, SLOTS, reach)) for slot in equals}
+    assert later[slot_of(at)] == min(later.values()), "of equals the one whose later times are least loaded"
+    earlier = equals[: equals.index(slot_of(at))]
+    assert all(later[slot] > later[slot_of(at)] for slot in earlier), "and of those the earliest"
     assert at == now or at % SLOT_MS == 0
 
 

@@ -482,6 +482,9 @@ def test_jobs_of_a_disabled_crawl_are_paused(alone: Api) -> None:
     told = alone.ask("PATCH", f"/crawl/{crawl_id}", 200, json={"enabled": False})
     assert told["enabled"] is False
     assert (told["jobs"][0]["status"], told["jobs"][0]["reason"]) == ("paused", "source_disabled")
+    error = alone.post(f"/jobs/{job['id']}/resume", 409)
+    assert error["code"] == "not_now" and "disabled" in error["message"] and "enable" in error["hint"].lower()
+    assert alone.app.job(job["id"])["reason"] == "source_disabled", "it stays as it was"
     told = alone.ask("PATCH", f"/crawl/{crawl_id}", 200, json={"enabled": True})
     assert told["enabled"] is True and alone.app.job(job["id"])["status"] == "scheduled"
 

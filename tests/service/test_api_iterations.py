@@ -453,7 +453,8 @@ def test_runs_until_there_are_enough(api: Api, served: Served, pages: Pages) -> 
         made = api.post(f"/crawl/{crawl_id}/iterations/next", 202)
         assert (made["job_id"], made["iteration_number"]) == (job_id, number), "it is the job of the crawl that runs"
     api.ended(job_id, 3)
-    assert api.app.job(job_id)["status"] == "completed"
+    told = api.get(f"/jobs/{job_id}")
+    assert (told["status"], told["reason"]) == ("completed", "max_iterations")
     listed = api.get(f"/crawl/{crawl_id}/iterations")
     assert [(one["mode"], one["stats"].get("new_documents")) for one in listed] == [
         ("baseline", None),
@@ -480,4 +481,5 @@ def test_it_stops_when_nothing_changes(api: Api, crawl_id: str) -> None:
     job_id = configured(api, crawl_id, stop_if_no_changes=True)["job_id"]
     api.post(f"/crawl/{crawl_id}/iterations/next", 202)
     api.ended(job_id)
-    assert api.app.job(job_id)["status"] == "completed"
+    told = api.get(f"/jobs/{job_id}")
+    assert (told["status"], told["reason"]) == ("completed", "no_changes")

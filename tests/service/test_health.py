@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.service.running import PATIENCE, Service, serving, wait_for
 
 from inchworm.app.scheduling import Pulse
 from inchworm.app.whole import App
 from inchworm.job import Job, JobState
+from inchworm.rules.occurrence import Ended
+from inchworm.rules.timetable import Shift
 from inchworm.service.health import Health
 from inchworm.settings import Settings
 from inchworm.testing import ManualClock, Page, Site, linked_site
@@ -103,6 +107,64 @@ class TestProblems:
         health.look(app)
         assert "j1" not in str(health.as_json())
         assert "j1" in str(health.whole())
+
+
+class TestAdvice:
+    def run(self, app: App, ended: list[str]) -> None:
+        """Executions that ended so: with this error, or well."""
+        for number, error in enumerate(ended):
+            app.jobs.add(dataclasses.replace(job(number, app.clock.now_ms()), max_retries=0))
+            (one,) = app.claim("s", 1)
+            app.jobs.finish(one.execution_id, one.token, Ended(error=error), lambda job: job, app.clock.now_ms())
+
+    def test_none_is_given_unasked(self, app: App) -> None:
+        health = Health(VALUES, needs_scheduler=False)
+        health.look(app)
+        assert health.as_json()["advice"] == health.whole()["advice"] == []
+
+    @pytest.mark.parametrize(("failed", "is_said"), [(1, False), (2, True)], ids=["0.8", "below"])
+    def test_when_many_executions_fail(self, app: App, failed: int, is_said: bool) -> None:
+        self.run(app, ["gone"] * failed + [""] * 4)
+        health = Health(VALUES, needs_scheduler=False)
+        health.look(app)
+        said = [one for one in health.as_json()["advice"] if "fail" in one]
+        assert bool(said) is is_said
+        assert health.as_json()["status"] == "ok", "advice is no alarm"
+        assert health.whole()["advice"] == health.as_json()["advice"]
+        assert all(one in app.scheduler_metrics()["advice"] for one in said), "the same words everywhere"
+
+    @pytest.mark.parametrize(("together", "is_said"), [(4, False), (5, True)], ids=["0.7", "below"])
+    def test_when_jobs_crowd_together(self, app: App, clock: ManualClock, together: int, is_said: bool) -> None:
+        """Of eleven jobs so many begin at the same time: the share of them that need not is 0.3, or more."""
+        now_ms = clock.now_ms()
+        for number in range(11):
+            made = app.jobs.add(dataclasses.replace(job(number, now_ms), interval_count=1, interval_unit="days"))
+            if number < together:
+                app.jobs.shift([Shift(made.job_id, made.due_ms or 0, now_ms + 12 * 3_600_000)], now_ms)
+        assert app.distribution()["distribution_score"] == (0.6 if is_said else 0.7)
+        health = Health(VALUES, needs_scheduler=False)
+        health.look(app)
+        assert any("rebalance" in one for one in health.as_json()["advice"]) is is_said
+
+    def test_it_is_looked_for_as_often_as_the_figures_are_collected(self, app: App, clock: ManualClock) -> None:
+        health = Health(VALUES, needs_scheduler=False)
+        health.look(app)
+        self.run(app, ["gone"])
+        clock.advance(VALUES.metrics_every - 1)
+        health.look(app)
+        assert health.as_json()["advice"] == []
+        clock.advance(1)
+        health.look(app)
+        assert health.as_json()["advice"] != []
+
+
+def test_advice_is_given_to_whoever_asks_how_the_service_is(tmp_path: Path) -> None:
+    with Site({"*": Page("", 500)}).serve() as web, serving(tmp_path / "home") as service:
+        body = {"url": web.url(), "max_retries": 0, "settings": {"delay": 0, "max_retries": 0}}
+        service.ended(service.post("/api/v1/jobs", body, 201)["id"])
+        wait_for(lambda: service.get("/api/v1/health")["advice"], "the advice")
+        without_token = httpx.get(f"{service.url}/health").json()
+    assert len(without_token["advice"]) == 1 and without_token["status"] == "ok"
 
 
 def codes(service: Service) -> set[str]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 import textwrap
 import threading
 import time
@@ -21,8 +24,10 @@ from tests.service.chaos import end_processes, processes_of, scheduling, wait_un
 from inchworm import fault
 from inchworm.app import App
 from inchworm.app.checkpoints import Back
-from inchworm.app.jobs import Task, Wanted
-from inchworm.app.scheduling import Pulse
+from inchworm.app.executing import TOKEN_VARIABLE
+from inchworm.app.jobs import Repeated, Task, Wanted
+from inchworm.app.scheduling import Pulse, this_machine
+from inchworm.job import Execution
 from inchworm.service.scheduler import Scheduler
 from inchworm.settings import Settings
 from inchworm.testing import ManualClock, Page, Served, Site, linked_site
@@ -213,6 +218,18 @@ def test_a_recurring_job_runs_when_it_is_due_and_keeps_its_rhythm(works: Works, 
     assert (second.run, second.attempt) == (1, 1)
 
 
+def test_jobs_that_are_made_in_a_row_run_one_after_the_other_and_never_together(works: Works, served: Served) -> None:
+    scheduler, names = works.scheduler(), []
+    works.clock.advance(900 - works.clock.now_ms() / 1000 % 900)  # a slot begins
+    for number in range(5):
+        names.append(works.add(served.url(f"/p{number}"), every=6 * HOUR))
+        works.look(scheduler, 0.1)
+    works.finish(scheduler, names[0])
+    assert [len(works.tries(name)) for name in names] == [1, 0, 0, 0, 0]
+    assert len({works.job(name)["slot"] for name in names}) == 5
+    assert len({(works.job(name)["slot"] or 0) % 24 for name in names}) == 5, "nor six hours later"
+
+
 def test_a_job_that_is_switched_off_does_not_run(works: Works, served: Served) -> None:
     scheduler = works.scheduler()
     works.add(served.url("/"), every=HOUR, schedule_enabled=False)
@@ -234,6 +251,29 @@ def test_the_interval_adapts_to_what_changes(works: Works) -> None:
             works.run(scheduler, name, 0.0)
             intervals.append((works.job(name)["current_interval_seconds"] / HOUR, works.job(name)["unchanged_count"]))
     assert intervals == [(12, 1), (24, 2), (6, 0)]
+
+
+def test_a_job_that_has_just_run_does_not_run_again_because_it_is_changed_or_resumed(
+    works: Works, served: Served
+) -> None:
+    scheduler = works.scheduler()
+    name = works.add(served.url("/"), every=HOUR, adaptive_scheduling=False)
+    works.run(scheduler, name)
+    crawl, dues = works.job(name)["crawl_id"], []
+    for act in (
+        lambda: works.app.change_job(name, Wanted(interval_minutes=2, interval_type="hours")),
+        lambda: works.app.pause_job(name) and works.app.resume_job(name),
+        lambda: works.app.set_enabled(crawl, False) and works.app.set_enabled(crawl, True),
+        lambda: (
+            works.app.change_job(name, Wanted(schedule_enabled=False))
+            and works.app.change_job(name, Wanted(schedule_enabled=True))
+        ),
+    ):
+        act()
+        works.look(scheduler, 60)
+        dues.append(round((works.due_in(name) or 0) / 60))
+    assert len(works.tries(name)) == 1
+    assert all(105 <= due <= 121 for due in dues), "two hours after it began, not from now"
 
 
 def test_a_chain_of_jobs(works: Works, served: Served) -> None:
@@ -276,7 +316,6 @@ def test_a_site_that_is_down_is_tried_again_after_a_minute(works: Works) -> None
     name = works.add(down())
     failed = works.run(works.scheduler(), name)
     assert (failed["status"], failed["attempt"], failed["items_crawled"]) == ("failed", 1, 0)
-    assert "nothing that was asked for could be fetched" in failed["error_message"]
     after = works.job(name)
     assert (after["status"], after["current_retry_count"]) == ("scheduled", 1)
     assert 50 < (works.due_in(name) or 0) < 75
@@ -294,7 +333,72 @@ def test_a_job_has_failed_after_all_its_retries(works: Works) -> None:
     assert [one["status"] for one in works.tries(name)] == ["failed"] * 4
     assert [one["attempt"] for one in works.tries(name)] == [1, 2, 3, 4]
     assert len({one["planned_at"] for one in works.tries(name)}) == 1
-    assert "nothing that was asked for could be fetched" in after["reason"]
+    assert after["reason"] == works.tries(name)[-1]["error_message"]
+
+
+CAUSES = {
+    "out of order": (Page("out of order", 500), "answered 500"),
+    "not there": (Page("no such page", 404), "answered 404"),
+    "no HTTP at all": (Page("", raw=b"\x1b[31m" + b"?" * 5000), "a web server listens"),
+}
+
+
+@pytest.mark.parametrize(("page", "kind"), CAUSES.values(), ids=CAUSES)
+def test_the_error_of_a_try_names_the_cause(works: Works, page: Page, kind: str) -> None:
+    with Site({"/robots.txt": "", "*": page}).serve() as served:
+        failed = works.run(works.scheduler(), works.add(served.url("/")))
+        said = failed["error_message"]
+        assert kind in said and f"127.0.0.1:{served.port}" in said
+    assert said.isprintable() and len(said) < 1000
+
+
+def test_the_error_of_a_try_names_the_host_that_does_not_answer(works: Works) -> None:
+    url = down()
+    said = works.run(works.scheduler(), works.add(url))["error_message"]
+    assert url.split("/")[2] in said and "connect" in said
+
+
+def runs_of(works: Works) -> list[dict[str, Any]]:
+    (crawl,) = works.app.home.crawls()
+    return works.app.runs(crawl.crawl_id)
+
+
+def test_tries_that_got_nothing_leave_no_run_behind_but_the_one_that_they_go_on_with(works: Works) -> None:
+    scheduler = works.scheduler()
+    name = works.add(down(), max_retries=2)
+    works.run(scheduler, name)
+    while (due_in := works.due_in(name)) is not None:
+        works.run(scheduler, name, due_in)
+    assert [(one["run"], one["session"]) for one in works.tries(name)] == [(0, 1), (0, 2), (0, 3)]
+    (run,) = runs_of(works)
+    assert (run["state"], run["pending"], run["failed"]) == ("paused", 1, 0)
+    assert works.faults() == []
+
+
+def test_a_run_that_got_nothing_is_gone_on_with_at_the_next_planned_time_too(works: Works) -> None:
+    """All tries of one failed; what a person then starts is the same run."""
+    scheduler = works.scheduler()
+    with Site(linked_site(5)).serve() as served:
+        name = works.add(served.url("/"), every=HOUR, max_retries=0, settings={"max_wait": 0.1})
+        works.run(scheduler, name)
+        port = served.port
+    failed = works.run(scheduler, name, HOUR)
+    assert (failed["status"], failed["run"]) == ("failed", 1)
+    assert "has not answered since" in failed["error_message"]
+    with Site(linked_site(5)).serve(port) as served:
+        works.app.retry_job(name)
+        done = works.run(scheduler, name)
+    assert (done["status"], done["run"], done["session"]) == ("completed", 1, 2)
+    first, second = runs_of(works)
+    assert (second["state"], second["failed"], second["unknown"]) == ("completed", 0, 0)
+    assert second["unchanged"] == first["pages"] == 5
+    assert works.faults() == []
+
+
+def test_nobody_is_told_that_a_run_is_complete_that_got_nothing(works: Works) -> None:
+    repeated = Repeated(notify=("http://127.0.0.1:9/hook",), notify_on="completion")
+    works.run(works.scheduler(), works.add(down(), every=HOUR, repeated=repeated))
+    assert [one for one in works.app.deliveries() if one["state"] != "promised"] == []
 
 
 def test_a_site_that_is_up_again_is_crawled_by_the_next_try(works: Works) -> None:
@@ -307,6 +411,7 @@ def test_a_site_that_is_up_again_is_crawled_by_the_next_try(works: Works) -> Non
         done = works.run(scheduler, name, 61)
         assert (done["status"], done["items_crawled"]) == ("completed", 5)
         assert sorted(pages_of(served)) == sorted(pages)
+    assert [(run["run"], run["state"]) for run in runs_of(works)] == [(0, "completed")]
 
 
 def test_a_failed_job_that_is_retried_by_hand_crawls(works: Works) -> None:
@@ -486,12 +591,19 @@ SABOTAGE = """
     if plan and "execute" in sys.orig_argv:
         if plan == "sleep" and once():
             time.sleep(600)
-        if plan == "die-before":
+        if plan == "lines":
+            import inchworm.store.events
+
+            inchworm.store.events.MOST_LINES = int(what)
+        if plan in ("die-before", "stop-after"):
             class Watched(sqlite3.Connection):
                 def execute(self, sql, *arguments):
-                    if sql.startswith(what) and once():
+                    if plan == "die-before" and sql.startswith(what) and once():
                         os.kill(os.getpid(), signal.SIGKILL)
-                    return super().execute(sql, *arguments)
+                    found = super().execute(sql, *arguments)
+                    if plan == "stop-after" and sql.startswith(what) and once():
+                        os.kill(os.getpid(), signal.SIGSTOP)
+                    return found
 
             sqlite3.Connection = Watched
 """
@@ -499,7 +611,8 @@ SABOTAGE = """
 
 @pytest.fixture
 def sabotage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Break the first execution on purpose: `sleep` before it begins, or `die-before` a statement of SQL."""
+    """Break the first execution on purpose: `sleep` before it begins, `die-before` a statement of SQL, or `stop-after`
+    one, within its transaction. Or let logs have so many `lines`."""
     (tmp_path / "sitecustomize.py").write_text(textwrap.dedent(SABOTAGE))
 
     def arm(plan: str) -> None:
@@ -606,6 +719,188 @@ def test_an_execution_that_stands_still_is_taken_away_and_ended(works: Works) ->
     assert (done["status"], done["attempt"]) == ("completed", 2)
     assert works.app.scheduler_metrics()["stale_locks_cleared"] == 1
     assert set(pages_of(served)) == set(linked_site(20)) and works.faults() == []
+
+
+def is_stopped(works: Works) -> bool:
+    """Whether there is one process, and it stands still."""
+    states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in processes_of(works.folder)]
+    return states == ["T"]
+
+
+def test_who_stands_still_in_the_middle_of_a_write_is_ended_before_anything_is_written(
+    works: Works, served: Served, sabotage: Callable[[str], None]
+) -> None:
+    sabotage("stop-after UPDATE execution SET machine")
+    scheduler = works.scheduler(Settings(poll=3600, stale_check=0.1, stale_lock=2.0))
+    name = works.add(served.url("/"))
+    works.look(scheduler)
+    wait_until(lambda: is_stopped(works))
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        is_free(works.folder / "home.db")
+    for _ in range(22):
+        works.clock.advance(0.1)
+        scheduler.watch()
+    wait_until(lambda: not is_stopped(works))
+    scheduler.tick()
+    assert works.tries(name)[0]["error_message"] == "its process stood still for too long"
+    assert works.app.scheduler_metrics()["stale_locks_cleared"] == 1
+    done = works.run(scheduler, name)
+    assert (done["status"], done["attempt"]) == ("completed", 2)
+
+
+def test_who_stands_still_in_the_middle_of_a_write_does_not_hold_the_service(
+    works: Works, served: Served, sabotage: Callable[[str], None]
+) -> None:
+    """A service that has to write all the time: it looks after its children while it waits for its turn."""
+    sabotage("stop-after UPDATE execution SET machine")
+    name = works.add(served.url("/"))
+    with scheduling(works.folder, INCHWORM_STALE_LOCK="3"):
+        wait_until(lambda: is_stopped(works))
+        wait_until(lambda: works.tries(name)[-1]["status"] == "completed")
+    first, second = works.tries(name)
+    assert (first["error_message"], second["attempt"]) == ("its process stood still for too long", 2)
+
+
+def test_a_service_that_stops_ends_who_stands_still_before_it_writes(
+    works: Works, sabotage: Callable[[str], None]
+) -> None:
+    """The second of its executions holds up the last word of the first, and would hold up ours."""
+    sabotage("stop-after UPDATE execution SET machine")
+    trap = works.folder / "sabotaged"
+    trap.touch()
+    with slowly(3, 60.0).serve() as served, scheduling(works.folder, INCHWORM_GRACE="0.1") as process:
+        names = [works.add(served.url("/p1"))]
+        wait_until(lambda: works.tries(names[0]))
+        works.child(names[0])
+        trap.unlink()
+        names.append(works.add(served.url("/p2")))
+        wait_until(trap.exists)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    assert [works.job(name)["is_locked"] for name in names] == [False, False]
+    assert processes_of(works.folder) == [] and works.app.events.services() == []
+
+
+def test_a_cancelled_execution_that_stands_still_in_the_middle_of_a_write_is_ended(
+    works: Works, served: Served, sabotage: Callable[[str], None]
+) -> None:
+    sabotage("stop-after UPDATE execution SET machine")
+    scheduler = works.scheduler(Settings(poll=3600, stale_check=3600, grace=5.0))
+    name = works.add(served.url("/"))
+    works.look(scheduler)
+    wait_until((works.folder / "sabotaged").exists)
+    wait_until(lambda: is_stopped(works))
+    (child,) = scheduler._children.values()
+    child.asked_to_end = works.clock.monotonic()
+    works.clock.advance(16)
+    scheduler.watch()
+    wait_until(lambda: not is_stopped(works))
+    scheduler.tick()
+    assert works.finish(scheduler, name)["error_message"] == "its process ended by SIGKILL"
+
+
+# Whose process it is
+
+
+@contextlib.contextmanager
+def somebody(execution: Execution, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that looks like that of this execution from outside."""
+    command = [sys.executable, "-c", "import time; time.sleep(600)", "execute", str(execution.execution_id)]
+    process = subprocess.Popen(command, env={**os.environ, **environment})
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def claimed_by(works: Works, scheduler: Scheduler) -> Execution:
+    """An execution of this service that another one has started."""
+    works.add("http://127.0.0.1:9/")
+    works.clock.advance(1)
+    (execution,) = works.app.claim(scheduler.service_id, 1)
+    return execution
+
+
+ENDS = {
+    "taken back": lambda works, scheduler: works.watch(scheduler, QUICK.stale_lock + 0.3),
+    "service stops": lambda works, scheduler: (scheduler.leave(), works._schedulers.remove(scheduler)),
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("whose", ["another's", "nobody's", "its own"])
+def test_a_process_is_signalled_only_when_it_is_that_of_the_execution(
+    works: Works, end: Callable[[Works, Scheduler], object], whose: str
+) -> None:
+    """Numbers of processes are used again, also by executions of other homes that have the same number as ours."""
+    scheduler = works.scheduler(dataclasses.replace(QUICK, grace=0.1))
+    execution = claimed_by(works, scheduler)
+    token = {"another's": "0" * 32, "nobody's": "", "its own": execution.token}[whose]
+    with somebody(execution, **({TOKEN_VARIABLE: token} if token else {})) as process:
+        works.app.jobs.begin(execution.execution_id, execution.token, this_machine(), process.pid)
+        end(works, scheduler)
+        if whose == "its own":
+            assert process.wait(60) < 0
+        else:
+            assert process.poll() is None
+    assert execution.token not in [lock.token for lock in works.app.jobs.locks()], "its job goes on, either way"
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_a_process_of_another_machine_is_not_looked_for_on_this_one(
+    works: Works, end: Callable[[Works, Scheduler], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inchworm.service.scheduler._SPARE_SECONDS", 0.1)  # nobody can say whether it has ended
+    scheduler = works.scheduler(dataclasses.replace(QUICK, grace=0.1))
+    execution = claimed_by(works, scheduler)
+    with somebody(execution, **{TOKEN_VARIABLE: execution.token}) as process:
+        works.app.jobs.begin(execution.execution_id, execution.token, "another/machine/1", process.pid)
+        end(works, scheduler)
+        assert process.poll() is None
+
+
+def test_an_execution_is_over_when_its_number_is_that_of_another_process(works: Works) -> None:
+    """At once, not when it has stood still for long enough."""
+    scheduler = works.scheduler()
+    execution = claimed_by(works, scheduler)
+    with somebody(execution) as process:
+        works.app.jobs.begin(execution.execution_id, execution.token, this_machine(), process.pid)
+        works.look(scheduler)
+    assert works.app.jobs.execution(execution.execution_id).error == "its process is gone"
+
+
+def test_an_execution_whose_process_lives_is_not_over(works: Works) -> None:
+    scheduler = works.scheduler()
+    execution = claimed_by(works, scheduler)
+    with somebody(execution, **{TOKEN_VARIABLE: execution.token}) as process:
+        for machine in (this_machine(), "another/machine/1"):
+            works.app.jobs.begin(execution.execution_id, execution.token, machine, process.pid)
+            works.look(scheduler)
+            assert [one.execution_id for one in works.app.jobs.running()] == [execution.execution_id]
+
+
+def test_an_execution_whose_process_has_not_begun_yet_is_not_over(works: Works) -> None:
+    scheduler = works.scheduler()
+    execution = claimed_by(works, scheduler)
+    works.look(scheduler)
+    assert works.app.jobs.running() == [execution]
+
+
+SECRETS = {"AUTH_JWT_SECRET": "s3cr3t-of-the-service", "INCHWORM_NOTIFY_SECRET": "s3cr3t-of-the-messages"}
+
+
+def test_executions_know_no_secret_that_they_do_not_need(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable, secret in SECRETS.items():
+        monkeypatch.setenv(variable, secret)
+    monkeypatch.setenv("INCHWORM_PROXIES", "")
+    with slowly(3, 60.0).serve() as served:
+        name = works.add(served.url("/"))
+        works.look(works.scheduler())
+        environment = Path(f"/proc/{works.child(name)}/environ").read_bytes().decode().split("\0")
+    names = {line.partition("=")[0] for line in environment}
+    assert not names & set(SECRETS) and not any(secret in line for secret in SECRETS.values() for line in environment)
+    assert {"INCHWORM_HOME", "INCHWORM_PROXIES", TOKEN_VARIABLE, "PATH"} <= names, "the rest is as it was"
 
 
 def test_who_stood_still_and_wakes_up_writes_nothing(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -915,6 +1210,23 @@ def test_a_log_is_complete_and_in_order_with_one_line_per_event(works: Works) ->
         assert len(line.text.splitlines()) == 1
         assert not any(ord(char) < 32 or 0x7F <= ord(char) < 0xA0 for char in line.text)
         assert not set(line.text) & {"\u202e", "\u2066", "\u2028", "\u2029"}
+
+
+@pytest.mark.parametrize(("lines", "is_cut"), [(6, True), (11, True), (12, False), (13, False)])
+def test_a_log_is_cut_and_says_so_and_has_its_last_word_all_the_same(
+    works: Works, sabotage: Callable[[str], None], lines: int, is_cut: bool
+) -> None:
+    """Two lines at its beginning, one for each of ten failures, and its end."""
+    sabotage(f"lines {lines}")
+    links = "".join(f'<a href="/{number}">x</a>' for number in range(10))
+    pages = {"/": f"<main><p>Nothing but links.</p>{links}</main>", "/sitemap.xml": "<urlset></urlset>"}
+    with Site(pages).serve() as served:
+        done = works.run(works.scheduler(), works.add(served.url("/")))
+    found = list(works.app.log_lines(done["id"]))
+    assert [line.number for line in found] == list(range(1, len(found) + 1))
+    assert found[-1].text == "Ended by finished: 1 pages"
+    assert len(found) == (lines + 2 if is_cut else 13)
+    assert [line.number for line in found if line.text.startswith("There is more")] == ([lines + 1] if is_cut else [])
 
 
 def test_the_error_of_a_try_is_the_last_line_of_its_log(works: Works) -> None:

@@ -119,6 +119,25 @@ def test_the_second_of_two_jobs_gets_another_slot(jobs: Jobs) -> None:
     assert_slots_are_counted(jobs)
 
 
+def test_a_job_that_runs_still_takes_its_slot(jobs: Jobs) -> None:
+    """Or else all jobs that are made while the one before them runs would run at once, and ever after too."""
+    slots = []
+    for name in "abc":
+        slots.append(jobs.add(daily(name)).slot)
+        jobs.claim("s", NOON, 1)
+    assert slots == [48, 49, 50]
+    assert_slots_are_counted(jobs)
+
+
+def test_a_job_that_has_run_is_met_by_no_new_one_when_it_runs_again(jobs: Jobs) -> None:
+    every_6_hours = {"interval_count": 6, "interval_unit": "hours"}
+    for name in "abcde":
+        if jobs.add(job(name, **every_6_hours)).due_ms == NOON:
+            finish(jobs, claimed(jobs), NOON)
+    assert [jobs.get(name).slot for name in "abcde"] == [48 + 24, 49, 50, 51, 52]
+    assert_slots_are_counted(jobs)
+
+
 def test_a_one_time_job_takes_no_slot(jobs: Jobs) -> None:
     added = jobs.add(job("a"))
     assert (added.state, added.due_ms, added.slot) == (JobState.PENDING, NOON, None)
@@ -346,7 +365,7 @@ def test_what_a_claim_gives(jobs: Jobs) -> None:
     }
     locked = jobs.get("a")
     assert (locked.state, locked.lock_token, locked.executions) == (JobState.RUNNING, execution.token, 1)
-    assert (locked.slot, locked.last_ms) == (None, NOON + 7)
+    assert (locked.slot, locked.last_ms) == (48, NOON + 7)
     assert [(lock.job_id, lock.token, lock.beats) for lock in jobs.locks()] == [("a", execution.token, 0)]
     assert jobs.held_by(execution.token) == execution and jobs.held_by("nobody") is None
     assert jobs.running() == [execution]
@@ -916,7 +935,7 @@ class JobsMachine(RuleBasedStateMachine):
         if how in ("crashed", "stopped"):
             assert self.app.give_up(execution, "its process is gone", is_crash=how == "crashed")
         else:
-            ended = Ended("finished", changed=how != "unchanged", is_last=how == "last")
+            ended = Ended("finished", changed=how != "unchanged", enough="no_changes" if how == "last" else "")
             finish(self.jobs, execution, now, Ended(error="gone") if how == "failed" else ended)
         self.lost[execution.token] = self.alive.pop(execution.token)
 

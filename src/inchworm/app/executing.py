@@ -32,7 +32,7 @@ from inchworm.job import Execution, ExecutionState, Job, JobState
 from inchworm.model import Change, Counters, CrawlInfo, EndedBy, Progress, RunInfo, RunState, SessionInfo
 from inchworm.rules import occurrence, repetition
 from inchworm.rules.occurrence import Ended
-from inchworm.rules.repetition import Occasion
+from inchworm.rules.repetition import Occasion, Stop
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.events import MOST_LINES, Events, Line
 from inchworm.store.home import Home
@@ -46,11 +46,8 @@ _LOOK_SECONDS = 0.2
 _REPORT_SECONDS = 1.0
 _LOG_SECONDS = 10.0
 _HOPS = 20
-_OVER = (
-    *(EndedBy.FINISHED, EndedBy.BUDGET, EndedBy.TIME, EndedBy.BYTES, EndedBy.PAGE_LIMIT),
-    *(EndedBy.WAITING, EndedBy.QUALITY, EndedBy.CANCELLED),
-)
-"""Endings after which an occurrence is done; after any other its next try goes on."""
+_OVER = (EndedBy.BUDGET, EndedBy.TIME, EndedBy.BYTES, EndedBy.WAITING, EndedBy.QUALITY)
+"""Endings after which an occurrence is done although its run is open; after any other its next try goes on."""
 
 _CONTROL = dict.fromkeys((*range(32), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�")
 
@@ -74,7 +71,7 @@ class Executing(Working, Repeating):
             ended, instead = await self._carry_out(execution, job, crawl, keeper)
             keeper.catch_up()
             level = "error" if ended.error else "info"
-            keeper.say(level, ended.error or f"Ended by {ended.ended_by}: {ended.pages:,} pages")
+            keeper.say(level, ended.error or f"Ended by {ended.ended_by}: {ended.pages:,} pages", is_end=True)
         keeper.report_end()
         now_ms = self.clock.now_ms()
 
@@ -102,13 +99,16 @@ class Executing(Working, Repeating):
             if before and session and _was_broken_off(before) and (session.ended_by in _OVER or not goes_on):
                 # Whoever made it died before it could say so.
                 keeper.say("info", f"The session of attempt {before.attempt} had come to its end")
+                ended = self._judged(job, crawl, before, str(session.ended_by), session.message)
                 telling.write_down()
-                return _measured(self._judged(job, crawl, before, str(session.ended_by), "")), None
+                return _measured(ended), None
             hooks = telling.promising(keeper.hooks())
             summary = await self._start(crawl, Task(**job.task), is_begun=goes_on, hooks=hooks)
             # Whoever is asked to stop now has done so; it only has to say how it went.
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: None)
             fault.point("before_finishing")
+            this = dataclasses.replace(execution, run=summary.run, session=summary.session, indexed=summary.indexed)
+            ended = Ended() if summary.signal else self._judged(job, crawl, this, summary.ended_by, summary.message)
             telling.write_down()
         except Owned as error:
             # Whoever asked for one try, now, sees that; a job that goes on by itself comes later.
@@ -122,8 +122,6 @@ class Executing(Working, Repeating):
             return _measured(Ended(summary.ended_by, pages, error=STOPPED)), occurrence.handed_back
         if summary.note:
             keeper.say("warning", summary.note)
-        this = dataclasses.replace(execution, run=summary.run, session=summary.session, indexed=summary.indexed)
-        ended = self._judged(job, crawl, this, summary.ended_by, summary.message)
         return _measured(dataclasses.replace(ended, pages=ended.pages - keeper.pages_before)), None
 
     def _earlier_try(self, execution: Execution) -> Execution | None:
@@ -168,7 +166,7 @@ class Executing(Working, Repeating):
         changed = True if any(seen) else False if seen and all(one is False for one in seen) else None
         pages = current.counters.pages + current.counters.duplicates
         error = _failure(current.counters, message)
-        return Ended(ended_by, pages, made.indexed, changed, _is_last(job, self._iterations(crawl), current), error)
+        return Ended(ended_by, pages, made.indexed, changed, _enough(job, self._iterations(crawl), current), error)
 
     def _iterations(self, crawl: CrawlInfo) -> int:
         return sum(1 for one in self.runs(crawl.crawl_id) if one["mode"] != "baseline" and one["state"] == "completed")
@@ -203,18 +201,20 @@ def _was_broken_off(execution: Execution) -> bool:
 
 
 def _failure(counters: Counters, message: str) -> str:
-    """A run that got nothing at all, because the site was not there, is a try that failed."""
-    if counters.pages or counters.duplicates or counters.unchanged or not counters.failed:
+    """A run that got nothing at all, because the site was not there, is a try that failed. Its session says why."""
+    if counters.pages or counters.duplicates or counters.unchanged or counters.deleted:
         return ""
-    return message or "nothing that was asked for could be fetched"
+    return message.translate(_CONTROL)
 
 
-def _is_last(job: Job, iterations: int, current: RunInfo) -> bool:
+def _enough(job: Job, iterations: int, current: RunInfo) -> str:
+    """Why a job is not repeated any more."""
     if not job.repetition or current.state is not RunState.COMPLETED:
-        return False
+        return ""
     is_quiet = current.mode != "baseline" and repetition.is_unchanged(current.counters)
-    is_enough = repetition.is_enough(iterations, job.repetition["max_iterations"])
-    return is_enough or bool(is_quiet and job.repetition["stop_if_no_changes"])
+    if is_quiet and job.repetition["stop_if_no_changes"]:
+        return Stop.NO_CHANGES
+    return Stop.ENOUGH if repetition.is_enough(iterations, job.repetition["max_iterations"]) else ""
 
 
 def _measured(ended: Ended) -> Ended:
@@ -249,14 +249,14 @@ class _Keeper:
     def hooks(self) -> Hooks:
         return Hooks(self._started, self._moved, None, signals=True)
 
-    def say(self, level: str, text: str) -> None:
-        """Add a line to the log: one event, one line, whatever a server put into it."""
+    def say(self, level: str, text: str, is_end: bool = False) -> None:
+        """Add a line to the log: one event, one line, whatever a server put into it. Its end is said in any case."""
         with self._mutex:
-            if self._count > MOST_LINES:
+            if self._count > MOST_LINES and not is_end:
                 return
-            self._count += 1
-            if self._count > MOST_LINES:
+            if self._count == MOST_LINES and not is_end:
                 level, text = "warning", "There is more, which is left out here."
+            self._count += 1
             line = Line(self._count, self._app.clock.now_ms(), level, text[:2000].translate(_CONTROL))
             self._lines.append(line)
 

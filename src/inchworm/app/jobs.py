@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import fcntl
 import json
+import shlex
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -206,6 +207,13 @@ class Working(Crawling):
         """Schedule a paused job again, in the emptiest slot there is for it."""
 
         def decide(job: Job) -> Job:
+            crawl = self.home.find(job.crawl_id)
+            if crawl is not None and not crawl.enabled and job.state is JobState.PAUSED:
+                raise NotNow(
+                    f"The crawl {crawl.name!r} is disabled, so its jobs stay paused.",
+                    f"Enable it, which resumes them: inchworm configure {shlex.quote(crawl.name)} --enable,"
+                    f" or PATCH /api/v1/crawl/{crawl.crawl_id} with enabled: true.",
+                )
             return dataclasses.replace(job, state=states.after_action(Action.RESUME, job.state), reason="")
 
         return self.job_json(self.jobs.place(job_id, decide, self.clock.now_ms()))

@@ -42,6 +42,7 @@ AT_ONCE = 16
 
 LIMIT = 100
 SECRET_FILE = "notify-secret"  # noqa: S105 - the name of a file
+SECRET_VARIABLE = notify.SECRET_VARIABLE
 _LEAST_NAP_SECONDS = 1.0
 _CHANGES = ("new", "modified", "deleted", "unknown")
 _COUNTED = (*_CHANGES, "unchanged", "pages", "duplicates", "failed", "requests", "bytes", "saved_bytes")

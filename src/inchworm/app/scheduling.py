@@ -165,11 +165,6 @@ class Scheduling(Working, Admitting, Notifying):
         figures = self.jobs.figures(since_ms=now_ms - _DAY_MS)
         score = round(timetable.score(self.jobs.loads()), 4)
         rate = figures["success_rate"]
-        advice = []
-        if rate is not None and rate < LOW_SUCCESS:
-            advice.append("Many executions fail: look at the jobs that failed, GET /api/v1/jobs?status=failed")
-        if score < LOW_SCORE:
-            advice.append("Jobs crowd together: POST /api/v1/scheduler/rebalance/preview shows what could be moved")
         return {
             "jobs": self.jobs.counts(),
             "executions": {
@@ -185,12 +180,26 @@ class Scheduling(Working, Admitting, Notifying):
             },
             "stale_locks_cleared": self.events.tallies().get(STALE_LOCKS, 0),
             "distribution_score": score,
-            "advice": advice,
+            "advice": _advice(rate, score),
             "collected_at": iso(now_ms),
         }
 
+    def advice(self) -> list[str]:
+        """What to look at, though nothing is wrong with the service itself. Names no job."""
+        rate = self.jobs.figures(since_ms=self.clock.now_ms() - _DAY_MS)["success_rate"]
+        return _advice(rate, timetable.score(self.jobs.loads()))
+
     def overdue(self, seconds: float) -> tuple[int, list[str]]:
         return self.jobs.overdue(self.clock.now_ms() - round(seconds * 1000), _FEW)
+
+
+def _advice(success_rate: float | None, score: float) -> list[str]:
+    said = []
+    if success_rate is not None and success_rate < LOW_SUCCESS:
+        said.append("Many executions fail: look at the jobs that failed, GET /api/v1/jobs?status=failed")
+    if round(score, 4) < LOW_SCORE:
+        said.append("Jobs crowd together: POST /api/v1/scheduler/rebalance/preview shows what could be moved")
+    return said
 
 
 def this_machine() -> str:

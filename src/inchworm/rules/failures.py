@@ -90,9 +90,12 @@ KINDS: Mapping[str, FailureKind] = MappingProxyType(
 )
 
 
+_LONGEST_CAUSE = 300
+
+
 def cause(host: str, kind: str, message: str) -> str:
     """What went wrong with a URL of this host, in a sentence, and what to do about it."""
-    said = (message or KINDS[kind].sentence).rstrip(".")
+    said = (message or KINDS[kind].sentence)[:_LONGEST_CAUSE].rstrip(".")
     return f"{host}: {said}. {KINDS[kind].advice}"
 
 

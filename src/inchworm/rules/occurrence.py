@@ -18,14 +18,14 @@ MOST_CRASHES = 10
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a try went. `changed`: whether the text of a seed changed, None when nobody could tell; `is_last`: the job
-    has been repeated enough; `error` is empty when all went well."""
+    """How a try went. `changed`: whether the text of a seed changed, None when nobody could tell; `enough`: why the
+    job is not repeated any more, empty when it is; `error` is empty when all went well."""
 
     ended_by: str = ""
     pages: int = 0
     indexed: int = 0
     changed: bool | None = None
-    is_last: bool = False
+    enough: str = ""
     error: str = ""
     trace: str = ""
     cpu_ms: int = 0
@@ -33,19 +33,27 @@ class Ended:
 
 
 def placed(job: Job, loads: Sequence[int], now_ms: int) -> Job:
-    """A new or resumed job with the time of its first run. One that waits for another job or for a person has none; one
-    without an interval runs at once."""
-    if job.interval_count is None:
+    """A new, changed or resumed job with the time of its next run. One that waits for another job or for a person has
+    none; one without an interval runs at once; one that ran within its interval, and not in vain, waits for its end."""
+    every = every_ms(job)
+    if every is None:
         waits = job.after_job_id is not None or job.repetition is not None
         due_ms = None if waits else now_ms
         state = JobState.SCHEDULED if waits or job.state is JobState.SCHEDULED else JobState.PENDING
     else:
-        every = timetable.interval_ms(job.interval_count, job.interval_unit)
-        due_ms = timetable.first_ms(loads, every, now_ms) if job.schedule_enabled else None
+        due_ms = timetable.first_ms(loads, every, now_ms, _rested_ms(job, every)) if job.schedule_enabled else None
         state = JobState.SCHEDULED
     return dataclasses.replace(
         job, state=state, due_ms=due_ms, occurrence_ms=due_ms, aside_ms=None, retries=0, crashes=0
     )
+
+
+def _rested_ms(job: Job, every: int) -> int:
+    """From when on a job may run again: once its interval is over, at once if its last try was not the end of it."""
+    if job.last_ms is None or job.retries or job.crashes:
+        return 0
+    is_in_hand = job.due_ms is not None and job.occurrence_ms is not None and job.occurrence_ms <= job.last_ms
+    return 0 if is_in_hand else job.last_ms + every
 
 
 def forced(job: Job, now_ms: int) -> Job:
@@ -69,9 +77,9 @@ def retried(job: Job, now_ms: int) -> Job:
 def after_success(job: Job, ended: Ended, now_ms: int) -> Job:
     unchanged = job.unchanged if ended.changed is None else 0 if ended.changed else job.unchanged + 1
     done = dataclasses.replace(
-        job, state=states.after(Move.SUCCEED, job.state), unchanged=unchanged, retries=0, crashes=0, reason=""
+        job, state=states.after(Move.SUCCEED, job.state), unchanged=unchanged, retries=0, crashes=0, reason=ended.enough
     )
-    if ended.is_last or not recurs(job):
+    if ended.enough or not recurs(job):
         return dataclasses.replace(done, due_ms=None)
     due_ms = _next_ms(done, now_ms)
     occurrence = job.occurrence_ms if due_ms is None else due_ms
@@ -120,10 +128,11 @@ def every_ms(job: Job) -> int | None:
 
 
 def slot_of(job: Job) -> int | None:
-    """The slot that a job takes up: only jobs that wait for the clock take one."""
-    if job.interval_count is None or job.due_ms is None or job.state is not JobState.SCHEDULED:
+    """The slot that a job takes up: only jobs that go by the clock take one. One that runs keeps it, and so does one
+    that a person runs in between."""
+    if job.interval_count is None or job.due_ms is None or job.state not in (JobState.SCHEDULED, JobState.RUNNING):
         return None
-    return timetable.slot_of(job.due_ms)
+    return timetable.slot_of(job.due_ms if job.aside_ms is None else job.aside_ms)
 
 
 def _next_ms(job: Job, now_ms: int) -> int | None:
@@ -131,7 +140,8 @@ def _next_ms(job: Job, now_ms: int) -> int | None:
     if every is None or not job.schedule_enabled:
         return None
     if job.aside_ms is not None and job.aside_ms > now_ms:
-        return job.aside_ms
+        # What was found in between may have made the interval shorter.
+        return timetable.forward_ms(job.aside_ms, every, now_ms)
     planned = job.occurrence_ms if job.aside_ms is None else job.aside_ms
     return timetable.next_ms(now_ms if planned is None else planned, every, now_ms)
 

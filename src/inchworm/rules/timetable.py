@@ -2,7 +2,7 @@
 
 The day has 96 slots of a quarter of an hour (in UTC). A new job starts in the slot with the fewest jobs that its
 interval reaches; from then on it keeps its rhythm, so the load that was spread out stays spread out. A job's slot is
-that of its next run.
+that of its next run, or, while it runs, of this one.
 """
 
 from __future__ import annotations
@@ -47,6 +47,11 @@ def next_ms(planned_ms: int, every_ms: int, now_ms: int) -> int:
     return planned_ms + (missed + 1) * every_ms
 
 
+def forward_ms(planned_ms: int, every_ms: int, now_ms: int) -> int:
+    """A time that is planned, brought forward in its rhythm until it is no more than an interval from now."""
+    return planned_ms - max(0, (planned_ms - now_ms - 1) // every_ms) * every_ms
+
+
 # Slots
 
 
@@ -54,12 +59,22 @@ def slot_of(at_ms: int) -> int:
     return at_ms // SLOT_MS % SLOTS
 
 
-def first_ms(loads: Sequence[int], every_ms: int, now_ms: int) -> int:
-    """When a new job starts: in the least loaded slot within its interval, of equals in the earliest."""
-    reach = max(1, min(every_ms // SLOT_MS, SLOTS))
-    now = now_ms // SLOT_MS
-    best = min(range(reach), key=lambda ahead: (loads[(now + ahead) % SLOTS], ahead))
-    return max(now_ms, (now + best) * SLOT_MS)
+def first_ms(loads: Sequence[int], every_ms: int, now_ms: int, rested_ms: int = 0) -> int:
+    """When a new job starts: in the least loaded slot within its interval. Of equals in the one whose later times, in
+    this rhythm and within a day, are the least loaded; of those in the earliest. One that has run before starts when it
+    has rested, which takes an interval at most."""
+    from_ms = min(max(now_ms, rested_ms), now_ms + every_ms)
+    rhythm = max(1, min(every_ms // SLOT_MS, SLOTS))
+    reach = max(1, min((now_ms + every_ms - from_ms) // SLOT_MS, SLOTS))
+    first = from_ms // SLOT_MS
+
+    def crowd(ahead: int) -> tuple[int, int]:
+        at, *later = (loads[(first + ahead + step) % SLOTS] for step in range(0, SLOTS, rhythm))
+        return at, sum(later)
+
+    # The first of several that are the least.
+    best = min(range(reach), key=crowd)
+    return max(from_ms, (first + best) * SLOT_MS)
 
 
 def score(loads: Sequence[int]) -> float:

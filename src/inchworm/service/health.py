@@ -34,6 +34,7 @@ class HealthAnswer(Answer):
     status: Literal["ok", "degraded", "down"]
     service: str
     version: str
+    advice: list[str]
 
 
 class Health:
@@ -45,15 +46,24 @@ class Health:
         self._services: Pulse[str] = Pulse()
         self._locks: Pulse[str] = Pulse()
         self.problems: list[Problem] = []
+        self.advice: list[str] = []
+        self._advised: float | None = None
         self.is_down = False
 
     def look(self, app: App) -> None:
         """See how things are. To be called every second or so."""
         try:
             self.problems = [one for one in (self._schedulers(app), self._stuck(app), self._overdue(app)) if one]
+            self._advise(app)
             self.is_down = False
         except InchwormError as error:
             self.problems, self.is_down = [Problem("database", 1, error.message, error.hint)], True
+
+    def _advise(self, app: App) -> None:
+        """Figures of a whole day do not have to be counted every second."""
+        now = app.clock.monotonic()
+        if self._advised is None or now - self._advised >= self._values.metrics_every:
+            self._advised, self.advice = now, app.advice()
 
     def _schedulers(self, app: App) -> Problem | None:
         """Every scheduler that is enrolled must move, and there must be one."""
@@ -99,7 +109,8 @@ class Health:
         """For everybody: nothing secret, so no ids."""
         status = "down" if self.is_down else "degraded" if self.problems else "ok"
         problems = [{"code": one.code, "count": one.count} for one in self.problems]
-        return {"status": status, "service": "inchworm", "version": __version__, "problems": problems}
+        told = {"status": status, "service": "inchworm", "version": __version__}
+        return {**told, "problems": problems, "advice": self.advice}
 
     def whole(self) -> dict[str, Any]:
         """For whoever may know."""

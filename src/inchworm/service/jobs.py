@@ -81,6 +81,7 @@ class JobAnswer(Answer):
     max_retries: int
     retry_backoff_seconds: int
     current_retry_count: int
+    reason: str | None
     metadata: Metadata
 
 

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from inchworm.app.executing import TOKEN_VARIABLE
+from inchworm.app.executing import STOPPED, TOKEN_VARIABLE
+from inchworm.app.notifying import SECRET_VARIABLE
 from inchworm.app.scheduling import Pulse, Scheduling, is_gone, this_machine
 from inchworm.errors import InchwormError, Unknown
 from inchworm.job import Execution, ExecutionState, JobState
@@ -33,6 +34,9 @@ _LOOK_SECONDS = 0.2
 _PRUNE_SECONDS = 600.0
 _SPARE_SECONDS = 10.0
 """Beyond the grace time, before a process that was asked to end is killed."""
+
+_OUR_SECRETS = (auth.VARIABLE, SECRET_VARIABLE)
+"""What the service signs with. Executions do not sign."""
 
 log = logging.getLogger("inchworm.scheduler")
 
@@ -61,6 +65,8 @@ class Scheduler:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._due: dict[str, float] = {}
+        self._still: dict[str, float] = {}
+        """Tokens of holders that stood still, and for how long; they are ended, but their jobs not taken back yet."""
 
     # From other threads
 
@@ -98,7 +104,11 @@ class Scheduler:
         self._app.enrol(self.service_id, self._values)
 
     def tick(self) -> None:
-        """Whatever is to be done now."""
+        """Whatever is to be done now. Who stands still comes first: somebody that was stopped in the middle of a write
+        holds up all who want to write."""
+        self.watch()
+        self._app.home.wait_for_turn(self.watch)
+        self.take_back()
         self.reap()
         woken = self._wanted.is_set()
         self._wanted.clear()
@@ -106,9 +116,8 @@ class Scheduler:
             if not self._app.events.beat(self.service_id, self._app.clock.now_ms()):
                 self.enrol()  # others took us for dead
             self.poll()
-        if self._is_time("stale", self._values.stale_check):
+        if self._is_time("adopt", self._values.stale_check):
             self.adopt()
-            self.take_back()
         if self._is_time("prune", _PRUNE_SECONDS):
             self._app.prune()
 
@@ -128,7 +137,7 @@ class Scheduler:
 
     def _spawn(self, execution: Execution) -> None:
         environment = {
-            **{name: value for name, value in os.environ.items() if name != auth.VARIABLE},
+            **{name: value for name, value in os.environ.items() if name not in _OUR_SECRETS},
             "INCHWORM_HOME": str(self._folder),
             TOKEN_VARIABLE: execution.token,
             "INCHWORM_STALE_LOCK": str(self._values.stale_lock),
@@ -153,6 +162,26 @@ class Scheduler:
         log.info("Execution %s of job %s started", execution.execution_id, execution.job_id)
         self._children[execution.execution_id] = _Child(execution, process, errors)
 
+    def watch(self) -> None:
+        """End who stands still, and who does not end. Nothing is written here, so nobody can hold this up."""
+        if self._is_time("watch", min(_LOOK_SECONDS, self._values.stale_check)):
+            self._hurry()
+        if not self._is_time("stale", self._values.stale_check):
+            return
+        beats = ((lock.token, lock.beats) for lock in self._app.jobs.locks())
+        for token, seconds in self._locks.look(beats, self._app.clock.monotonic()).items():
+            if seconds > self._values.stale_lock and (execution := self._app.jobs.held_by(token)) is not None:
+                self._still[token] = seconds
+                self._end(execution)
+
+    def take_back(self) -> None:
+        """Take jobs from holders that stood still."""
+        while self._still:
+            token, seconds = next(iter(self._still.items()))
+            if (execution := self._app.take_back(token)) is not None:
+                log.warning("Execution %s stood still for %.0f s", execution.execution_id, seconds)
+            del self._still[token]
+
     def reap(self) -> None:
         """Look after our children: those that have ended, and those that should have."""
         for number, child in list(self._children.items()):
@@ -160,7 +189,12 @@ class Scheduler:
             if code is not None:
                 del self._children[number]
                 self._bury(child, code)
-            elif child.asked_to_end is None:
+        self._hurry()
+
+    def _hurry(self) -> None:
+        """Kill children whose job was cancelled, when they have had time enough to end by themselves."""
+        for child in self._children.values():
+            if child.asked_to_end is None:
                 with contextlib.suppress(Unknown):
                     if self._app.jobs.state_of(child.execution.job_id) is JobState.CANCELLED:
                         child.asked_to_end = self._app.clock.monotonic()
@@ -189,18 +223,8 @@ class Scheduler:
                 log.warning("Service %s is gone; %d of its executions are ours now", dead, count)
         for execution in self._app.jobs.running():
             is_ours = execution.service_id == self.service_id and execution.execution_id not in self._children
-            if is_ours and is_gone(execution.machine, execution.pid):
+            if is_ours and _is_over(execution):
                 self._app.give_up(execution, "its process is gone")
-
-    def take_back(self) -> None:
-        """Take jobs from holders that stood still, and end those that we can reach."""
-        beats = ((lock.token, lock.beats) for lock in self._app.jobs.locks())
-        for token, seconds in self._locks.look(beats, self._app.clock.monotonic()).items():
-            if seconds <= self._values.stale_lock:
-                continue
-            if (execution := self._app.take_back(token)) is not None:
-                log.warning("Execution %s stood still for %.0f s", execution.execution_id, seconds)
-                self._end(execution)
 
     def _end(self, execution: Execution) -> None:
         """End a process that was given up: ours by its handle, because it may not have told its number yet."""
@@ -220,12 +244,15 @@ class Scheduler:
             if execution.execution_id not in self._children:
                 _signal(execution, signal.SIGTERM)
         self._wait(lambda: any(self._still_runs(one) for one in mine), self._values.grace + _SPARE_SECONDS)
+        # All of them before the first word is written: one may stand still in the middle of a write.
         for execution in mine:
             if self._still_runs(execution):
                 self._end(execution)
-            self._app.give_up(execution, "the service stopped", is_crash=False)
         for child in self._children.values():
             child.process.kill()
+        for execution in mine:
+            self._app.give_up(execution, STOPPED, is_crash=False)
+        for child in self._children.values():
             self._bury(child, child.process.wait())
         self._children.clear()
         self._app.events.leave(self.service_id)
@@ -236,7 +263,7 @@ class Scheduler:
         if child is not None and child.process.poll() is not None:
             return False
         now = self._app.jobs.execution(execution.execution_id)
-        return now.state is ExecutionState.RUNNING and not is_gone(now.machine, now.pid)
+        return now.state is ExecutionState.RUNNING and not _is_over(now)
 
     def _wait(self, is_needed: Callable[[], bool], seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -246,9 +273,31 @@ class Scheduler:
 
 def _signal(execution: Execution, number: int) -> None:
     """Signal the process of an execution, if it is here and still that process."""
-    if execution.machine != this_machine() or execution.pid <= 0:
+    if execution.machine != this_machine():
         return
     with contextlib.suppress(OSError):
-        words = Path(f"/proc/{execution.pid}/cmdline").read_bytes().split(b"\0")
-        if b"execute" in words and str(execution.execution_id).encode() in words:
-            os.kill(execution.pid, number)
+        # While we hold its descriptor the number cannot become another process's, between the look and the signal.
+        process = os.pidfd_open(execution.pid)
+        try:
+            if _has_token(execution):
+                signal.pidfd_send_signal(process, number)
+        finally:
+            os.close(process)
+
+
+def _is_over(execution: Execution) -> bool:
+    """Whether the process of an execution is known to be dead, though its number may be another's by now."""
+    if is_gone(execution.machine, execution.pid):
+        return True
+    try:
+        return execution.machine == this_machine() and execution.pid > 0 and not _has_token(execution)
+    except PermissionError:
+        return False  # nobody can say
+    except OSError:
+        return True
+
+
+def _has_token(execution: Execution) -> bool:
+    """Whether the process of this number was started for this execution: no other was ever given its token."""
+    environment = Path(f"/proc/{execution.pid}/environ").read_bytes().split(b"\0")
+    return f"{TOKEN_VARIABLE}={execution.token}".encode() in environment

@@ -8,7 +8,7 @@ import fcntl
 import json
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -59,7 +59,12 @@ class Home:
             with plain_errors(self._path), transaction(self.db):
                 yield self.db
 
-    def _take(self, turn: IO[str]) -> None:
+    def wait_for_turn(self, meanwhile: Callable[[], None]) -> None:
+        """Wait until nobody writes, as long as a write would, and meanwhile do this again and again."""
+        with (self.folder / "home.lock").open("a") as turn:
+            self._take(turn, meanwhile)
+
+    def _take(self, turn: IO[str], meanwhile: Callable[[], None] | None = None) -> None:
         """Wait for our turn, but not for ever: whoever has it may have been stopped."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
@@ -71,6 +76,8 @@ class Home:
                         f"{self._path} has been locked for {BUSY_SECONDS:.0f} seconds.",
                         "A process of this home stands still in the middle of a write; end it and try again.",
                     ) from None
+                if meanwhile is not None:
+                    meanwhile()
                 time.sleep(_TURN_SECONDS)
             else:
                 return

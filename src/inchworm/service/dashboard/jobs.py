@@ -18,6 +18,7 @@ from inchworm.app.whole import App
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.job import ExecutionState, JobState
 from inchworm.rules.figures import clip
+from inchworm.rules.repetition import Stop
 from inchworm.rules.times import iso
 from inchworm.rules.timetable import SLOTS, UNITS
 from inchworm.service.dashboard.frame import Fields, Form, back, page, pages, part
@@ -313,9 +314,15 @@ def _job_parts(app: App, job_id: str, before: int | None) -> Parts:
 # In words
 
 
+_WHY = {
+    SOURCE_DISABLED: "Its crawl is switched off.",
+    Stop.NO_CHANGES: "It ended because its last run found no changes.",
+    Stop.ENOUGH: "It ended because it has made as many runs as it was to make.",
+}
+
+
 def _told(job: Mapping[str, Any]) -> dict[str, Any]:
-    reason = "Its crawl is switched off." if job["reason"] == SOURCE_DISABLED else job["reason"]
-    return {**job, "rhythm": rhythm(job), "why": reason}
+    return {**job, "rhythm": rhythm(job), "why": _WHY.get(job["reason"], job["reason"])}
 
 
 def rhythm(job: Mapping[str, Any]) -> str:
