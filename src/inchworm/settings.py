@@ -27,7 +27,8 @@ USER_AGENT = "inchworm/0.1 (+https://github.com/inchworm/inchworm)"
 
 
 def _row(default: Any, belongs: str, unit: str, text: str, **extra: Any) -> Any:
-    """A setting. `extra`: `flag` when it is not --its-name, `least` and `most`, `choices`."""
+    """A setting. `extra`: `flag` when it is not --its-name, `least` and `most`, `choices`, `once` when it is about the
+    session that it was named for and never belongs to the crawl."""
     return dataclasses.field(default=default, metadata={"belongs": belongs, "unit": unit, "help": text, **extra})
 
 
@@ -73,9 +74,13 @@ class Settings:
     replay: tuple[str, ...] = _row((), RUN, "warc", "crawl from these WARC files instead of the network")
 
     workers: int = _row(5, SESSION, "fetches", "how many pages to fetch at once", least=1, most=1000)
-    budget: int = _row(0, SESSION, "requests", "stop this session after so many requests (0: no limit)", least=0)
-    max_bytes: int = _row(0, SESSION, "bytes", "stop this session after so many bytes (0: no limit)", least=0)
-    max_time: float = _row(0.0, SESSION, "seconds", "stop this session after so long (0: no limit)", least=0)
+    budget: int = _row(
+        0, SESSION, "requests", "stop this session after so many requests (0: no limit)", least=0, once=True
+    )
+    max_bytes: int = _row(
+        0, SESSION, "bytes", "stop this session after so many bytes (0: no limit)", least=0, once=True
+    )
+    max_time: float = _row(0.0, SESSION, "seconds", "stop this session after so long (0: no limit)", least=0, once=True)
     stop_below: float = _row(
         0.0,
         SESSION,
@@ -83,8 +88,9 @@ class Settings:
         "stop when less than this share of the last pages is new, or matches the query",
         least=0,
         most=1,
+        once=True,
     )
-    stop_window: int = _row(100, SESSION, "pages", "how many pages --stop-below looks back on", least=1)
+    stop_window: int = _row(100, SESSION, "pages", "how many pages --stop-below looks back on", least=1, once=True)
     delay: float = _row(0.5, SESSION, "seconds", "least time between two requests to one host", least=0)
     connections_per_host: int = _row(
         0, SESSION, "fetches", "most fetches at once from one host (0: all but one for every other host)", least=0
@@ -101,8 +107,10 @@ class Settings:
     max_body: int = _row(20_000_000, SESSION, "bytes", "largest body, after decompression (0: no limit)", least=0)
     max_age: float = _row(0.0, SESSION, "duration", "reuse pages of this crawl younger than this", least=0)
     skip_cache: bool = _row(False, SESSION, "", "reuse nothing and send no validators")
-    allow_private: bool = _row(False, SESSION, "", "allow private, loopback and link-local addresses")
-    max_wait: float = _row(300.0, SESSION, "seconds", "pause the run when all that is left must wait longer", least=0)
+    allow_private: bool = _row(False, SESSION, "", "allow private, loopback and link-local addresses", once=True)
+    max_wait: float = _row(
+        300.0, SESSION, "seconds", "pause the run when all that is left must wait longer", least=0, once=True
+    )
     grace: float = _row(10.0, SESSION, "seconds", "time for requests in flight to finish on a pause", least=0)
     index: str = _row("", SESSION, "url", "keep an index of the pages on this Elasticsearch or OpenSearch server")
     stale: float = _row(60.0, SESSION, "seconds", "take a run over when its owner stood still for so long", least=0.5)
@@ -136,6 +144,12 @@ def belongs_to_run(name: str) -> bool:
 
 def belongs_to(name: str, whom: str) -> bool:
     return bool(FIELDS[name].metadata["belongs"] == whom)
+
+
+def belongs_to_crawl(name: str) -> bool:
+    """Whether a session setting that was named when a crawl was made holds for all its sessions. What ends a session is
+    about that session, and a permission is given anew."""
+    return belongs_to(name, SESSION) and not FIELDS[name].metadata.get("once")
 
 
 def make(given: Mapping[str, Any]) -> Settings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -125,6 +126,27 @@ def test_a_crawl_is_configured_started_and_resumed(api: Api, served: Served) -> 
     asked = [path for path in served.paths() if path not in ("/robots.txt", "/sitemap.xml")]
     assert len(asked) == len(set(asked)) == 7
     assert not api.faults(crawl_id)
+
+
+def test_what_a_crawl_was_made_with_holds_for_its_next_runs(api: Api, served: Served) -> None:
+    made = finished(api, served, delay=0.01, checkpoint_every=2, budget=3)
+    crawl_id = made["crawl_id"]
+    api.ended(start(api, served, delay=0, checkpoint_every=1)["job_id"])
+    told = api.get(f"/crawl/{crawl_id}")
+    assert told["defaults"] == {"delay": 0.01, "grace": 0.1, "checkpoint_every": 2}
+    again = api.app.start_next(crawl_id)
+    assert (api.ended(again["id"])["run"], used(api, crawl_id)) == (1, (0.01, 2, 0))
+    api.ask("PATCH", f"/crawl/{crawl_id}", 200, json={"settings": {"delay": 0.02, "checkpoint_every": None}})
+    api.ended(api.app.start_next(crawl_id)["id"])
+    assert used(api, crawl_id) == (0.02, 100, 0)
+
+
+def used(api: Api, crawl_id: str) -> tuple[float, int, int]:
+    """Of the settings that the last session worked with: delay, checkpoint_every, budget."""
+    with api.app.reading(api.app.find(crawl_id)) as store:
+        (text,) = store.db.execute("SELECT settings FROM session ORDER BY rowid DESC LIMIT 1").fetchone()
+    found = json.loads(text)
+    return found["delay"], found["checkpoint_every"], found["budget"]
 
 
 def test_the_requests_of_others_are_taken_as_they_are(alone: Api) -> None:
@@ -425,7 +447,8 @@ def test_everything_about_a_crawl(api: Api, served: Served) -> None:
     told = api.get(f"/crawl/{begun['crawl_id']}")
     assert (told["run"], told["run_state"], told["ended_by"], told["order"]) == (0, "completed", "finished", "exact")
     assert (told["enabled"], told["incremental_crawling_enabled"], told["crawl_budget"]) == (True, True, 0)
-    assert told["settings"]["workers"] == 2 and "poll" not in told["settings"] and told["defaults"] == {}
+    assert told["settings"]["workers"] == 2 and "poll" not in told["settings"]
+    assert told["defaults"] == {**QUICK, "workers": 2}
     assert [one["id"] for one in told["jobs"]] == [begun["job_id"]]
     assert [one["session"] for one in told["sessions"]] == [1]
 
@@ -447,13 +470,13 @@ def test_what_holds_for_a_crawl_can_be_changed(api: Api, served: Served) -> None
     begun = finished(api, served, budget=5, maxDepth=2)
     crawl = f"/crawl/{begun['crawl_id']}"
     changed = api.ask("PATCH", crawl, 200, json={"name": "mine", "settings": {"budget": 1, "maxDepth": 3, "delay": 0}})
-    assert changed["name"] == "mine" and changed["defaults"] == {"budget": 1, "max_depth": 3, "delay": 0}
+    assert changed["name"] == "mine" and changed["defaults"] == {**QUICK, "budget": 1, "max_depth": 3}
     assert api.get(crawl)["settings"]["max_depth"] == 2  # frozen in the run that is open
     again = api.post("/crawl", 202, {"url": served.url("/"), "name": "mine"})
     api.ended(again["job_id"])
     assert api.get(f"{crawl}/queue")["visited"] == 6
     changed = api.ask("PATCH", crawl, 200, json={"settings": {"budget": None}})
-    assert changed["defaults"] == {"max_depth": 3, "delay": 0}
+    assert changed["defaults"] == {**QUICK, "max_depth": 3}
     api.ended(api.post(f"{crawl}/resume", 202)["job_id"])
     api.ended(api.post("/crawl", 202, {"url": served.url("/")})["job_id"])
     told = api.get(crawl)
