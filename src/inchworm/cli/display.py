@@ -238,7 +238,7 @@ def checkpoints(found: Sequence[Mapping[str, Any]]) -> None:
         return
     click.echo(f"{'NO':>5} {'TYPE':<7} {'RUN':>3} {'SEQ':>9} {'MADE AT':<19} {'PAGES':>9} {'PENDING':>10}  STATE")
     for one in found:
-        progress, state = one["progress"], one["current_substate"] if one["can_resume"] else one["current_state"]
+        progress, state = one["progress"], one["current_substate"] if one["can_branch"] else one["current_state"]
         click.echo(
             f"{one['checkpoint_number']:>5} {one['checkpoint_type']:<7} {one['run']:>3} {one['seq']:>9,}"
             f" {one['created_at'][:19]} {progress['pages']:>9,} {progress['urls']['pending']:>10,}  {state}"

@@ -53,7 +53,8 @@ class CheckpointAnswer(Answer):
     created_at: str
     current_state: str
     current_substate: str
-    can_resume: bool
+    can_resume: bool = Field(description="its run can go back to it, as soon as no session runs")
+    can_branch: bool = Field(description="a new run can branch off there")
     file_size_bytes: int
     progress: dict[str, Any]
     run: int
@@ -125,7 +126,7 @@ def latest(app: Home, crawl_id: CrawlId) -> Any:
 
 @routes.get("/crawl/{crawl_id}/checkpoints/stats", response_model=StatsAnswer, responses=refusals(404))
 def stats(app: Home, crawl_id: CrawlId) -> Any:
-    """The checkpoints of a crawl in numbers. `can_resume`: it can continue where it stands, or at one of them."""
+    """The checkpoints of a crawl in numbers. `can_resume`: `POST …/continue` without a checkpoint would go on now."""
     return app.checkpoint_stats(crawl_of(app, crawl_id).crawl_id)
 
 
