@@ -181,10 +181,10 @@ class Working(Crawling):
             return wanted.crawl
         if wanted.source_id:
             crawl = self.home.find(wanted.source_id)
-            if crawl is not None:
-                return crawl
-            if not wanted.url:
-                raise WrongUse(f"There is no crawl {wanted.source_id!r}.", "Give the id of a crawl, or a `url`.")
+            if crawl is None:
+                raise WrongUse(f"There is no crawl {wanted.source_id!r}.", "Give the id of a crawl, or only a `url`.")
+            _refuse_another(crawl, wanted.url)
+            return crawl
         if not wanted.url:
             raise WrongUse("A job needs a crawl.", "Give `source_id` (the id of a crawl) or `url`.")
         refuse_secrets((wanted.url,))
@@ -340,6 +340,18 @@ class Working(Crawling):
             # Once more after its end: what was written before it is there then.
             is_over = self.jobs.execution(execution_id).state is not ExecutionState.RUNNING
             time.sleep(0.0 if is_over else _LOOK_SECONDS)
+
+
+def _refuse_another(crawl: CrawlInfo, url: str | None) -> None:
+    """A URL that is named beside a crawl has to be one of its seeds: nobody can tell which of the two was meant."""
+    if url is None:
+        return
+    seeds = {seed.url for seed in run.seeds_of(crawl.seeds)}
+    if any(seed.url not in seeds for seed in run.seeds_of((url,))):
+        raise WrongUse(
+            f"{run.shown(url)!r} is not what the crawl {crawl.crawl_id!r} crawls: that is {', '.join(crawl.seeds)}.",
+            "Leave `source_id` or `url` out.",
+        )
 
 
 def refuse_secrets(targets: Sequence[str]) -> None:

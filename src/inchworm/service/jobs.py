@@ -22,7 +22,7 @@ Metadata = dict[str, Any]
 
 
 class NewJob(Body):
-    """A job to be made. `source_id` is the id of a crawl; `url` finds or makes one."""
+    """A job to be made. `source_id` is the id of a crawl; `url` finds or makes one. Together they have to agree."""
 
     source_id: str | None = Field(None, max_length=200)
     url: str | None = Field(None, max_length=4000)
