@@ -121,6 +121,12 @@ class Settings:
     stale_lock: float = _row(300.0, SERVICE, "seconds", "give a job to another process after so long", least=0.5)
     metrics_every: float = _row(30.0, SERVICE, "seconds", "how often to sum up what the service does", least=0.1)
     host_names: tuple[str, ...] = _row((), SERVICE, "names", "names under which browsers may reach the service")
+    allowed_proxies: tuple[str, ...] = _row(
+        (), SERVICE, "url", "a proxy that callers of the HTTP API may name", flag="--allowed-proxy"
+    )
+    allowed_indexes: tuple[str, ...] = _row(
+        (), SERVICE, "url", "a search server that callers of the HTTP API may name", flag="--allowed-index"
+    )
 
 
 FIELDS: Mapping[str, dataclasses.Field[Any]] = {f.name: f for f in dataclasses.fields(Settings)}
@@ -231,11 +237,16 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     found = {name: check(name, environment[key]) for key, name in names.items() if key in environment}
     if environment.get("FETCHER_FOLLOW_REDIRECTS", "").lower() in ("0", "false", "no", "off"):
         found["max_redirects"] = 0
-    if "INCHWORM_PROXIES" in environment:
-        found["proxies"] = _words(environment["INCHWORM_PROXIES"])
-    elif _is_on(environment, "CRAWLER_PROXIES_ENABLED"):
+    for name in _ADDRESSES:
+        if (key := f"INCHWORM_{name.upper()}") in environment:
+            found[name] = check(name, _words(environment[key]))
+    if "proxies" not in found and _is_on(environment, "CRAWLER_PROXIES_ENABLED"):
         found["proxies"] = _words(environment.get("CRAWLER_PROXY_URLS", ""))
     return found
+
+
+_ADDRESSES = ("proxies", "allowed_proxies", "allowed_indexes")
+"""Lists that a variable may hold more than one item of."""
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.flow.crawling import page
 from tests.service.in_process import VALUES, Api, HeldPages, serving, wait_for
+from tests.sink.searchserver import SearchServer
 
 from inchworm.app.jobs import Wanted
-from inchworm.service import build, crawls, jobs
+from inchworm.service import build, checkpoints, crawls, jobs
 from inchworm.service.web import Verbs
 from inchworm.settings import Settings
-from inchworm.testing import Served, Site
+from inchworm.testing import Page, Served, Site
 
 BEGUN = {"crawl_id", "run_id", "run", "session", "state", "job_id", "execution_id", "message"}
 QUICK = {"delay": 0, "grace": 0.1}
@@ -75,6 +79,69 @@ def finished(api: Api, served: Served, **body: Any) -> Any:
     begun = start(api, served, **body)
     api.ended(begun["job_id"])
     return begun
+
+
+# Proxies and search servers
+
+
+@contextmanager
+def a_proxy() -> Iterator[Served]:
+    """It serves one page of whatever host it is asked for."""
+    with Site({"*": lambda hit: page("behind") if hit.path.endswith("site.test/") else Page("", 404)}).serve() as made:
+        yield made
+
+
+@contextmanager
+def listed(folder: Path, **lists: list[str]) -> Iterator[Api]:
+    """A service whose operator allows these; its executions learn of it from the same file."""
+    folder.mkdir()
+    (folder / "config.toml").write_text("".join(f"{name} = {json.dumps(found)}\n" for name, found in lists.items()))
+    values = replace(VALUES, **{name: tuple(found) for name, found in lists.items()})
+    with serving(folder, crawls.routes, jobs.routes, checkpoints.routes, values=values) as made:
+        yield made
+
+
+def test_a_caller_names_a_proxy_that_the_operator_allows(tmp_path: Path) -> None:
+    with a_proxy() as way, a_proxy() as other:
+        host = f"127.0.0.1:{way.port}"
+        with listed(tmp_path / "home", allowed_proxies=[f"http://me:s3cret@{host}"]) as api:
+            body = {"url": "http://site.test/", **QUICK, "max_retries": 0}
+            for wrong in ([f"http://127.0.0.1:{other.port}"], [f"http://{host}", "http://10.0.0.1:1"], [], [""]):
+                api.post("/crawl", 422, {**body, "proxies": wrong})
+            said = api.post("/crawl", 422, {**body, "proxies": [f"http://you:hunter2@{host}"]})
+            assert "hunter2" not in str(said) and "password" in said["message"]
+            begun = api.post("/crawl", 202, {**body, "proxies": [f"http://{host}/"]})
+            api.ended(begun["job_id"])
+            assert api.status(begun["crawl_id"])["pages"] == 1
+            path = f"/crawl/{begun['crawl_id']}"
+            assert api.get(path)["defaults"]["proxies"] == [f"http://{host}/"]
+            api.ended(api.app.start_next(begun["crawl_id"])["id"])
+            api.post("/jobs", 422, {"source_id": begun["crawl_id"], "settings": {"proxies": ["http://10.0.0.1:1"]}})
+            api.post(f"{path}/continue", 422, {"settings": {"proxies": ["http://10.0.0.1:1"]}})
+            api.ask("PATCH", path, 422, json={"settings": {"proxies": ["http://10.0.0.1:1"]}})
+            assert api.ask("PATCH", path, 200, json={"settings": {"proxies": None}})["defaults"].get("proxies") is None
+            answers = [api.request("GET", at).text for at in (path, "/crawls", "/jobs", f"/run/{begun['run_id']}")]
+            answers += [api.request("GET", f"/jobs/{begun['job_id']}/logs").text]
+    secret = "Basic " + base64.b64encode(b"me:s3cret").decode()
+    assert way.log and not other.log
+    assert {hit.headers.get("proxy-authorization") for hit in way.log} == {secret}
+    assert not any("s3cret" in text for text in answers)
+    kept = [one.read_bytes() for one in (tmp_path / "home").rglob("*") if one.is_file() and one.name != "config.toml"]
+    assert not any(b"s3cret" in one for one in kept)
+
+
+def test_a_caller_names_a_search_server_that_the_operator_allows(tmp_path: Path, served: Served) -> None:
+    with SearchServer(tmp_path / "server", "opensearch", "me:s3cret") as server:
+        address = f"http://127.0.0.1:{server.port}"
+        with listed(tmp_path / "home", allowed_indexes=[f"http://me:s3cret@127.0.0.1:{server.port}"]) as api:
+            said = start(api, served, 422, index="http://127.0.0.1:1")
+            assert "operator's list" in said["message"] and "allowed_indexes" in said["hint"]
+            begun = finished(api, served, index=address)
+            assert api.app.executions(begun["job_id"])[0]["items_indexed"] == 7
+            told = api.get(f"/crawl/{begun['crawl_id']}")
+            assert told["defaults"]["index"] == address and "s3cret" not in str(told)
+            api.ended(api.app.start_next(begun["crawl_id"])["id"])
+            assert api.app.index_status(begun["crawl_id"])["behind"] == 0, "the next run is told, too"
 
 
 # Starting

@@ -154,6 +154,12 @@ class Crawling(Desk):
         ground = self.ground()
         remembered = {**crawl.settings, **start.given}
         named = {**defaults_of(crawl), **remembered}
+        if "proxies" in named:
+            # Callers of the API name those that the operator has with user and password.
+            listed = ground.get("allowed_proxies", ())
+            named["proxies"] = [
+                proxies.among(one, listed) or one for one in settings.check("proxies", named["proxies"])
+            ]
         if any(map(proxies.is_masked, named.get("proxies", ()))):
             # Going on without it would show the user's own address to the site.
             del named["proxies"]

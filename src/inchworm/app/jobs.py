@@ -14,6 +14,7 @@ from typing import Any
 
 from inchworm import run, settings
 from inchworm.app.crawling import Crawling, Start
+from inchworm.app.desk import presentable
 from inchworm.errors import NotNow, Unknown, WrongUse
 from inchworm.job import Execution, ExecutionState, Job, JobState
 from inchworm.model import CrawlInfo, Mode
@@ -418,7 +419,7 @@ def _job_json(job: Job) -> dict[str, Any]:
         "retry_backoff_seconds": job.backoff_s,
         "current_retry_count": job.retries,
         "after_job_id": job.after_job_id,
-        "task": dict(job.task),
+        "task": {**job.task, "settings": presentable(job.task.get("settings", {}))},
         "repetition": _presentable(job.repetition),
         "executions": job.executions,
         "reason": job.reason or None,

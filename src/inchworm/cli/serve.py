@@ -17,6 +17,7 @@ from inchworm.cli.options import SERVICE_OPTIONS, given, json_flag, opened, prin
 from inchworm.errors import NoEntry, WrongUse
 from inchworm.settings import duration
 
+LISTS = ("allowed_proxies", "allowed_indexes")
 _LONGEST_SECONDS = 3660 * 86_400
 
 
@@ -40,7 +41,10 @@ def serve(host: str, port: int, no_scheduler: bool, log_json: bool, **values: An
     from inchworm.service import serve as service
 
     folder = home_folder()
-    chosen = settings.make({**ground_of(folder), **given(values)})
+    named = given(values)
+    chosen = settings.make({**ground_of(folder), **named})
+    # Executions go through the proxies and to the search servers that callers name, and look them up.
+    os.environ |= {f"INCHWORM_{name.upper()}": " ".join(named[name]) for name in LISTS if name in named}
     service.log_to(sys.stderr, as_json=log_json or not sys.stderr.isatty())
     service.serve(folder, chosen, service.Address(host, port, not no_scheduler), os.environ)
 
