@@ -8,6 +8,7 @@ file and reference page are all made from these rows.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import re
 import tomllib
 import types
@@ -139,6 +140,32 @@ ALIASES: Mapping[str, str] = {
 }
 """Environment names of other crawlers that mean the same."""
 
+_UNSERVED: Mapping[str, str] = {
+    "CRAWLER_SOURCES_API_URL": "no list of sources is imported",
+    "CRAWLER_READABILITY_FALLBACK_ENABLED": "there is one reader of pages, and no other to fall back on",
+    "CRAWLER_MINIO_ENABLED": "archives are kept in the home",
+    "CRAWLER_FEED_DISCOVERY_ENABLED": "no feeds are looked for",
+    "CRAWLER_FEED_POLL_ENABLED": "no feeds are polled",
+    "REDIS_EVENTS_ENABLED": "nobody listens to Redis",
+}
+"""Environment names of other crawlers that are known and do nothing yet, and what happens instead."""
+
+_OURS = "INCHWORM_"
+_OTHER_NAMES = frozenset(
+    [
+        *("HOME", "NOTIFY_SECRET", "EXECUTION_TOKEN", "FAULT"),
+        # What our tests and benchmarks read.
+        *("ARTEFACTS", "CHAOS_JOBS", "CHAOS_SECONDS", "KILLS", "LOG_LINES", "NAME", "ROUNDS", "SEED"),
+    ]
+)
+"""What may stand behind INCHWORM_ beside the settings."""
+
+_LINK = re.compile(r"SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?")
+"""What Kubernetes puts behind INCHWORM_ for a service of that name, whether one likes it or not."""
+
+DEEP = 5
+"""Links: whoever goes deeper is warned."""
+
 
 def flag_of(name: str) -> str:
     return str(FIELDS[name].metadata.get("flag", "--" + name.replace("_", "-")))
@@ -199,12 +226,13 @@ def _convert(value: Any, wanted: Any) -> Any:
 
 
 _YES = ("1", "true", "yes", "on")
+_NO = ("0", "false", "no", "off", "")
 
 
 def _boolean(text: str) -> bool:
     if text.lower() in _YES:
         return True
-    if text.lower() in ("0", "false", "no", "off", ""):
+    if text.lower() in _NO:
         return False
     raise ValueError(text)
 
@@ -233,6 +261,7 @@ def _describe(name: str) -> str:
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     """What INCHWORM_… variables and their aliases say."""
+    refuse_unknown(environment)
     names = dict(ALIASES) | {f"INCHWORM_{name.upper()}": name for name in FIELDS}
     found = {name: check(name, environment[key]) for key, name in names.items() if key in environment}
     if environment.get("FETCHER_FOLLOW_REDIRECTS", "").lower() in ("0", "false", "no", "off"):
@@ -243,6 +272,18 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     if "proxies" not in found and _is_on(environment, "CRAWLER_PROXIES_ENABLED"):
         found["proxies"] = _words(environment.get("CRAWLER_PROXY_URLS", ""))
     return found
+
+
+def refuse_unknown(environment: Mapping[str, str]) -> None:
+    """A variable with our name on it that nobody reads is a slip of the pen, as it would be in config.toml."""
+    known = {name.upper() for name in FIELDS} | _OTHER_NAMES
+    for key, value in environment.items():
+        name = key.removeprefix(_OURS)
+        is_link = _LINK.fullmatch(name) or (name == "PORT" and "://" in value)
+        if key.startswith(_OURS) and name not in known and not is_link:
+            near = difflib.get_close_matches(name, sorted(known), 1)
+            hint = f"Did you mean {_OURS}{near[0]}?" if near else "`inchworm crawl --help` lists the settings."
+            raise WrongUse(f"The environment has {key}, and there is no such setting.", hint)
 
 
 _ADDRESSES = ("proxies", "allowed_proxies", "allowed_indexes")
@@ -258,9 +299,29 @@ def _is_on(environment: Mapping[str, str], name: str) -> bool:
 
 
 def notes(environment: Mapping[str, str]) -> list[str]:
-    """What to tell a user about variables of other crawlers that have no effect here."""
+    """What to tell a user about variables of other crawlers that are set and have no effect here."""
+    found = [
+        f"{name} does nothing in this version: {instead}."
+        for name, instead in _UNSERVED.items()
+        if environment.get(name, "").lower() not in _NO
+    ]
     if _is_on(environment, "CRAWLER_REDIS_STORAGE_ENABLED"):
-        return ["CRAWLER_REDIS_STORAGE_ENABLED changes nothing: state is always durable here."]
+        found.append("CRAWLER_REDIS_STORAGE_ENABLED changes nothing: state is always durable here.")
+    is_on, addresses = _is_on(environment, "CRAWLER_PROXIES_ENABLED"), environment.get("CRAWLER_PROXY_URLS", "")
+    if addresses and not is_on:
+        found.append("CRAWLER_PROXY_URLS does nothing without CRAWLER_PROXIES_ENABLED=true.")
+    if is_on and not addresses:
+        found.append("CRAWLER_PROXIES_ENABLED does nothing without CRAWLER_PROXY_URLS.")
+    return found
+
+
+def cautions(values: Mapping[str, Any]) -> list[str]:
+    """What to tell a user about settings that are allowed and seldom meant."""
+    if values.get("max_depth", 0) > DEEP:
+        return [
+            f"max_depth is {values['max_depth']}: more than {DEEP} links from a seed, most sites have no end."
+            " A page limit or a budget keeps the crawl in bounds."
+        ]
     return []
 
 

@@ -261,9 +261,17 @@ def test_rendering_is_not_there(alone: Api, served: Served, crawler: str) -> Non
     assert "rendering is not available in this version" in start(alone, served, 422, crawler=crawler)["message"]
 
 
+def test_who_goes_deep_is_warned(api: Api, served: Served) -> None:
+    begun = start(api, served, max_depth=6)
+    api.ended(begun["job_id"])
+    lines = [line.text for line in api.app.log_lines(begun["execution_id"]) if line.level == "warning"]
+    assert lines[0].startswith("max_depth is 6")
+    assert "max_depth is 6" in begun["message"] or "completed" in begun["message"]
+
+
 def test_an_unknown_crawler_is_told_the_known_ones(alone: Api, served: Served) -> None:
     error = start(alone, served, 422, crawler="selenium")
-    assert error["code"] == "wrong_use" and error["hint"] == "Known ones: http, scrapy, browser, playwright."
+    assert error["code"] == "wrong_use" and error["hint"] == "Known ones: http, scrapy."
     assert not alone.app.home.crawls()
 
 

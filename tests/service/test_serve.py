@@ -91,6 +91,12 @@ class TestStart:
         if secret and len(secret) > 5:
             assert secret not in said
 
+    def test_variables_that_do_nothing_are_named(self, tmp_path: Path) -> None:
+        idle = {"CRAWLER_FEED_POLL_ENABLED": "true", "REDIS_EVENTS_ENABLED": "1", "CRAWLER_MINIO_ENABLED": "false"}
+        with serving(tmp_path / "home", env=idle) as service:
+            assert service.text.count("does nothing in this version") == 2
+            assert "CRAWLER_FEED_POLL_ENABLED does" in service.text and "REDIS_EVENTS_ENABLED does" in service.text
+
     def test_a_wrong_setting(self, tmp_path: Path) -> None:
         code, said = refused(tmp_path / "home", "--executions", "none")
         assert code == 2

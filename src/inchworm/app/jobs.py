@@ -30,7 +30,6 @@ from inchworm.store.jobs import Jobs
 DEFAULT_DEPTH = 3
 """How deep a crawl goes that a job makes, unless it is told."""
 
-DEEP = 5
 SYNC_INTERVAL = (1, "days")
 SOURCE_DISABLED = "source_disabled"
 _MOST_METADATA = 16_384

@@ -17,7 +17,7 @@ from inchworm import settings
 from inchworm.app.desk import Desk
 from inchworm.cli import display
 from inchworm.engine.caller import Hooks, Summary
-from inchworm.model import Mode
+from inchworm.model import CrawlInfo, Mode, RunInfo
 
 if TYPE_CHECKING:
     pass
@@ -83,7 +83,13 @@ def opened(verbs: type[_Verbs]) -> Iterator[_Verbs]:
 
 def sit(work: Callable[[Hooks], Coroutine[Any, Any, Summary]], as_json: bool) -> None:
     with display.live() as shown:
-        hooks = Hooks(shown.started, shown.progress, None, signals=True)
+
+        def started(crawl: CrawlInfo, run: RunInfo, session: int) -> None:
+            shown.started(crawl, run, session)
+            for text in settings.cautions(run.settings):
+                click.echo(text, err=True)
+
+        hooks = Hooks(started, shown.progress, None, signals=True)
         summary = run_loop(work(hooks))
     shown.finished(summary)
     if as_json:

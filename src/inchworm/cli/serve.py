@@ -46,6 +46,8 @@ def serve(host: str, port: int, no_scheduler: bool, log_json: bool, **values: An
     # Executions go through the proxies and to the search servers that callers name, and look them up.
     os.environ |= {f"INCHWORM_{name.upper()}": " ".join(named[name]) for name in LISTS if name in named}
     service.log_to(sys.stderr, as_json=log_json or not sys.stderr.isatty())
+    for note in settings.notes(os.environ):
+        service.log.warning(note)
     service.serve(folder, chosen, service.Address(host, port, not no_scheduler), os.environ)
 
 
