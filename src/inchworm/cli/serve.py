@@ -31,7 +31,8 @@ def serve(host: str, port: int, no_scheduler: bool, log_json: bool, **values: An
     """Run the service: the HTTP API, and the scheduler that runs jobs.
 
     It listens on this machine only; to listen elsewhere, set AUTH_JWT_SECRET first. It makes a secret of its own and
-    prints a link to log in with. Stop it with Ctrl-C or SIGTERM: what runs is paused, and goes on at the next start.
+    prints a link to log in with, if there is a terminal. Tokens of others that name no role may only look, unless
+    AUTH_DEFAULT_ROLE=full. Stop it with Ctrl-C or SIGTERM: what runs is paused, and goes on at the next start.
 
     \b
     Exit codes: 4 the secret cannot be used; 5 the port cannot; 6 the home cannot.
@@ -69,14 +70,14 @@ def token(ttl: str, read_only: bool, revoke: str | None, link: bool, url: str, a
     from inchworm.service import auth
 
     with opened(App) as app:
-        secret, _ = auth.secret_of(app.folder, os.environ, is_public=False)
-        if revoke is not None:
-            _revoke(app, revoke, secret)
-            return
         if link:
             code, digest = auth.login_code()
             app.invite(digest, auth.LINK_SECONDS)
             click.echo(f"{url.rstrip('/')}/login?code={code}")
+            return
+        secret, _ = auth.secret_of(app.folder, os.environ, is_public=False)
+        if revoke is not None:
+            _revoke(app, revoke, secret)
             return
         role = auth.Role.READ_ONLY if read_only else auth.Role.FULL
         seconds = _seconds(ttl)
