@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -230,6 +232,76 @@ def test_names_of_other_crawlers_are_known():
 def test_our_own_names_win_over_those_of_others():
     environment = {"INCHWORM_ROBOTS": "on", "CRAWLER_RESPECT_ROBOTS_TXT": "off"}
     assert settings.from_environment(environment) == {"robots": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("INCHWORM_WROKERS", "INCHWORM_WORKERS"),
+        ("INCHWORM_DELAYS", "INCHWORM_DELAY"),
+        ("INCHWORM_HOMES", "INCHWORM_HOME"),
+        ("INCHWORM_XYZZY", "--help"),
+        ("INCHWORM_", "--help"),
+    ],
+)
+def test_an_unknown_name_in_the_environment_is_an_error(name, near):
+    with pytest.raises(WrongUse) as raised:
+        settings.from_environment({"INCHWORM_WORKERS": "3", name: "5"})
+    assert name in raised.value.message
+    assert near in raised.value.hint
+
+
+def test_what_kubernetes_sets_by_itself_is_no_error():
+    names = (
+        "SERVICE_HOST",
+        "SERVICE_PORT",
+        "SERVICE_PORT_HTTP",
+        "PORT_8060_TCP",
+        "PORT_8060_TCP_ADDR",
+        "PORT_1_UDP_PROTO",
+    )
+    environment = {f"INCHWORM_{name}": "10.0.0.1" for name in names}
+    assert settings.from_environment({**environment, "INCHWORM_PORT": "tcp://10.0.0.1:8060"}) == {}
+    with pytest.raises(WrongUse):
+        settings.from_environment({"INCHWORM_PORT": "8061"})
+
+
+def test_every_variable_of_ours_is_known():
+    """What the code, the tests and the benchmarks read, `crawl` must not stumble over."""
+    root = Path(__file__).parent.parent
+    places = [*(root / "src").rglob("*.py"), *(root / "tests").rglob("*.py"), *(root / "bench").rglob("*.py")]
+    read = re.compile(
+        r"environ(?:\.get\(|\.pop\(|\[)\s*\"(INCHWORM_[A-Z_]+)\"|^\s*[A-Z_]+ = \"(INCHWORM_[A-Z_]+)\"", re.MULTILINE
+    )
+    found = {name for path in places for pair in read.findall(path.read_text()) for name in pair if name}
+    assert {"INCHWORM_HOME", "INCHWORM_KILLS", "INCHWORM_FAULT", "INCHWORM_EXECUTION_TOKEN"} <= found
+    settings.refuse_unknown(dict.fromkeys(found, "1"))
+
+
+NOT_YET = (
+    *("CRAWLER_SOURCES_API_URL", "CRAWLER_READABILITY_FALLBACK_ENABLED", "CRAWLER_MINIO_ENABLED"),
+    *("CRAWLER_FEED_DISCOVERY_ENABLED", "CRAWLER_FEED_POLL_ENABLED", "REDIS_EVENTS_ENABLED"),
+    *("CRAWLER_REDIS_STORAGE_ENABLED", "CRAWLER_PROXIES_ENABLED", "CRAWLER_PROXY_URLS"),
+)
+
+
+@pytest.mark.parametrize("name", NOT_YET)
+def test_a_variable_that_does_nothing_is_named(name):
+    (note,) = settings.notes({name: "true"})
+    assert note.startswith(f"{name} ")
+    assert settings.notes({name: ""}) == settings.notes({}) == []
+    assert name == "CRAWLER_PROXY_URLS" or settings.notes({name: "False"}) == []
+
+
+def test_a_variable_that_does_something_is_not_named():
+    proxies = {"CRAWLER_PROXIES_ENABLED": "1", "CRAWLER_PROXY_URLS": "http://p.test:1"}
+    assert settings.notes({**proxies, "CRAWLER_RESPECT_ROBOTS_TXT": "no", "AUTH_JWT_SECRET": "x"}) == []
+
+
+def test_who_goes_deep_is_warned():
+    assert settings.cautions({"max_depth": 5}) == settings.cautions({"max_depth": 0}) == settings.cautions({}) == []
+    (text,) = settings.cautions({"max_depth": 6})
+    assert "max_depth is 6" in text and "budget" in text
 
 
 def test_a_wrong_value_in_the_environment_is_told():

@@ -28,7 +28,8 @@ USER_AGENT = "inchworm/0.1 (+https://github.com/inchworm/inchworm)"
 
 
 def _row(default: Any, belongs: str, unit: str, text: str, **extra: Any) -> Any:
-    """A setting. `extra`: `flag` when it is not --its-name, `least` and `most`, `choices`."""
+    """A setting. `extra`: `flag` when it is not --its-name, `least` and `most`, `choices`, `once` when it is about the
+    session that it was named for and never belongs to the crawl."""
     return dataclasses.field(default=default, metadata={"belongs": belongs, "unit": unit, "help": text, **extra})
 
 
@@ -74,9 +75,13 @@ class Settings:
     replay: tuple[str, ...] = _row((), RUN, "warc", "crawl from these WARC files instead of the network")
 
     workers: int = _row(5, SESSION, "fetches", "how many pages to fetch at once", least=1, most=1000)
-    budget: int = _row(0, SESSION, "requests", "stop this session after so many requests (0: no limit)", least=0)
-    max_bytes: int = _row(0, SESSION, "bytes", "stop this session after so many bytes (0: no limit)", least=0)
-    max_time: float = _row(0.0, SESSION, "seconds", "stop this session after so long (0: no limit)", least=0)
+    budget: int = _row(
+        0, SESSION, "requests", "stop this session after so many requests (0: no limit)", least=0, once=True
+    )
+    max_bytes: int = _row(
+        0, SESSION, "bytes", "stop this session after so many bytes (0: no limit)", least=0, once=True
+    )
+    max_time: float = _row(0.0, SESSION, "seconds", "stop this session after so long (0: no limit)", least=0, once=True)
     stop_below: float = _row(
         0.0,
         SESSION,
@@ -84,8 +89,9 @@ class Settings:
         "stop when less than this share of the last pages is new, or matches the query",
         least=0,
         most=1,
+        once=True,
     )
-    stop_window: int = _row(100, SESSION, "pages", "how many pages --stop-below looks back on", least=1)
+    stop_window: int = _row(100, SESSION, "pages", "how many pages --stop-below looks back on", least=1, once=True)
     delay: float = _row(0.5, SESSION, "seconds", "least time between two requests to one host", least=0)
     connections_per_host: int = _row(
         0, SESSION, "fetches", "most fetches at once from one host (0: all but one for every other host)", least=0
@@ -102,11 +108,13 @@ class Settings:
     max_body: int = _row(20_000_000, SESSION, "bytes", "largest body, after decompression (0: no limit)", least=0)
     max_age: float = _row(0.0, SESSION, "duration", "reuse pages of this crawl younger than this", least=0)
     skip_cache: bool = _row(False, SESSION, "", "reuse nothing and send no validators")
-    allow_private: bool = _row(False, SESSION, "", "allow private, loopback and link-local addresses")
+    allow_private: bool = _row(False, SESSION, "", "allow private, loopback and link-local addresses", once=True)
     host_patience: float = _row(
         86_400.0, SESSION, "seconds", "wait so long for a host that stopped answering before its URLs fail", least=0
     )
-    max_wait: float = _row(300.0, SESSION, "seconds", "pause the run when all that is left must wait longer", least=0)
+    max_wait: float = _row(
+        300.0, SESSION, "seconds", "pause the run when all that is left must wait longer", least=0, once=True
+    )
     grace: float = _row(10.0, SESSION, "seconds", "time for requests in flight to finish on a pause", least=0)
     index: str = _row("", SESSION, "url", "keep an index of the pages on this Elasticsearch or OpenSearch server")
     stale: float = _row(60.0, SESSION, "seconds", "take a run over when its owner stood still for so long", least=0.5)
@@ -117,6 +125,12 @@ class Settings:
     stale_lock: float = _row(300.0, SERVICE, "seconds", "give a job to another process after so long", least=0.5)
     metrics_every: float = _row(30.0, SERVICE, "seconds", "how often to sum up what the service does", least=0.1)
     host_names: tuple[str, ...] = _row((), SERVICE, "names", "names under which browsers may reach the service")
+    allowed_proxies: tuple[str, ...] = _row(
+        (), SERVICE, "url", "a proxy that callers of the HTTP API may name", flag="--allowed-proxy"
+    )
+    allowed_indexes: tuple[str, ...] = _row(
+        (), SERVICE, "url", "a search server that callers of the HTTP API may name", flag="--allowed-index"
+    )
 
 
 FIELDS: Mapping[str, dataclasses.Field[Any]] = {f.name: f for f in dataclasses.fields(Settings)}
@@ -129,6 +143,32 @@ ALIASES: Mapping[str, str] = {
 }
 """Environment names of other crawlers that mean the same."""
 
+_UNSERVED: Mapping[str, str] = {
+    "CRAWLER_SOURCES_API_URL": "no list of sources is imported",
+    "CRAWLER_READABILITY_FALLBACK_ENABLED": "there is one reader of pages, and no other to fall back on",
+    "CRAWLER_MINIO_ENABLED": "archives are kept in the home",
+    "CRAWLER_FEED_DISCOVERY_ENABLED": "no feeds are looked for",
+    "CRAWLER_FEED_POLL_ENABLED": "no feeds are polled",
+    "REDIS_EVENTS_ENABLED": "nobody listens to Redis",
+}
+"""Environment names of other crawlers that are known and do nothing yet, and what happens instead."""
+
+_OURS = "INCHWORM_"
+_OTHER_NAMES = frozenset(
+    [
+        *("HOME", "NOTIFY_SECRET", "EXECUTION_TOKEN", "FAULT"),
+        # What our tests and benchmarks read.
+        *("ARTEFACTS", "CHAOS_JOBS", "CHAOS_SECONDS", "KILLS", "LOG_LINES", "NAME", "ROUNDS", "SEED"),
+    ]
+)
+"""What may stand behind INCHWORM_ beside the settings."""
+
+_LINK = re.compile(r"SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?")
+"""What Kubernetes puts behind INCHWORM_ for a service of that name, whether one likes it or not."""
+
+DEEP = 5
+"""Links: whoever goes deeper is warned."""
+
 
 def flag_of(name: str) -> str:
     return str(FIELDS[name].metadata.get("flag", "--" + name.replace("_", "-")))
@@ -140,6 +180,12 @@ def belongs_to_run(name: str) -> bool:
 
 def belongs_to(name: str, whom: str) -> bool:
     return bool(FIELDS[name].metadata["belongs"] == whom)
+
+
+def belongs_to_crawl(name: str) -> bool:
+    """Whether a session setting that was named when a crawl was made holds for all its sessions. What ends a session is
+    about that session, and a permission is given anew."""
+    return belongs_to(name, SESSION) and not FIELDS[name].metadata.get("once")
 
 
 def make(given: Mapping[str, Any]) -> Settings:
@@ -183,12 +229,13 @@ def _convert(value: Any, wanted: Any) -> Any:
 
 
 _YES = ("1", "true", "yes", "on")
+_NO = ("0", "false", "no", "off", "")
 
 
 def _boolean(text: str) -> bool:
     if text.lower() in _YES:
         return True
-    if text.lower() in ("0", "false", "no", "off", ""):
+    if text.lower() in _NO:
         return False
     raise ValueError(text)
 
@@ -217,15 +264,33 @@ def _describe(name: str) -> str:
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     """What INCHWORM_… variables and their aliases say."""
+    refuse_unknown(environment)
     names = dict(ALIASES) | {f"INCHWORM_{name.upper()}": name for name in FIELDS}
     found = {name: check(name, environment[key]) for key, name in names.items() if key in environment}
     if environment.get("FETCHER_FOLLOW_REDIRECTS", "").lower() in ("0", "false", "no", "off"):
         found["max_redirects"] = 0
-    if "INCHWORM_PROXIES" in environment:
-        found["proxies"] = _words(environment["INCHWORM_PROXIES"])
-    elif _is_on(environment, "CRAWLER_PROXIES_ENABLED"):
+    for name in _ADDRESSES:
+        if (key := f"INCHWORM_{name.upper()}") in environment:
+            found[name] = check(name, _words(environment[key]))
+    if "proxies" not in found and _is_on(environment, "CRAWLER_PROXIES_ENABLED"):
         found["proxies"] = _words(environment.get("CRAWLER_PROXY_URLS", ""))
     return found
+
+
+def refuse_unknown(environment: Mapping[str, str]) -> None:
+    """A variable with our name on it that nobody reads is a slip of the pen, as it would be in config.toml."""
+    known = {name.upper() for name in FIELDS} | _OTHER_NAMES
+    for key, value in environment.items():
+        name = key.removeprefix(_OURS)
+        is_link = _LINK.fullmatch(name) or (name == "PORT" and "://" in value)
+        if key.startswith(_OURS) and name not in known and not is_link:
+            near = difflib.get_close_matches(name, sorted(known), 1)
+            hint = f"Did you mean {_OURS}{near[0]}?" if near else "`inchworm crawl --help` lists the settings."
+            raise WrongUse(f"The environment has {key}, and there is no such setting.", hint)
+
+
+_ADDRESSES = ("proxies", "allowed_proxies", "allowed_indexes")
+"""Lists that a variable may hold more than one item of."""
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -237,9 +302,29 @@ def _is_on(environment: Mapping[str, str], name: str) -> bool:
 
 
 def notes(environment: Mapping[str, str]) -> list[str]:
-    """What to tell a user about variables of other crawlers that have no effect here."""
+    """What to tell a user about variables of other crawlers that are set and have no effect here."""
+    found = [
+        f"{name} does nothing in this version: {instead}."
+        for name, instead in _UNSERVED.items()
+        if environment.get(name, "").lower() not in _NO
+    ]
     if _is_on(environment, "CRAWLER_REDIS_STORAGE_ENABLED"):
-        return ["CRAWLER_REDIS_STORAGE_ENABLED changes nothing: state is always durable here."]
+        found.append("CRAWLER_REDIS_STORAGE_ENABLED changes nothing: state is always durable here.")
+    is_on, addresses = _is_on(environment, "CRAWLER_PROXIES_ENABLED"), environment.get("CRAWLER_PROXY_URLS", "")
+    if addresses and not is_on:
+        found.append("CRAWLER_PROXY_URLS does nothing without CRAWLER_PROXIES_ENABLED=true.")
+    if is_on and not addresses:
+        found.append("CRAWLER_PROXIES_ENABLED does nothing without CRAWLER_PROXY_URLS.")
+    return found
+
+
+def cautions(values: Mapping[str, Any]) -> list[str]:
+    """What to tell a user about settings that are allowed and seldom meant."""
+    if values.get("max_depth", 0) > DEEP:
+        return [
+            f"max_depth is {values['max_depth']}: more than {DEEP} links from a seed, most sites have no end."
+            " A page limit or a budget keeps the crawl in bounds."
+        ]
     return []
 
 

@@ -19,9 +19,9 @@ from tests.service.in_process import VALUES, Api, HeldPages, serving, wait_for
 from inchworm.app.jobs import Task, Wanted
 from inchworm.app.steering import Configuration
 from inchworm.model import CrawlInfo
-from inchworm.service.dashboard.configuring import GROUPS
+from inchworm.service.dashboard.configuring import GROUPS, ON_PAGE
 from inchworm.service.dashboard.growth import growth
-from inchworm.service.settings import LOCAL, SETTINGS
+from inchworm.service.settings import LOCAL
 from inchworm.testing import Page, Served, Site
 
 EVIL = "<script>alert(1)</script>\"'&"
@@ -332,7 +332,7 @@ def test_looking_starts_nothing(api: Api, done: str) -> None:
 
 def test_every_setting_that_may_be_set_from_afar_is_in_one_group() -> None:
     grouped = [name for names in GROUPS.values() for name in names]
-    assert sorted(grouped) == sorted(SETTINGS)
+    assert sorted(grouped) == sorted(ON_PAGE)
     assert not set(grouped) & set(LOCAL)
 
 

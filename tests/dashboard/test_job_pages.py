@@ -53,7 +53,7 @@ def post(api: Api, path: str, **fields: str) -> httpx.Response:
 def said(answer: httpx.Response) -> tuple[str, str, bool]:
     """Where one is sent, what is said there, and whether it is bad news."""
     assert answer.status_code == 303, answer.text[-2000:]
-    text, _, is_bad = json.loads(base64.urlsafe_b64decode(answer.cookies[SAID]))
+    text, _, is_bad = json.loads(base64.urlsafe_b64decode(answer.cookies[SAID].partition(".")[0]))
     return answer.headers["location"], text, is_bad
 
 

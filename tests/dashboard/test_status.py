@@ -45,7 +45,7 @@ def get(api: Api, path: str, code: int = 200) -> str:
 
 def said(answer: httpx.Response) -> tuple[str, str, bool]:
     assert answer.status_code == 303, answer.text[-2000:]
-    text, _, is_bad = json.loads(base64.urlsafe_b64decode(answer.cookies[SAID]))
+    text, _, is_bad = json.loads(base64.urlsafe_b64decode(answer.cookies[SAID].partition(".")[0]))
     return answer.headers["location"], text, is_bad
 
 

@@ -31,11 +31,16 @@ def demo(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str, str]]:
     with said.open("wb") as out:
         process = subprocess.Popen(command, env=environment, stdout=out, stderr=out)
     try:
-        link = r"Log in.*: (http://\S+)\n"
-        wait_for(lambda: re.search(link, said.read_text()) or process.poll() is not None, "the link")
-        found, site = re.search(link, said.read_text()), re.search(r"press Start: +(http://\S+)", said.read_text())
+        way = r"To log in, get a link: INCHWORM_HOME=(\S+) inchworm (.*)\n"
+        wait_for(lambda: re.search(way, said.read_text()) or process.poll() is not None, "the way in")
+        found, site = re.search(way, said.read_text()), re.search(r"press Start: +(http://\S+)", said.read_text())
         assert found and site, said.read_text()
-        yield process, found[1], site[1]
+        command, environment = (
+            [sys.executable, "-m", "inchworm", *found[2].split()],
+            {**os.environ, "INCHWORM_HOME": found[1]},
+        )
+        link = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+        yield process, link, site[1]
     finally:
         if process.poll() is None:
             process.kill()

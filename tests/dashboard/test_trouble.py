@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from collections.abc import Iterator
 
@@ -112,6 +114,22 @@ def assert_refused(answer: httpx.Response) -> None:
         assert "inchworm_said" in answer.headers["set-cookie"]
     else:
         assert answer.status_code == 403 and "out of date" in answer.text, answer.text
+
+
+def test_nobody_else_puts_words_into_our_mouth(client: httpx.Client, shown: Filled) -> None:
+    """Whatever listens on another port of this host can set cookies for it."""
+    said = json.dumps(["Your session is over.", "Log in at evil.test.", True])
+    forged = base64.urlsafe_b64encode(said.encode()).decode()
+    for value in (forged, f"{forged}.", f"{forged}.{'0' * 64}"):
+        assert "evil.test" not in client.get("/", headers={"Cookie": _with(client, value)}).text
+    answer = client.post("/jobs", data={"back": "/crawls"}, headers={"Origin": shown.service.url})
+    ours = answer.cookies["inchworm_said"]
+    assert "out of date" in client.get("/", headers={"Cookie": _with(client, ours)}).text
+    assert "out of date" not in client.get("/", headers={"Cookie": _with(client, ours[:-1] + "x")}).text
+
+
+def _with(client: httpx.Client, said: str) -> str:
+    return f"inchworm={client.cookies['inchworm']}; inchworm_said={said}"
 
 
 def books(client: httpx.Client) -> object:

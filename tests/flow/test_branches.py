@@ -221,12 +221,16 @@ def test_going_back_within_a_branch(crawled: Home, given: dict[str, Any]) -> Non
     first = checkpoints(crawled)[-1][0]
     crawled.resume(budget=0)
     whole = written(crawled, 1)
-    own = [one["checkpoint_number"] for one in crawled.app.checkpoints(crawled.word) if one["run"] == 1]
-    assert own[0] == first and len(own) > 2
-    for number in (own[-1], first, own[1]):
-        assert go_on(crawled, number, checkpoint_every=10).run == 1
+    assert own_checkpoints(crawled)[0] == first and len(own_checkpoints(crawled)) > 2
+    for index in (-1, 0, 1):
+        assert go_on(crawled, own_checkpoints(crawled)[index], checkpoint_every=10).run == 1
         assert_same(written(crawled, 1), whole)
     assert_same(written(crawled), origin)
+
+
+def own_checkpoints(home: Home) -> list[int]:
+    """Those of the branch itself."""
+    return [one["checkpoint_number"] for one in home.app.checkpoints(home.word) if one["run"] == 1]
 
 
 def test_going_back_below_the_branching_point_takes_another_branch(crawled: Home) -> None:
@@ -240,7 +244,7 @@ def test_going_back_below_the_branching_point_takes_another_branch(crawled: Home
 
 def test_a_branch_of_a_branch(crawled: Home) -> None:
     branch(crawled, 1, exclude=("*p59",), checkpoint_every=10)
-    own = [one["checkpoint_number"] for one in crawled.app.checkpoints(crawled.word) if one["run"] == 1]
+    own = own_checkpoints(crawled)
     branch(crawled, own[0], exclude=("*p57", "*p59"), checkpoint_every=10)
     assert (ends(crawled, 2)["/p57"], ends(crawled, 2)["/p59"]) == ("excluded", "excluded")
     branch(crawled, own[1])

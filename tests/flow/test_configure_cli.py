@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.flow.crawling import Home, chain
@@ -30,10 +32,41 @@ def test_what_holds_is_shown(home: Home, crawl: str) -> None:
         f"crawl        manual  ({home.word})",
         "enabled      yes",
         "incremental  yes",
-        "settings     none of its own",
+        "settings     delay = 0.0",
     ]
     told = home.ask("configure", crawl)
-    assert (told["name"], told["enabled"], told["defaults"]) == ("manual", True, {})
+    assert (told["name"], told["enabled"], told["defaults"]) == ("manual", True, {"delay": 0.0})
+
+
+def test_what_the_first_start_names_belongs_to_the_crawl(home: Home, served: Served) -> None:
+    url = served.url("/c0")
+    home.cli("crawl", url, "--delay", "0.01", "--workers", "2", "--checkpoint-every", "2", "--budget", "1")
+    sessions = [used(home)]
+    for later in (("--budget", "1"), ("--delay", "0.02", "--budget", "1"), ()):
+        home.cli("crawl", url, *later)
+        sessions.append(used(home))
+    home.cli("recrawl", home.word)
+    sessions.append(used(home))
+    assert [one["delay"] for one in sessions] == [0.01, 0.01, 0.02, 0.01, 0.01], "a later start is for its session"
+    assert {(one["workers"], one["checkpoint_every"]) for one in sessions} == {(2, 2)}
+    assert [one["budget"] for one in sessions] == [1, 1, 1, 0, 0], "what ends a session is about that session"
+    home.cli("configure", home.word, "--delay", "0", "--unset", "workers")
+    home.cli("crawl", url)
+    assert (used(home)["delay"], used(home)["workers"]) == (0.0, 5)
+
+
+def test_a_permission_is_given_anew(home: Home, served: Served) -> None:
+    home.cli("crawl", served.url("/c0"), "--allow-private", *QUICK)
+    home.cli("crawl", served.url("/c0"))
+    assert used(home)["allow_private"] is False
+
+
+def used(home: Home) -> dict[str, Any]:
+    """The settings that the last session worked with."""
+    with home.app.reading(home.app.find(home.word)) as store:
+        (text,) = store.db.execute("SELECT settings FROM session ORDER BY rowid DESC LIMIT 1").fetchone()
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def test_settings_hold_for_every_session(home: Home, crawl: str) -> None:
@@ -48,7 +81,7 @@ def test_settings_hold_for_every_session(home: Home, crawl: str) -> None:
 def test_settings_are_taken_away(home: Home, crawl: str) -> None:
     home.cli("configure", crawl, "--budget", "2", "--max-depth", "3", "--no-sitemap", "--proxy", "http://p.test:1")
     left = home.ask("configure", crawl, "--unset", "max_depth", "--unset", "--no-sitemap", "--unset", "proxy")
-    assert left["defaults"] == {"budget": 2}
+    assert left["defaults"] == {"budget": 2, "delay": 0.0}
     assert home.ask("configure", crawl, "--unset", "budget", "--unset", "delay")["defaults"] == {}
 
 

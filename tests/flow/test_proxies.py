@@ -81,6 +81,19 @@ def test_a_resume_does_not_go_out_without_the_proxy_that_had_a_password(home: Ho
         assert len(way.log) > before
 
 
+def test_no_later_start_goes_out_without_the_proxy_that_the_crawl_was_made_with(home: Home) -> None:
+    with proxies(1) as (way,):
+        home.crawl("http://site.test/", proxies=[address(way)])
+        before = len(way.log)
+        assert home.crawl("http://site.test/").run == 1
+        assert len(way.log) > before
+        secret = address(way).replace("://", "://me:s3cret@")
+        home.crawl("http://other.test/", proxies=[secret])
+        with pytest.raises(WrongUse, match="proxy with a password"):
+            home.crawl("http://other.test/")
+        assert b"s3cret" not in (home.folder / "home.db").read_bytes()
+
+
 @pytest.mark.parametrize("text", ["ftp://h:1", "http://", "http://h:99999", "socks5://u:s3cret@:1"])
 def test_what_is_no_proxy_is_named(home: Home, text: str) -> None:
     with pytest.raises(WrongUse) as raised:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -33,19 +34,25 @@ class Service:
         with self.log.open("wb") as out:
             command = [sys.executable, "-m", "inchworm", "serve", "--port", "0", *flags]
             self.process = subprocess.Popen(command, env=self._env, stdout=out, stderr=out)
-        wait_for(lambda: self._link() or self.process.poll() is not None, "the service to start")
-        link = self._link()
-        assert link, self.text
-        self.url, self.code = link
+        wait_for(lambda: self._address() or self.process.poll() is not None, "the service to start")
+        self.url = self._address()
+        assert self.url, self.text
         self.client = httpx.Client(base_url=self.url, headers=self.headers(), timeout=PATIENCE)
 
     @property
     def text(self) -> str:
         return self.log.read_text(errors="replace")
 
-    def _link(self) -> tuple[str, str] | None:
-        found = re.search(r"(http://\S+)/login\?code=(\S+)\n", self.text)
-        return (found[1], found[2]) if found else None
+    def _address(self) -> str:
+        found = re.search(r"To log in, get a link: .* --url (http://\S+)\n", self.text)
+        return found[1] if found else ""
+
+    @functools.cached_property
+    def code(self) -> str:
+        """Of a link that lets a browser in once, as `inchworm token --link` makes it."""
+        command = [sys.executable, "-m", "inchworm", "token", "--link", "--url", self.url]
+        link = subprocess.run(command, env=self._env, check=True, capture_output=True, text=True).stdout
+        return link.strip().removeprefix(f"{self.url}/login?code=")
 
     def token(self, role: Role = Role.FULL) -> str:
         """As `inchworm token` makes it."""

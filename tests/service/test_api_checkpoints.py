@@ -180,6 +180,7 @@ def test_the_list(api: Api, crawl_id: str) -> None:
         "current_state": "crawling",
         "current_substate": "downloading_pages",
         "can_resume": True,
+        "can_branch": True,
         "run": 0,
         "seq": first["seq"],
     }
@@ -212,7 +213,7 @@ def test_in_numbers(api: Api, crawl_id: str) -> None:
         "latest_checkpoint_id": f"{crawl_id}_ckpt_3",
         "latest_checkpoint_created": listed[-1]["created_at"],
         "latest_checkpoint_state": "crawling",
-        "can_resume": True,
+        "can_resume": False,
         "checkpoint_types": {"auto": 4, "manual": 0, "pause": 0, "error": 0},
         "total_size_bytes": sum(one["file_size_bytes"] for one in listed),
     }
@@ -340,6 +341,35 @@ def test_a_branch_of_a_run_as_it_stands(api: Api, served: Served) -> None:
     assert made["run_id"] == f"{crawl_id}_iter_1"
     api.ended(made["job_id"])
     assert [one["state"] for one in api.get(f"/crawl/{crawl_id}/iterations")] == ["paused", "completed"]
+
+
+@pytest.mark.parametrize("then", ["paused", "finished", "cancelled", "built on", "branched"])
+def test_what_can_be_resumed_is_what_continue_does(api: Api, served: Served, then: str) -> None:
+    crawl_id = api.crawled(served.url(), budget=0 if then != "paused" else 25, checkpoint_every=EVERY)
+    api.post(f"/crawl/{crawl_id}/checkpoint", 201)
+    if then == "cancelled":
+        api.run_once(crawl_id, Task("recrawl", settings={"budget": 12}))
+        api.app.cancel(crawl_id)
+    if then == "built on":
+        api.run_once(crawl_id, Task("recrawl", settings={"budget": 12}))
+    if then == "branched":
+        api.run_once(crawl_id, Task("continue", checkpoint="1", as_new_run=True, settings={"budget": 5}))
+    listed = api.get(f"/crawl/{crawl_id}/checkpoints")
+    assert {one["can_resume"] for one in listed} == ({True} if then == "paused" else {True, False})
+    stats = api.get(f"/crawl/{crawl_id}/checkpoints/stats")
+    promised = [(None, stats["can_resume"]), *((one["checkpoint_id"], one["can_resume"]) for one in listed[::-1])]
+    for checkpoint_id, can_resume in promised:
+        body = {"checkpoint_id": checkpoint_id, "settings": {"budget": 1}}
+        answer = api.request("POST", f"/crawl/{crawl_id}/continue", json=body)
+        assert (answer.status_code == 202) == can_resume, (checkpoint_id, answer.text)
+        if can_resume:
+            api.ended(answer.json()["job_id"])
+
+
+def test_what_runs_is_not_resumed(api: Api, running: tuple[str, str]) -> None:
+    stats = api.get(f"/crawl/{running[0]}/checkpoints/stats")
+    assert stats["can_resume"] is False
+    go_on(api, running[0], 409)
 
 
 def test_what_another_run_builds_on(api: Api, crawl_id: str) -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.flow.crawling import page
 from tests.service.in_process import VALUES, Api, HeldPages, serving, wait_for
+from tests.sink.searchserver import SearchServer
 
 from inchworm.app.jobs import Wanted
-from inchworm.service import build, crawls, jobs
+from inchworm.service import build, checkpoints, crawls, jobs
 from inchworm.service.web import Verbs
 from inchworm.settings import Settings
-from inchworm.testing import Served, Site
+from inchworm.testing import Page, Served, Site
 
 BEGUN = {"crawl_id", "run_id", "run", "session", "state", "job_id", "execution_id", "message"}
 QUICK = {"delay": 0, "grace": 0.1}
@@ -76,6 +81,69 @@ def finished(api: Api, served: Served, **body: Any) -> Any:
     return begun
 
 
+# Proxies and search servers
+
+
+@contextmanager
+def a_proxy() -> Iterator[Served]:
+    """It serves one page of whatever host it is asked for."""
+    with Site({"*": lambda hit: page("behind") if hit.path.endswith("site.test/") else Page("", 404)}).serve() as made:
+        yield made
+
+
+@contextmanager
+def listed(folder: Path, **lists: list[str]) -> Iterator[Api]:
+    """A service whose operator allows these; its executions learn of it from the same file."""
+    folder.mkdir()
+    (folder / "config.toml").write_text("".join(f"{name} = {json.dumps(found)}\n" for name, found in lists.items()))
+    values = replace(VALUES, **{name: tuple(found) for name, found in lists.items()})
+    with serving(folder, crawls.routes, jobs.routes, checkpoints.routes, values=values) as made:
+        yield made
+
+
+def test_a_caller_names_a_proxy_that_the_operator_allows(tmp_path: Path) -> None:
+    with a_proxy() as way, a_proxy() as other:
+        host = f"127.0.0.1:{way.port}"
+        with listed(tmp_path / "home", allowed_proxies=[f"http://me:s3cret@{host}"]) as api:
+            body = {"url": "http://site.test/", **QUICK, "max_retries": 0}
+            for wrong in ([f"http://127.0.0.1:{other.port}"], [f"http://{host}", "http://10.0.0.1:1"], [], [""]):
+                api.post("/crawl", 422, {**body, "proxies": wrong})
+            said = api.post("/crawl", 422, {**body, "proxies": [f"http://you:hunter2@{host}"]})
+            assert "hunter2" not in str(said) and "password" in said["message"]
+            begun = api.post("/crawl", 202, {**body, "proxies": [f"http://{host}/"]})
+            api.ended(begun["job_id"])
+            assert api.status(begun["crawl_id"])["pages"] == 1
+            path = f"/crawl/{begun['crawl_id']}"
+            assert api.get(path)["defaults"]["proxies"] == [f"http://{host}/"]
+            api.ended(api.app.start_next(begun["crawl_id"])["id"])
+            api.post("/jobs", 422, {"source_id": begun["crawl_id"], "settings": {"proxies": ["http://10.0.0.1:1"]}})
+            api.post(f"{path}/continue", 422, {"settings": {"proxies": ["http://10.0.0.1:1"]}})
+            api.ask("PATCH", path, 422, json={"settings": {"proxies": ["http://10.0.0.1:1"]}})
+            assert api.ask("PATCH", path, 200, json={"settings": {"proxies": None}})["defaults"].get("proxies") is None
+            answers = [api.request("GET", at).text for at in (path, "/crawls", "/jobs", f"/run/{begun['run_id']}")]
+            answers += [api.request("GET", f"/jobs/{begun['job_id']}/logs").text]
+    secret = "Basic " + base64.b64encode(b"me:s3cret").decode()
+    assert way.log and not other.log
+    assert {hit.headers.get("proxy-authorization") for hit in way.log} == {secret}
+    assert not any("s3cret" in text for text in answers)
+    kept = [one.read_bytes() for one in (tmp_path / "home").rglob("*") if one.is_file() and one.name != "config.toml"]
+    assert not any(b"s3cret" in one for one in kept)
+
+
+def test_a_caller_names_a_search_server_that_the_operator_allows(tmp_path: Path, served: Served) -> None:
+    with SearchServer(tmp_path / "server", "opensearch", "me:s3cret") as server:
+        address = f"http://127.0.0.1:{server.port}"
+        with listed(tmp_path / "home", allowed_indexes=[f"http://me:s3cret@127.0.0.1:{server.port}"]) as api:
+            said = start(api, served, 422, index="http://127.0.0.1:1")
+            assert "operator's list" in said["message"] and "allowed_indexes" in said["hint"]
+            begun = finished(api, served, index=address)
+            assert api.app.executions(begun["job_id"])[0]["items_indexed"] == 7
+            told = api.get(f"/crawl/{begun['crawl_id']}")
+            assert told["defaults"]["index"] == address and "s3cret" not in str(told)
+            api.ended(api.app.start_next(begun["crawl_id"])["id"])
+            assert api.app.index_status(begun["crawl_id"])["behind"] == 0, "the next run is told, too"
+
+
 # Starting
 
 
@@ -127,6 +195,27 @@ def test_a_crawl_is_configured_started_and_resumed(api: Api, served: Served) -> 
     assert not api.faults(crawl_id)
 
 
+def test_what_a_crawl_was_made_with_holds_for_its_next_runs(api: Api, served: Served) -> None:
+    made = finished(api, served, delay=0.01, checkpoint_every=2, budget=3)
+    crawl_id = made["crawl_id"]
+    api.ended(start(api, served, delay=0, checkpoint_every=1)["job_id"])
+    told = api.get(f"/crawl/{crawl_id}")
+    assert told["defaults"] == {"delay": 0.01, "grace": 0.1, "checkpoint_every": 2}
+    again = api.app.start_next(crawl_id)
+    assert (api.ended(again["id"])["run"], used(api, crawl_id)) == (1, (0.01, 2, 0))
+    api.ask("PATCH", f"/crawl/{crawl_id}", 200, json={"settings": {"delay": 0.02, "checkpoint_every": None}})
+    api.ended(api.app.start_next(crawl_id)["id"])
+    assert used(api, crawl_id) == (0.02, 100, 0)
+
+
+def used(api: Api, crawl_id: str) -> tuple[float, int, int]:
+    """Of the settings that the last session worked with: delay, checkpoint_every, budget."""
+    with api.app.reading(api.app.find(crawl_id)) as store:
+        (text,) = store.db.execute("SELECT settings FROM session ORDER BY rowid DESC LIMIT 1").fetchone()
+    found = json.loads(text)
+    return found["delay"], found["checkpoint_every"], found["budget"]
+
+
 def test_the_requests_of_others_are_taken_as_they_are(alone: Api) -> None:
     config = {"url": "https://example.com", "incrementalCrawlingEnabled": True, "crawlBudget": 50}
     made = alone.ask("PUT", "/config", 200, json=config)
@@ -172,9 +261,17 @@ def test_rendering_is_not_there(alone: Api, served: Served, crawler: str) -> Non
     assert "rendering is not available in this version" in start(alone, served, 422, crawler=crawler)["message"]
 
 
+def test_who_goes_deep_is_warned(api: Api, served: Served) -> None:
+    begun = start(api, served, max_depth=6)
+    api.ended(begun["job_id"])
+    lines = [line.text for line in api.app.log_lines(begun["execution_id"]) if line.level == "warning"]
+    assert lines[0].startswith("max_depth is 6")
+    assert "max_depth is 6" in begun["message"] or "completed" in begun["message"]
+
+
 def test_an_unknown_crawler_is_told_the_known_ones(alone: Api, served: Served) -> None:
     error = start(alone, served, 422, crawler="selenium")
-    assert error["code"] == "wrong_use" and error["hint"] == "Known ones: http, scrapy, browser, playwright."
+    assert error["code"] == "wrong_use" and error["hint"] == "Known ones: http, scrapy."
     assert not alone.app.home.crawls()
 
 
@@ -425,7 +522,8 @@ def test_everything_about_a_crawl(api: Api, served: Served) -> None:
     told = api.get(f"/crawl/{begun['crawl_id']}")
     assert (told["run"], told["run_state"], told["ended_by"], told["order"]) == (0, "completed", "finished", "exact")
     assert (told["enabled"], told["incremental_crawling_enabled"], told["crawl_budget"]) == (True, True, 0)
-    assert told["settings"]["workers"] == 2 and "poll" not in told["settings"] and told["defaults"] == {}
+    assert told["settings"]["workers"] == 2 and "poll" not in told["settings"]
+    assert told["defaults"] == {**QUICK, "workers": 2}
     assert [one["id"] for one in told["jobs"]] == [begun["job_id"]]
     assert [one["session"] for one in told["sessions"]] == [1]
 
@@ -447,13 +545,13 @@ def test_what_holds_for_a_crawl_can_be_changed(api: Api, served: Served) -> None
     begun = finished(api, served, budget=5, maxDepth=2)
     crawl = f"/crawl/{begun['crawl_id']}"
     changed = api.ask("PATCH", crawl, 200, json={"name": "mine", "settings": {"budget": 1, "maxDepth": 3, "delay": 0}})
-    assert changed["name"] == "mine" and changed["defaults"] == {"budget": 1, "max_depth": 3, "delay": 0}
+    assert changed["name"] == "mine" and changed["defaults"] == {**QUICK, "budget": 1, "max_depth": 3}
     assert api.get(crawl)["settings"]["max_depth"] == 2  # frozen in the run that is open
     again = api.post("/crawl", 202, {"url": served.url("/"), "name": "mine"})
     api.ended(again["job_id"])
     assert api.get(f"{crawl}/queue")["visited"] == 6
     changed = api.ask("PATCH", crawl, 200, json={"settings": {"budget": None}})
-    assert changed["defaults"] == {"max_depth": 3, "delay": 0}
+    assert changed["defaults"] == {**QUICK, "max_depth": 3}
     api.ended(api.post(f"{crawl}/resume", 202)["job_id"])
     api.ended(api.post("/crawl", 202, {"url": served.url("/")})["job_id"])
     told = api.get(crawl)

@@ -88,7 +88,7 @@ def test_rows_are_listed(api: Api, served: Served) -> None:
 
 def test_lists_that_are_none(api: Api, served: Served) -> None:
     crawl_id = api.crawled(served.url("/"))
-    api.get("/frontier", 422)
+    assert "crawl_id" in api.get("/frontier", 422, run=0)["hint"]
     wrong = {"state": "lost", "reason": "' OR 1=1 --", "source": "%", "run": 10**30}
     numbers = [("limit", number) for number in (0, -1, 1001, 10**12)]
     for name, value in (*wrong.items(), *numbers, ("run", -1)):
@@ -100,6 +100,7 @@ def test_lists_that_are_none(api: Api, served: Served) -> None:
     for cursor in ("x", "WyJhIl0", "WzEsIDJd", "MS41", "dHJ1ZQ", "OTk5OTk5OTk5OTk5OTk5OTk5OTk5"):
         api.get("/frontier", 400, crawl_id=crawl_id, cursor=cursor)
         api.get("/discovered-links", 400, crawl_id=crawl_id, cursor=cursor)
+        api.get("/frontier", 400, cursor=cursor)
         api.get("/discovered-links", 400, cursor=cursor)
     unstarted = api.make("https://example.com")
     assert "not started" in api.get("/frontier", 409, crawl_id=unstarted)["message"]
@@ -112,6 +113,17 @@ def test_ids_that_are_none(api: Api, word: str) -> None:
     for path in (f"/frontier/{word}", f"/discovered-links/{word}", f"/frontier/{crawl_id}_0_{word}"):
         for method in ("GET", "DELETE"):
             api.ask(method, path, 404)
+
+
+def test_rows_of_all_crawls(api: Api, served: Served) -> None:
+    one, two = api.crawled(served.url("/"), budget=2), api.crawled(served.url("/a"), scope="host")
+    api.make("https://example.com")
+    whole = [row for crawl_id in (one, two) for row in everything(api, "/frontier", 1000, crawl_id=crawl_id)]
+    for limit in (1, 3, 1000):
+        assert everything(api, "/frontier", limit) == whole
+    pending = [row for row in whole if row["state"] == "pending"]
+    assert pending and everything(api, "/frontier", 2, state="pending") == pending
+    assert everything(api, "/frontier", 2, state="pending", source="sitemap") == []
 
 
 # Adding

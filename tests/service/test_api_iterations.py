@@ -170,7 +170,9 @@ def test_a_crawl_that_never_ran(idle: Api) -> None:
     assert idle.get(f"/crawl/{crawl_id}/iterations") == []
     idle.get(f"/crawl/{crawl_id}/iterations/0", 404)
     idle.get(f"/crawl/{crawl_id}/iterations/compare", 409)
-    idle.get(f"/crawl/{crawl_id}/iterations/stats", 409)
+    stats = idle.get(f"/crawl/{crawl_id}/iterations/stats")
+    assert (stats["crawl_id"], stats["runs"], stats["iterations"], stats["per_run"]) == (crawl_id, 0, 0, [])
+    assert not any(stats["totals"].values()), "nothing was asked for, and nothing was saved"
 
 
 def test_comparing(api: Api, crawl_id: str, pages: Pages, served: Served) -> None:

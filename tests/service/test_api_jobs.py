@@ -71,14 +71,19 @@ def in_state(service: Service, web: Served, state: str) -> str:
     return job
 
 
+def source(service: Service, url: str) -> str:
+    """The id of the crawl of a URL."""
+    return str(service.put("/api/v1/config", {"url": url})["crawl_id"])
+
+
 # The examples that people begin with
 
 
 class TestExamples:
     def test_a_recurring_job(self, service: Service, web: Served) -> None:
-        """A source that is not known, together with a URL, means the crawl of that URL."""
+        """A source and its URL, as whoever has a list of sources sends them."""
         body = {
-            "source_id": UNKNOWN_SOURCE,
+            "source_id": source(service, web.url("/news")),
             "url": web.url("/news"),
             "interval_minutes": 360,
             "interval_type": "minutes",
@@ -87,21 +92,20 @@ class TestExamples:
             "retry_backoff_seconds": 60,
         }
         made = service.post("/api/v1/jobs", body, 201)
-        same = {name: made[name] for name in body if name != "source_id"}
-        assert same == {name: value for name, value in body.items() if name != "source_id"}
-        assert made["source_id"] == made["crawl_id"] != UNKNOWN_SOURCE
+        assert {name: made[name] for name in body} == body
+        assert made["source_id"] == made["crawl_id"]
         assert made["status"] == "scheduled"
         assert ISO.fullmatch(made["next_run_at"])
         again = service.post("/api/v1/jobs", {**body, "schedule_enabled": False}, 201)
         assert again["crawl_id"] == made["crawl_id"], "the crawl of a URL is found again"
 
     def test_the_short_form(self, service: Service, web: Served) -> None:
-        body = {"source_id": UNKNOWN_SOURCE, "url": web.url("/short"), "interval_minutes": 360}
+        body = {"source_id": source(service, web.url("/short")), "url": web.url("/short"), "interval_minutes": 360}
         made = service.post("/api/v1/jobs", {**body, "interval_type": "minutes", "schedule_enabled": True}, 201)
         assert (made["max_retries"], made["retry_backoff_seconds"], made["adaptive_scheduling"]) == (3, 60, True)
 
     def test_a_one_time_job(self, service: Service, web: Served) -> None:
-        body = {"source_id": UNKNOWN_SOURCE, "url": web.url("/"), "schedule_enabled": False}
+        body = {"source_id": source(service, web.url("/")), "url": web.url("/"), "schedule_enabled": False}
         made = service.post("/api/v1/jobs", body, 201)
         assert (made["interval_minutes"], made["schedule_enabled"]) == (None, False)
         assert service.ended(made["id"])["status"] == "completed"
@@ -137,11 +141,23 @@ def _crawl_ids(service: Service) -> list[str]:
 
 
 class TestMaking:
+    def test_a_source_and_a_url_have_to_agree(self, service: Service, web: Served) -> None:
+        url = web.url("/agreed")
+        crawl_id = source(service, url)
+        for same in (url, f"{url}/", f"{url}#part"):
+            body = {"source_id": crawl_id, "url": same, **RESTING}
+            assert service.post("/api/v1/jobs", body, 201)["crawl_id"] == crawl_id
+        crawls, jobs = _crawl_ids(service), service.get("/api/v1/jobs/status-counts")
+        for other in (web.url("/another"), "https://a.test/", "nothing at all", ""):
+            service.post("/api/v1/jobs", {"source_id": crawl_id, "url": other, **RESTING}, 422)
+        assert (_crawl_ids(service), service.get("/api/v1/jobs/status-counts")) == (crawls, jobs)
+
     @pytest.mark.parametrize(
         "body",
         [
             {},
             {"source_id": UNKNOWN_SOURCE},
+            {"source_id": UNKNOWN_SOURCE, "url": "https://a.test/"},
             {"url": ""},
             {"url": "nothing at all"},
             {"url": "https://a.test/", "interval_minutes": 0},
@@ -170,7 +186,7 @@ class TestMaking:
 
     def test_in_camel_case(self, service: Service) -> None:
         body = {
-            "sourceId": UNKNOWN_SOURCE,
+            "sourceId": source(service, "https://example.invalid/camel"),
             "url": "https://example.invalid/camel",
             "intervalMinutes": 7,
             "intervalType": "days",

@@ -33,6 +33,9 @@ LATER = NOW + DAY
 GOOD = {"exp": LATER, "jti": "one"}
 
 
+LOOKS = Identity(Role.READ_ONLY, "one", LATER, names_role=False)
+
+
 def nobody(token_id: str) -> bool:
     return False
 
@@ -79,17 +82,28 @@ def test_every_token_has_an_id_of_its_own():
 @pytest.mark.parametrize(
     ("claims", "identity"),
     [
-        (GOOD, Identity(Role.FULL, "one", LATER)),
         ({**GOOD, "role": "full"}, Identity(Role.FULL, "one", LATER)),
         ({**GOOD, "role": "read-only"}, Identity(Role.READ_ONLY, "one", LATER)),
-        ({**GOOD, "iss": "inchworm"}, Identity(Role.FULL, "one", LATER)),
-        ({**GOOD, "sub": "somebody", "scope": "all", "parent": 3}, Identity(Role.FULL, "one", LATER)),
-        ({**GOOD, "exp": LATER + 0.5}, Identity(Role.FULL, "one", LATER)),
-        ({**GOOD, "nbf": NOW - 1, "iat": NOW - 1}, Identity(Role.FULL, "one", LATER)),
+        (GOOD, LOOKS),
+        ({**GOOD, "iss": "inchworm"}, LOOKS),
+        ({**GOOD, "sub": "somebody", "scope": "all", "parent": 3}, LOOKS),
+        ({**GOOD, "exp": LATER + 0.5}, LOOKS),
+        ({**GOOD, "nbf": NOW - 1, "iat": NOW - 1}, LOOKS),
     ],
 )
 def test_tokens_of_other_services_let_in(claims, identity):
     assert auth.verify(signed(claims), SECRET, nobody) == identity
+
+
+def test_the_operator_says_what_a_token_without_a_role_is_good_for():
+    for role in Role:
+        assert auth.verify(signed(GOOD), SECRET, nobody, role).role is role
+        assert auth.verify(signed({**GOOD, "role": "read-only"}), SECRET, nobody, role).role is Role.READ_ONLY
+    assert auth.default_role({}) is auth.default_role({"AUTH_DEFAULT_ROLE": ""}) is Role.READ_ONLY
+    assert auth.default_role({"AUTH_DEFAULT_ROLE": "full"}) is Role.FULL
+    for wrong in ("admin", "FULL", "true"):
+        with pytest.raises(CannotServe, match="AUTH_DEFAULT_ROLE"):
+            auth.default_role({"AUTH_DEFAULT_ROLE": wrong})
 
 
 def test_clocks_may_differ_by_some_seconds():
@@ -243,7 +257,7 @@ def test_claims_of_chance_give_an_identity_or_no_entry(claims, header):
         identity = auth.verify(signed(claims, **header), SECRET, nobody)
     except NoEntry:
         return
-    assert identity.role is Role.FULL or claims["role"] == "read-only"
+    assert identity.role is Role(claims.get("role", "read-only"))
     assert identity.token_id.encode()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import re
 import socket
@@ -17,6 +18,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
+import jwt
 import pytest
 import uvicorn
 from hypothesis import given
@@ -351,6 +353,18 @@ def test_what_was_in_the_state_stays_there(keys):
 
 
 # What a read-only token may do.
+
+
+def test_a_token_without_a_role_looks_unless_the_operator_says_otherwise(keys):
+    others = {"Authorization": f"Bearer {jwt.encode({'exp': time.time() + 60}, SECRET, algorithm='HS256')}"}
+    assert ask(keys, "GET", "/api/jobs", headers=others).json()["role"] == "read-only"
+    answer = ask(keys, "POST", "/api/jobs", headers=others)
+    assert (answer.status_code, code_of(answer)) == (403, "read_only")
+    assert "AUTH_DEFAULT_ROLE=full" in answer.json()["error"]["hint"]
+    assert "AUTH_DEFAULT_ROLE" not in ask(keys, "POST", "/api/jobs", headers=bearer(Role.READ_ONLY)).text
+    trusting = dataclasses.replace(keys, default_role=Role.FULL)
+    assert ask(trusting, "POST", "/api/jobs", headers=others).json()["role"] == "full"
+    assert ask(trusting, "POST", "/api/jobs", headers=bearer(Role.READ_ONLY)).status_code == 403
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])

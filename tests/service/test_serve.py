@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import socket
 import sqlite3
@@ -40,6 +41,38 @@ class TestStart:
             assert "SameSite=strict" in first.headers["set-cookie"]
             assert again.status_code in (401, 403)
             assert service.code not in (tmp_path / "home" / "home.db").read_bytes().decode("latin-1")
+
+    def test_no_way_in_lies_in_a_log(self, tmp_path: Path) -> None:
+        with serving(tmp_path / "home") as service:
+            assert "login?code" not in service.text
+            said = service.text.partition("get a link: ")[2].splitlines()[0]
+            said = said.replace("inchworm token", f"{sys.executable} -m inchworm token")
+            link = subprocess.run(said, shell=True, check=True, capture_output=True, text=True).stdout.strip()
+            assert httpx.get(link).status_code == 303
+
+    def test_a_terminal_is_shown_the_way_in(self, tmp_path: Path) -> None:
+        master, terminal = pty.openpty()
+        command = [sys.executable, "-m", "inchworm", "serve", "--port", "0", "--no-scheduler"]
+        environment = {**os.environ, "INCHWORM_HOME": str(tmp_path / "home")}
+        with (tmp_path / "log").open("wb") as log:
+            process = subprocess.Popen(command, env=environment, stdout=terminal, stderr=log)
+        os.close(terminal)
+        try:
+            with os.fdopen(master, "rb", buffering=0) as shown:
+                said = b""
+                while b"\n" not in said:
+                    said += shown.read(4096)
+            link = said.decode().split(": ", 1)[1].strip()
+            assert httpx.get(link).status_code == 303
+            assert "login?code" not in (tmp_path / "log").read_text()
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
+
+    def test_a_role_that_there_is_not(self, tmp_path: Path) -> None:
+        code, said = refused(tmp_path / "home", env={"AUTH_DEFAULT_ROLE": "admin"})
+        assert code == 4
+        assert "AUTH_DEFAULT_ROLE" in said and "full or read-only" in said
 
     def test_the_page_of_the_api_has_every_route(self, tmp_path: Path) -> None:
         with serving(tmp_path / "home") as service:
@@ -90,6 +123,12 @@ class TestStart:
         assert word in said
         if secret and len(secret) > 5:
             assert secret not in said
+
+    def test_variables_that_do_nothing_are_named(self, tmp_path: Path) -> None:
+        idle = {"CRAWLER_FEED_POLL_ENABLED": "true", "REDIS_EVENTS_ENABLED": "1", "CRAWLER_MINIO_ENABLED": "false"}
+        with serving(tmp_path / "home", env=idle) as service:
+            assert service.text.count("does nothing in this version") == 2
+            assert "CRAWLER_FEED_POLL_ENABLED does" in service.text and "REDIS_EVENTS_ENABLED does" in service.text
 
     def test_a_wrong_setting(self, tmp_path: Path) -> None:
         code, said = refused(tmp_path / "home", "--executions", "none")

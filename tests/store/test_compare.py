@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from inchworm.app import App, Start
 from inchworm.model import Counters, Kind, Reason, RunInfo, RunState, Seed, Source, State
 from inchworm.ports import Changes, NewEntry, Standing, VisitRow
 from inchworm.rules.url import hash64
@@ -234,3 +238,41 @@ def test_a_page_that_the_first_run_did_not_reach_is_not_new(book: Book, missed: 
     book.run(read("A"))
     first, second = book.run(missed), book.run(read("A", "unchanged"))
     assert book.compare(first, second) != ("new", "")
+
+
+def test_comparing_takes_little_memory_however_much_there_is(tmp_path: Path) -> None:
+    count = 8_000
+    with contextlib.closing(App(tmp_path / "home")) as app:
+        crawl = app.find_or_make(Start(("http://a.test/",)))
+        folder = app.crawl_folder(crawl)
+        folder.mkdir(parents=True)
+        book = Book(folder)
+        _fill(book, count)
+        book.store.close()
+        whole = app.compare(crawl.crawl_id)
+        tracemalloc.start()
+        try:
+            with (tmp_path / "out").open("wb") as out:
+                app.write_comparison(crawl.crawl_id, None, None, out)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    written = (tmp_path / "out").read_bytes()
+    assert json.loads(written) == whole
+    assert whole["summary"].startswith(f"Iteration 1 vs 0: 0 new, {count // 2} modified")
+    assert len(written) > 5_000_000 > peak, peak
+
+
+def _fill(book: Book, count: int) -> None:
+    """Two runs of so many pages, of which every other one is modified."""
+    for number in range(2):
+        run = replace(RUN, run_id=number + 1, number=number, horizon=number + 1, parent=0 if number else None)
+        book.store.create_run(book.token, run, Changes(run.run_id, 0, seeds=(SEED,)))
+        changes = Changes(run.run_id, 1, seeds=(SEED,))
+        for url_id in range(1, count + 1):
+            url = f"http://a.test/{url_id:0900}"
+            if not number:
+                changes.urls.append((url_id, hash64(url), url))
+            book._add(changes, url_id, url_id, read(f"text {number * (url_id % 2)}", "modified" if number else None))
+        with book.store.committing(book.token):
+            book.store.write(changes)

@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 
+from inchworm.engine.owner import Owner
 from inchworm.errors import Broken, WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.store.home import Asked, Home
@@ -102,6 +103,13 @@ def test_only_its_owner_reads_a_home(tmp_path):
         for name in ("home.db", "home.db-wal"):
             assert (home.folder / name).stat().st_mode & 0o077 == 0
         assert home.folder.stat().st_mode & 0o077 == 0
+
+
+def test_the_folder_of_a_crawl_is_for_its_owner_only(tmp_path):
+    """Also in a home that was there before, and is open to others."""
+    folder = tmp_path / "crawls" / "abc"
+    Owner(folder, 60.0).close()
+    assert folder.stat().st_mode & 0o777 == folder.parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_requests_wait_in_order_until_they_are_answered(home):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
+import json
+import shutil
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator, Mapping
+from tempfile import SpooledTemporaryFile
+from typing import Any, BinaryIO
 
 from inchworm import run
 from inchworm.app.desk import Desk, identity
@@ -14,8 +19,11 @@ from inchworm.errors import NotNow, Unknown
 from inchworm.model import Change, CrawlInfo, RunInfo
 from inchworm.ports import VisitRow
 from inchworm.rules.times import iso
-from inchworm.store.compare import Comparison, turned
+from inchworm.store.compare import Compared, Comparison, turned
 from inchworm.store.crawl import CrawlStore
+
+_IN_MEMORY = 250_000
+"""Bytes of each list of a comparison; what is more goes to disk."""
 
 
 class Changes(Desk):
@@ -50,24 +58,46 @@ class Changes(Desk):
 
     def compare(self, word: str, first: int | None = None, second: int | None = None) -> dict[str, Any]:
         """Every page of two runs by what became of it; without numbers: the last run and the one it builds on."""
-        crawl = self.find(word)
+        crawl, reasons = self.find(word), Counter[str]()
+        listed: dict[Change, list[str]] = {change: [] for change in Change}
+        with self._side_by_side(crawl, first, second) as (a, b, found):
+            for one in found:
+                listed[one.change].append(one.url)
+                reasons.update([one.why] if one.change is Change.UNKNOWN else ())
+        counts = {change: len(urls) for change, urls in listed.items()}
+        lists = {f"{change}_documents": urls for change, urls in listed.items()}
+        return {**_ids(crawl, a, b), **lists, **_counted(a, b, counts, reasons)}
+
+    def write_comparison(self, word: str, first: int | None, second: int | None, out: BinaryIO) -> None:
+        """The same as JSON, however many pages there are: only a part of them is in memory."""
+        crawl, counts, reasons = self.find(word), Counter[Change](), Counter[str]()
+        with contextlib.ExitStack() as stack:
+            lists = {change: stack.enter_context(SpooledTemporaryFile(_IN_MEMORY)) for change in Change}
+            with self._side_by_side(crawl, first, second) as (a, b, found):
+                for one in found:
+                    lists[one.change].write(b"%s%s" % (b", " if counts[one.change] else b"", _as_json(one.url)))
+                    counts[one.change] += 1
+                    reasons.update([one.why] if one.change is Change.UNKNOWN else ())
+            # The brace that ends it comes last.
+            out.write(_as_json({**_ids(crawl, a, b), **_counted(a, b, counts, reasons)})[:-1])
+            for change, urls in lists.items():
+                out.write(b', "%s_documents": [' % change.encode())
+                urls.seek(0)
+                shutil.copyfileobj(urls, out)
+                out.write(b"]")
+            out.write(b"}")
+
+    @contextlib.contextmanager
+    def _side_by_side(
+        self, crawl: CrawlInfo, first: int | None, second: int | None
+    ) -> Iterator[tuple[RunInfo, RunInfo, Iterator[Compared]]]:
+        """Two runs, and what became of each page from the one to the other, as it comes from the store."""
         with self.reading(crawl) as store:
             a, b = self._two(crawl, store, first, second)
-            found = list(Comparison(store, *sorted((a, b), key=lambda one: one.run_id)))
-        if a.run_id > b.run_id:
-            found = [one._replace(change=turned(one.change)) for one in found]
-        listed = {change: [one.url for one in found if one.change is change] for change in Change}
-        counts = {change: len(urls) for change, urls in listed.items()}
-        total = counts[Change.NEW] + counts[Change.MODIFIED] + counts[Change.DELETED]
-        return {
-            "baseline_iteration_id": iteration_id(crawl, a.number),
-            "current_iteration_id": iteration_id(crawl, b.number),
-            **{f"{change}_documents": urls for change, urls in listed.items()},
-            "unknown_reasons": dict(Counter(one.why for one in found if one.change is Change.UNKNOWN)),
-            "total_changes": total,
-            "has_changes": total > 0,
-            "summary": _summary(a.number, b.number, counts),
-        }
+            comparison = Comparison(store, *sorted((a, b), key=lambda one: one.run_id))
+            turn = turned if a.run_id > b.run_id else lambda change: change
+            with comparison.snapshot():
+                yield a, b, (one._replace(change=turn(one.change)) for one in comparison)
 
     def _two(
         self, crawl: CrawlInfo, store: CrawlStore, first: int | None, second: int | None
@@ -140,7 +170,29 @@ def iteration_id(crawl: CrawlInfo, number: int) -> str:
     return f"{crawl.crawl_id}_iter_{number}"
 
 
-def _summary(first: int, second: int, counts: dict[Change, int]) -> str:
+def _ids(crawl: CrawlInfo, a: RunInfo, b: RunInfo) -> dict[str, Any]:
+    return {
+        "baseline_iteration_id": iteration_id(crawl, a.number),
+        "current_iteration_id": iteration_id(crawl, b.number),
+    }
+
+
+def _counted(a: RunInfo, b: RunInfo, counts: Mapping[Change, int], reasons: Mapping[str, int]) -> dict[str, Any]:
+    """What two runs came to, in numbers and in a sentence."""
+    total = counts[Change.NEW] + counts[Change.MODIFIED] + counts[Change.DELETED]
+    return {
+        "unknown_reasons": dict(reasons),
+        "total_changes": total,
+        "has_changes": total > 0,
+        "summary": _summary(a.number, b.number, counts),
+    }
+
+
+def _as_json(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _summary(first: int, second: int, counts: Mapping[Change, int]) -> str:
     said = f"Iteration {second} vs {first}: {counts[Change.NEW]} new, {counts[Change.MODIFIED]} modified,"
     said += f" {counts[Change.DELETED]} deleted, {counts[Change.UNCHANGED]} unchanged"
     return f"{said}, {counts[Change.UNKNOWN]} unknown" if counts[Change.UNKNOWN] else said

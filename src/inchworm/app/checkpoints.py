@@ -63,7 +63,7 @@ class Checkpoints(Desk):
 
     def _shown(self, crawl: CrawlInfo, number: int) -> dict[str, Any]:
         with self.reading(crawl) as store:
-            return as_json(crawl, _find(History(store), crawl, number))
+            return as_json(crawl, _find(History(store), crawl, number), self.run_of(crawl, store))
 
     def checkpoints(self, word: str) -> list[dict[str, Any]]:
         """All there are, oldest first."""
@@ -72,7 +72,8 @@ class Checkpoints(Desk):
     def _listed(self, crawl: CrawlInfo) -> tuple[list[dict[str, Any]], RunInfo | None]:
         """The checkpoints of a crawl and its last run. One that has not started has neither."""
         with contextlib.suppress(NotNow), self.reading(crawl) as store:
-            return [as_json(crawl, one) for one in History(store).checkpoints()], store.run()
+            if (last := store.run()) is not None:
+                return [as_json(crawl, one, last) for one in History(store).checkpoints()], last
         return [], None
 
     def way_on(self, word: str, back: Back) -> tuple[Checkpoint, RunInfo]:
@@ -84,10 +85,10 @@ class Checkpoints(Desk):
             return point, past.run(point)
 
     def checkpoint_stats(self, word: str) -> dict[str, Any]:
-        """All checkpoints of a crawl in numbers, and whether it can go on from one of them or from where it stands."""
+        """All checkpoints of a crawl in numbers, and whether it can be continued now, where it stands."""
         crawl = self.find(word)
         listed, last = self._listed(crawl)
-        return _stats(crawl, listed, run.is_open(last))
+        return _stats(crawl, listed, run.is_open(last) and not self.is_running(crawl))
 
     def delete_checkpoint(self, word: str, checkpoint: int | str) -> int:
         """Delete a checkpoint; its number."""
@@ -128,8 +129,9 @@ class Checkpoints(Desk):
         return sum(len(state[name]) for name in ("crawled_urls", "queued_urls", "failed_urls"))
 
 
-def as_json(crawl: CrawlInfo, point: Checkpoint) -> dict[str, Any]:
-    """A checkpoint as it is shown."""
+def as_json(crawl: CrawlInfo, point: Checkpoint, last: RunInfo) -> dict[str, Any]:
+    """A checkpoint as it is shown, by whoever knows the last run: whether its run can go back to it, and whether a run
+    of its own can branch off there."""
     counters = point.counters
     done = counters.known - counters.pending - counters.refused
     return {
@@ -140,7 +142,8 @@ def as_json(crawl: CrawlInfo, point: Checkpoint) -> dict[str, Any]:
         "created_at": iso(point.created_ms),
         "current_state": point.state,
         "current_substate": point.substate.value,
-        "can_resume": point.can_resume,
+        "can_resume": point.can_resume and not _is_built_on(point, last),
+        "can_branch": point.can_resume,
         "file_size_bytes": point.size,
         "progress": {
             "urls": {
@@ -156,7 +159,12 @@ def as_json(crawl: CrawlInfo, point: Checkpoint) -> dict[str, Any]:
     }
 
 
-def _stats(crawl: CrawlInfo, listed: Sequence[Mapping[str, Any]], is_open: bool) -> dict[str, Any]:
+def _is_built_on(point: Checkpoint, last: RunInfo) -> bool:
+    """Whether a later run needs what came after a checkpoint."""
+    return last.number != point.run
+
+
+def _stats(crawl: CrawlInfo, listed: Sequence[Mapping[str, Any]], can_resume: bool) -> dict[str, Any]:
     latest = listed[-1] if listed else None
     types = Counter(one["checkpoint_type"] for one in listed)
     return {
@@ -165,7 +173,7 @@ def _stats(crawl: CrawlInfo, listed: Sequence[Mapping[str, Any]], is_open: bool)
         "latest_checkpoint_id": latest and latest["checkpoint_id"],
         "latest_checkpoint_created": latest and latest["created_at"],
         "latest_checkpoint_state": latest and latest["current_state"],
-        "can_resume": is_open or any(one["can_resume"] for one in listed),
+        "can_resume": can_resume,
         "checkpoint_types": {kind.value: types[kind.value] for kind in CheckpointType},
         "total_size_bytes": sum(one["file_size_bytes"] for one in listed),
     }
@@ -194,7 +202,7 @@ def _state(crawl: CrawlInfo, current: RunInfo, point: Checkpoint, history: Histo
         elif outcome:
             urls["crawled"].append(url)
             documents += [url] if outcome == "page" else []
-    shown = as_json(crawl, point)
+    shown = as_json(crawl, point, current)
     return {
         **{name: shown[name] for name in ("checkpoint_id", "crawl_id", "created_at")},
         **{name: shown[name] for name in ("current_state", "current_substate")},
@@ -231,7 +239,7 @@ class Past:
                 f"Checkpoint {point.number} cannot resume from terminal state: its run was {point.state}.",
                 "Choose one that was made while the run was active: inchworm checkpoints shows them.",
             )
-        if not back.as_new_run and last.number != point.run:
+        if not back.as_new_run and _is_built_on(point, last):
             raise NotNow(
                 f"Run {last.number} builds on run {point.run}, which therefore cannot go back any more.",
                 "Continue as a run of its own: --as-new-run, or as_new_run over HTTP.",

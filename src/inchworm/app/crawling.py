@@ -153,17 +153,25 @@ class Crawling(Desk):
 
         ground = self.ground()
         remembered = {**crawl.settings, **start.given}
-        if any(map(proxies.is_masked, remembered.get("proxies", ()))):
+        named = {**defaults_of(crawl), **remembered}
+        if "proxies" in named:
+            # Callers of the API name those that the operator has with user and password.
+            listed = ground.get("allowed_proxies", ())
+            named["proxies"] = [
+                proxies.among(one, listed) or one for one in settings.check("proxies", named["proxies"])
+            ]
+        if any(map(proxies.is_masked, named.get("proxies", ()))):
             # Going on without it would show the user's own address to the site.
-            remembered.pop("proxies")
+            del named["proxies"]
             if "proxies" not in ground:
                 raise WrongUse("This crawl went through a proxy with a password.", "Give it again: --proxy URL.")
-        values = settings.make({**ground, **defaults_of(crawl), **remembered})
+        values = settings.make({**ground, **named})
         with self.owning(crawl, values.stale) as owner:
             plan = planned(owner, crawl, start)
             values = dataclasses.replace(values, **plan.settings)
             async with fetching(crawl, values, run.credentials(start.seeds)) as fetcher:
                 # From here on nothing that the user typed can be wrong any more.
+                self._keep_what_made_it(owner, crawl, start)
                 self._note_crash(owner)
                 current = plan.begin(values)
                 self.home.remember(crawl.crawl_id, presentable(remembered))
@@ -173,6 +181,13 @@ class Crawling(Desk):
                     hooks.started(crawl, current, number)
                 sitting = Sitting(self.home, self.clock, owner, crawl, current, values, number)
                 return await sitting.work(fetcher, hooks)
+
+    def _keep_what_made_it(self, owner: Owner, crawl: CrawlInfo, start: Start) -> None:
+        """What the first start of a crawl names belongs to the crawl, until somebody changes it there."""
+        kept = {name: value for name, value in start.given.items() if settings.belongs_to_crawl(name)}
+        if kept and owner.store.run() is None:
+            typed = {name: settings.check(name, value) for name, value in kept.items()}
+            self.home.configure(crawl.crawl_id, defaults={**crawl.defaults, **presentable(typed)})
 
     def _note_crash(self, owner: Owner) -> None:
         """When the last session crashed: there it stood, should anybody want to know or come back."""

@@ -154,8 +154,9 @@ def identity(current: RunInfo, url: str) -> str:
 def presentable(values: Mapping[str, Any]) -> dict[str, Any]:
     """Settings to be stored and shown: no proxy and no search server with its password."""
     shown = dict(values)
-    if "proxies" in values:
-        shown["proxies"] = [proxies.masked(one) for one in values["proxies"]]
+    for name in ("proxies", "allowed_proxies", "allowed_indexes"):
+        if name in values:
+            shown[name] = [proxies.masked(one) for one in values[name]]
     if "index" in values:
         shown["index"] = proxies.masked(values["index"])
     return shown

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from inchworm import run
@@ -29,6 +30,10 @@ _WITHOUT_CLEARED = {"reason_other_than": Reason.CLEARED.value}
 
 After = tuple[int, str, int]
 """Where a list over all crawls goes on: when the crawl was made, its id, the last row seen."""
+
+Listed = tuple[CrawlInfo, dict[str, Any]]
+RowsOf = Callable[[CrawlInfo, int, int], list[dict[str, Any]]]
+"""Gives the rows of a crawl: behind a row, at most so many."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,21 +70,26 @@ class Entries(Desk):
         wanted = {"reason": reason} if reason else _WITHOUT_CLEARED
         return self.entries(crawl, {"state": State.REFUSED.value, **wanted}, None, after, limit)
 
-    def all_links_not_followed(
-        self, reason: str | None, after: After | None, limit: int
-    ) -> list[tuple[CrawlInfo, dict[str, Any]]]:
-        """The same over all crawls, the oldest first. A crawl that cannot be read has none."""
-        found: list[tuple[CrawlInfo, dict[str, Any]]] = []
+    def all_links_not_followed(self, reason: str | None, after: After | None, limit: int) -> list[Listed]:
+        """The same over all crawls."""
+        return self._over_all(
+            lambda crawl, last, most: self.links_not_followed(crawl, reason, last, most), after, limit
+        )
+
+    def all_entries(self, wanted: Mapping[str, str], after: After | None, limit: int) -> list[Listed]:
+        """The rows of the last run of every crawl."""
+        return self._over_all(lambda crawl, last, most: self.entries(crawl, wanted, None, last, most), after, limit)
+
+    def _over_all(self, rows_of: RowsOf, after: After | None, limit: int) -> list[Listed]:
+        """Rows of all crawls, the oldest crawl first. One that cannot be read, or has not started, has none."""
+        found: list[Listed] = []
         begin, number = (after[:2], after[2]) if after else ((0, ""), 0)
         for crawl in sorted(self.home.crawls(), key=_age):
             if _age(crawl) < begin or len(found) >= limit:
                 continue
             last = number if _age(crawl) == begin else 0
-            try:
-                rows = self.links_not_followed(crawl, reason, last, limit - len(found))
-            except InchwormError:
-                continue
-            found += [(crawl, row) for row in rows]
+            with contextlib.suppress(InchwormError):
+                found += [(crawl, row) for row in rows_of(crawl, last, limit - len(found))]
         return found
 
     def link_not_followed(self, entry_id: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from inchworm import fault, run
+from inchworm import fault, run, settings
 from inchworm.app.checkpoints import Back
 from inchworm.app.crawling import Start, for_a_new_start
 from inchworm.app.jobs import Task, Working
@@ -287,6 +287,8 @@ class _Keeper:
         said = {**data, "run": current.number, "session": session, "mode": current.mode}
         self._app.events.tell("session_started", said, self._app.clock.now_ms())
         self.say("info", f"Run {current.number} ({current.mode}), session {session}")
+        for text in settings.cautions(current.settings):
+            self.say("warning", text)
 
     def _moved(self, progress: Progress) -> None:
         self._progress = progress

@@ -87,6 +87,9 @@ def address_of(desk: Desk, crawl: CrawlInfo, wanted: str = "") -> str:
     # One that was turned off for a session is still the one to ask for.
     levels = (crawl.settings, defaults_of(crawl), ground)
     address = wanted or next((str(level["index"]) for level in levels if level.get("index")), "")
+    if not proxies.has_secret(address):
+        # Callers of the API name one that the operator has with user and password.
+        address = proxies.among(address, ground.get("allowed_indexes", ())) or address
     if proxies.is_masked(address):
         # User and password are not kept; who has them gives them in the environment.
         address = str(ground.get("index") or "")

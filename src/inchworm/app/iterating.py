@@ -176,7 +176,7 @@ class Iterating(Working, Checkpoints):
             point, current = self.way_on(crawl.crawl_id, back)
             _refuse_wrong_settings(current, back, given)
             job = self.add_job(Wanted(crawl.crawl_id, task=_task(back, point, given), max_retries=0))
-        state = as_json(crawl, point)
+        state = as_json(crawl, point, current)
         urls_then = state["progress"]["urls"]
         return {
             "crawl_id": crawl.crawl_id,

@@ -15,6 +15,7 @@ from typing import Any
 
 from inchworm import run, settings
 from inchworm.app.crawling import Crawling, Start
+from inchworm.app.desk import presentable
 from inchworm.errors import NotNow, Unknown, WrongUse
 from inchworm.job import Execution, ExecutionState, Job, JobState
 from inchworm.model import CrawlInfo, Mode
@@ -30,7 +31,6 @@ from inchworm.store.jobs import Jobs
 DEFAULT_DEPTH = 3
 """How deep a crawl goes that a job makes, unless it is told."""
 
-DEEP = 5
 SYNC_INTERVAL = (1, "days")
 SOURCE_DISABLED = "source_disabled"
 _MOST_METADATA = 16_384
@@ -182,10 +182,10 @@ class Working(Crawling):
             return wanted.crawl
         if wanted.source_id:
             crawl = self.home.find(wanted.source_id)
-            if crawl is not None:
-                return crawl
-            if not wanted.url:
-                raise WrongUse(f"There is no crawl {wanted.source_id!r}.", "Give the id of a crawl, or a `url`.")
+            if crawl is None:
+                raise WrongUse(f"There is no crawl {wanted.source_id!r}.", "Give the id of a crawl, or only a `url`.")
+            _refuse_another(crawl, wanted.url)
+            return crawl
         if not wanted.url:
             raise WrongUse("A job needs a crawl.", "Give `source_id` (the id of a crawl) or `url`.")
         refuse_secrets((wanted.url,))
@@ -350,6 +350,18 @@ class Working(Crawling):
             time.sleep(0.0 if is_over else _LOOK_SECONDS)
 
 
+def _refuse_another(crawl: CrawlInfo, url: str | None) -> None:
+    """A URL that is named beside a crawl has to be one of its seeds: nobody can tell which of the two was meant."""
+    if url is None:
+        return
+    seeds = {seed.url for seed in run.seeds_of(crawl.seeds)}
+    if any(seed.url not in seeds for seed in run.seeds_of((url,))):
+        raise WrongUse(
+            f"{run.shown(url)!r} is not what the crawl {crawl.crawl_id!r} crawls: that is {', '.join(crawl.seeds)}.",
+            "Leave `source_id` or `url` out.",
+        )
+
+
 def refuse_secrets(targets: Sequence[str]) -> None:
     """Nobody is there to type a password again for a session that starts by itself."""
     for text in targets:
@@ -414,7 +426,7 @@ def _job_json(job: Job) -> dict[str, Any]:
         "retry_backoff_seconds": job.backoff_s,
         "current_retry_count": job.retries,
         "after_job_id": job.after_job_id,
-        "task": dict(job.task),
+        "task": {**job.task, "settings": presentable(job.task.get("settings", {}))},
         "repetition": _presentable(job.repetition),
         "executions": job.executions,
         "reason": job.reason or None,

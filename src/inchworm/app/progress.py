@@ -328,9 +328,8 @@ def _marked(progress: Progress, crawl: CrawlInfo, store: CrawlStore, current: Ru
 
 def _point(crawl: CrawlInfo, point: Any, runs: Mapping[int, RunInfo]) -> dict[str, Any]:
     """A checkpoint, whether its run can go back to it, and how many steps that would undo."""
-    shown = as_json(crawl, point)
-    may_continue = point.can_resume and point.run == max(runs)
-    return {**shown, "may_continue": may_continue, "undoes": max(0, runs[point.run].seq - point.seq)}
+    shown = as_json(crawl, point, runs[max(runs)])
+    return {**shown, "undoes": max(0, runs[point.run].seq - point.seq)}
 
 
 # Two runs

@@ -89,9 +89,11 @@ class Repeating(Crawling, Notifying):
         return await self._sit(crawl, start, hooks, planned)
 
     def iteration_stats(self, word: str) -> dict[str, Any]:
-        """What the runs of a crawl cost, what they saved against full crawls, and how much changes."""
+        """What the runs of a crawl cost, what they saved against full crawls, and how much changes. Of a crawl that has
+        not started: nothing."""
         crawl = self.find(word)
-        with self.reading(crawl) as store:
+        costs: list[_Cost] = []
+        with contextlib.suppress(NotNow), self.reading(crawl) as store:
             costs = [_Cost.of(one, store) for one in store.runs()]
         running = self.is_running(crawl)
         lines = [_line(costs[: number + 1], running) for number in range(len(costs))]

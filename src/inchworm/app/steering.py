@@ -370,13 +370,13 @@ class Steering(Iterating, Looking):
 
 
 def _refuse_unless_there(fetcher: str) -> None:
+    there = ", ".join(name for name, is_there in FETCHERS.items() if is_there)
     if fetcher not in FETCHERS:
-        raise WrongUse(f"There is no crawler {fetcher!r}.", f"Known ones: {', '.join(FETCHERS)}.")
+        raise WrongUse(f"There is no crawler {fetcher!r}.", f"Known ones: {there}.")
     if not FETCHERS[fetcher]:
-        there = " or ".join(name for name, is_there in FETCHERS.items() if is_there)
         raise WrongUse(
             f"The crawler {fetcher!r} renders pages, and rendering is not available in this version.",
-            f"Use {there}, or leave `crawler` out.",
+            f"Use one of {there}, or leave `crawler` out.",
         )
 
 
@@ -419,9 +419,8 @@ def _message(current: RunInfo, execution: Execution) -> str:
     which = f"Run {current.number} ({current.mode})"
     if current.state is RunState.COMPLETED:
         return f"{which} is completed: nothing is left to do."
-    if execution.session == 1:
-        return f"{which} has started."
-    return f"{which} goes on with session {execution.session}."
+    said = "has started" if execution.session == 1 else f"goes on with session {execution.session}"
+    return " ".join([f"{which} {said}.", *settings.cautions(current.settings)])
 
 
 def _how_it_goes_on(crawl: CrawlInfo) -> dict[str, Any]:

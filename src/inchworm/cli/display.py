@@ -266,7 +266,7 @@ def checkpoints(found: Sequence[Mapping[str, Any]]) -> None:
         return
     rows = []
     for one in found:
-        progress, state = one["progress"], one["current_substate"] if one["can_resume"] else one["current_state"]
+        progress, state = one["progress"], one["current_substate"] if one["can_branch"] else one["current_state"]
         where, counts = (
             (one["run"], one["seq"], one["created_at"][:19]),
             (progress["pages"], progress["urls"]["pending"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 import shutil
 import sqlite3
@@ -74,6 +75,12 @@ def _settings(app: Looking) -> Iterator[Finding]:
         yield Finding(False, "settings", error.message, error.hint)
     else:
         yield Finding(True, "settings", str(path) if path.exists() else f"defaults (no {path})")
+    try:
+        settings.from_environment(os.environ)
+    except InchwormError as error:
+        yield Finding(False, "environment", error.message, error.hint)
+    for note in settings.notes(os.environ):
+        yield Finding(True, "environment", note)
 
 
 def _crawl(app: Looking, crawl: CrawlInfo) -> Iterator[Finding]:

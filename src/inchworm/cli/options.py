@@ -17,7 +17,7 @@ from inchworm.cli import display
 from inchworm.cli.door import print_json, standard_output
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.errors import WrongUse
-from inchworm.model import EndedBy, Mode
+from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo
 
 if TYPE_CHECKING:
     pass
@@ -83,7 +83,13 @@ def opened(verbs: type[_Verbs]) -> Iterator[_Verbs]:
 
 def sit(work: Callable[[Hooks], Coroutine[Any, Any, Summary]], as_json: bool) -> None:
     with display.live() as shown:
-        hooks = Hooks(shown.started, shown.progress, None, signals=True)
+
+        def started(crawl: CrawlInfo, run: RunInfo, session: int) -> None:
+            shown.started(crawl, run, session)
+            for text in settings.cautions(run.settings):
+                click.echo(text, err=True)
+
+        hooks = Hooks(started, shown.progress, None, signals=True)
         summary = run_loop(work(hooks))
     shown.finished(summary)
     if as_json:

@@ -18,6 +18,7 @@ from inchworm.cli.options import SERVICE_OPTIONS, given, json_flag, opened, sett
 from inchworm.errors import NoEntry, WrongUse
 from inchworm.settings import duration
 
+LISTS = ("allowed_proxies", "allowed_indexes")
 _LONGEST_SECONDS = 3660 * 86_400
 
 
@@ -31,7 +32,8 @@ def serve(host: str, port: int, no_scheduler: bool, log_json: bool, **values: An
     """Run the service: the HTTP API, and the scheduler that runs jobs.
 
     It listens on this machine only; to listen elsewhere, set AUTH_JWT_SECRET first. It makes a secret of its own and
-    prints a link to log in with. Stop it with Ctrl-C or SIGTERM: what runs is paused, and goes on at the next start.
+    prints a link to log in with, if there is a terminal. Tokens of others that name no role may only look, unless
+    AUTH_DEFAULT_ROLE=full. Stop it with Ctrl-C or SIGTERM: what runs is paused, and goes on at the next start.
 
     \b
     Exit codes: 4 the secret cannot be used; 5 the port cannot; 6 the home cannot.
@@ -41,8 +43,13 @@ def serve(host: str, port: int, no_scheduler: bool, log_json: bool, **values: An
     from inchworm.service import serve as service
 
     folder = home_folder()
-    chosen = settings.make({**ground_of(folder), **given(values)})
+    named = given(values)
+    chosen = settings.make({**ground_of(folder), **named})
+    # Executions go through the proxies and to the search servers that callers name, and look them up.
+    os.environ |= {f"INCHWORM_{name.upper()}": " ".join(named[name]) for name in LISTS if name in named}
     service.log_to(sys.stderr, as_json=log_json or not sys.stderr.isatty())
+    for note in settings.notes(os.environ):
+        service.log.warning(note)
     service.serve(folder, chosen, service.Address(host, port, not no_scheduler), os.environ)
 
 
@@ -64,14 +71,14 @@ def token(ttl: str, read_only: bool, revoke: str | None, link: bool, url: str, a
     from inchworm.service import auth
 
     with opened(App) as app:
-        secret, _ = auth.secret_of(app.folder, os.environ, is_public=False)
-        if revoke is not None:
-            _revoke(app, revoke, secret)
-            return
         if link:
             code, digest = auth.login_code()
             app.invite(digest, auth.LINK_SECONDS)
             say(f"{url.rstrip('/')}/login?code={code}")
+            return
+        secret, _ = auth.secret_of(app.folder, os.environ, is_public=False)
+        if revoke is not None:
+            _revoke(app, revoke, secret)
             return
         role = auth.Role.READ_ONLY if read_only else auth.Role.FULL
         seconds = _seconds(ttl)

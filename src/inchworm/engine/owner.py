@@ -33,7 +33,9 @@ class Owner:
     def __init__(self, folder: Path, stale_seconds: float) -> None:
         self.folder = folder
         self.archive = folder / "archive"
-        folder.mkdir(parents=True, exist_ok=True)
+        # For nobody else, like a home that we make; one that was there before may be open to others.
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         if kind := network_file_system(folder):
             raise WrongUse(
                 f"{folder} lies on a network file system ({kind}), where locks cannot be trusted.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
@@ -25,6 +26,21 @@ def masked(text: str) -> str:
 
 def is_masked(text: str) -> bool:
     return f"://{_MASK}@" in text
+
+
+def has_secret(text: str) -> bool:
+    """Whether there is a user or a password in it."""
+    return masked(text) != text
+
+
+def among(text: str, known: Iterable[str]) -> str | None:
+    """The known address that this one is, whatever user and password either has."""
+    return next((one for one in known if _bare(one) == _bare(text)), None)
+
+
+def _bare(text: str) -> str:
+    scheme, _, rest = _with_scheme(text).partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2].rstrip('/')}".lower()
 
 
 def _with_scheme(text: str) -> str:

@@ -23,6 +23,7 @@ import jwt
 from inchworm.errors import CannotServe, NoEntry
 
 VARIABLE = "AUTH_JWT_SECRET"
+ROLE_VARIABLE = "AUTH_DEFAULT_ROLE"
 ISSUER = "inchworm"
 MAX_TOKEN_BYTES = 8192
 BROWSER_SECONDS = 12 * 60 * 60
@@ -68,6 +69,7 @@ class Identity:
     """The token that was shown for this one: it ends with it."""
 
     is_for_browser: bool = False
+    names_role: bool = True
 
 
 # The secret.
@@ -168,6 +170,16 @@ def _unfit(path: Path, trouble: str) -> CannotServe:
 # Tokens.
 
 
+def default_role(environment: Mapping[str, str]) -> Role:
+    """What a token is good for that names no role: for looking, unless the operator says otherwise."""
+    given = environment.get(ROLE_VARIABLE, "")
+    try:
+        return Role(given or Role.READ_ONLY)
+    except ValueError:
+        known = " or ".join(Role)
+        raise CannotServe(f"{ROLE_VARIABLE} cannot be {given[:50]!r}.", f"It takes {known}.") from None
+
+
 def issue(secret: bytes, role: Role, ttl_seconds: int, now_s: int) -> str:
     """A new token."""
     return _signed(secret, {"role": role.value, "iat": now_s, "exp": now_s + ttl_seconds})
@@ -187,13 +199,15 @@ def _signed(secret: bytes, claims: dict[str, Any]) -> str:
     return jwt.encode({**own, **claims}, secret, algorithm="HS256")
 
 
-def verify(token: str, secret: bytes, is_revoked: Callable[[str], bool]) -> Identity:
-    """Whose token this is. Raises NoEntry, always the same, for everything that is not a valid token."""
+def verify(token: str, secret: bytes, is_revoked: Callable[[str], bool], otherwise: Role = Role.READ_ONLY) -> Identity:
+    """Whose token this is; `otherwise` is the role of one that names none. Raises NoEntry, always the same, for
+    everything that is not a valid token."""
     try:
         claims = _claims(token, secret)
         parent = claims["parent"] if isinstance(claims.get("parent"), str) else ""
-        role, name = Role(claims.get("role", "full")), _id_of(token, claims)
-        identity = Identity(role, name, int(claims["exp"]), parent, claims.get("use") == "browser")
+        role, name = Role(claims.get("role", otherwise)), _id_of(token, claims)
+        is_for_browser, names_role = claims.get("use") == "browser", "role" in claims
+        identity = Identity(role, name, int(claims["exp"]), parent, is_for_browser, names_role)
         f"{name}{parent}".encode()
     # Whatever a token can do to a parser, it does not get in.
     except Exception:

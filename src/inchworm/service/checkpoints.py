@@ -12,7 +12,7 @@ from inchworm.app.changes import iteration_id
 from inchworm.app.checkpoints import KEEP_LAST, Back
 from inchworm.errors import Unknown
 from inchworm.service.iterations import NEXT, CrawlId, in_pages
-from inchworm.service.settings import SETTINGS, SettingsBody
+from inchworm.service.settings import SettingsBody, named
 from inchworm.service.web import (
     Answer,
     Body,
@@ -22,7 +22,6 @@ from inchworm.service.web import (
     as_file,
     crawl_of,
     cursor_of,
-    given,
     listed,
     refusals,
 )
@@ -53,7 +52,8 @@ class CheckpointAnswer(Answer):
     created_at: str
     current_state: str
     current_substate: str
-    can_resume: bool
+    can_resume: bool = Field(description="its run can go back to it, as soon as no session runs")
+    can_branch: bool = Field(description="a new run can branch off there")
     file_size_bytes: int
     progress: dict[str, Any]
     run: int
@@ -125,7 +125,7 @@ def latest(app: Home, crawl_id: CrawlId) -> Any:
 
 @routes.get("/crawl/{crawl_id}/checkpoints/stats", response_model=StatsAnswer, responses=refusals(404))
 def stats(app: Home, crawl_id: CrawlId) -> Any:
-    """The checkpoints of a crawl in numbers. `can_resume`: it can continue where it stands, or at one of them."""
+    """The checkpoints of a crawl in numbers. `can_resume`: `POST …/continue` without a checkpoint would go on now."""
     return app.checkpoint_stats(crawl_of(app, crawl_id).crawl_id)
 
 
@@ -151,7 +151,7 @@ def continue_crawl(app: Home, service: Service, crawl_id: CrawlId, body: Continu
     """Continue a crawl. Whatever came after the checkpoint is undone, unless the crawl goes on as a new run."""
     crawl, wanted = crawl_of(app, crawl_id), body or Continue.model_validate({})
     back = Back(wanted.checkpoint_id, wanted.as_new_run, wanted.validate_first)
-    made = app.start_again(crawl.crawl_id, back, given(wanted.settings, SETTINGS))
+    made = app.start_again(crawl.crawl_id, back, named(wanted.settings, service.values))
     begun = app.begun(made["job_id"], service.wake)
     if begun is None:
         return {**made, "message": "Crawl resumes from checkpoint when the service gets to it"}

@@ -12,7 +12,7 @@ from inchworm.app.steering import Beginning, Configuration
 from inchworm.app.whole import App
 from inchworm.errors import WrongUse
 from inchworm.model import RunState
-from inchworm.service.settings import SETTINGS, SettingsBody
+from inchworm.service.settings import SettingsBody, named
 from inchworm.service.web import (
     Answer,
     Body,
@@ -197,11 +197,11 @@ def start_crawl(app: Home, service: Service, body: NewCrawl) -> Any:
         raise WrongUse("What is to be crawled?", "Send `url`, or `targets`, and not both.")
     if body.fresh and body.mode:
         raise WrongUse("A fresh start is a baseline, so it has no mode.", "Leave `mode` or `fresh` out.")
-    named = given(body, SETTINGS)
-    refuse_null(named)
+    chosen = named(body, service.values)
+    refuse_null(chosen)
     targets = tuple(body.targets or (body.url or "",))
     guarded = not service.values.allow_private
-    wanted = Beginning(targets, body.name or "", body.crawler, body.mode or "", body.fresh, named, guarded)
+    wanted = Beginning(targets, body.name or "", body.crawler, body.mode or "", body.fresh, chosen, guarded)
     crawl, job_id = app.start_crawl(wanted)
     return app.start_told(crawl, job_id, app.session_of(job_id, service.wake))
 
@@ -220,10 +220,10 @@ def resume(app: Home, service: Service, crawl_id: CrawlId, body: SettingsBody | 
 
 def _resume(app: App, service: Verbs, crawl_id: str, body: SettingsBody | None) -> dict[str, Any]:
     crawl = crawl_of(app, crawl_id)
-    named = given(body, SETTINGS) if body else {}
-    refuse_null(named)
+    chosen = named(body, service.values)
+    refuse_null(chosen)
     is_empty = not app.queue_told(crawl)["pending"]
-    job_id = app.resume_crawl(crawl, named)
+    job_id = app.resume_crawl(crawl, chosen)
     return app.start_told(crawl, job_id, app.session_of(job_id, service.wake, until_its_end=is_empty))
 
 
@@ -282,7 +282,7 @@ def change_crawl(app: Home, service: Service, crawl_id: CrawlId, body: ChangedCr
     """Change a crawl. Settings of a run hold from its next run on, those of a session from the next session on."""
     crawl = crawl_of(app, crawl_id)
     refuse_null({name: getattr(body, name) for name in body.model_fields_set})
-    defaults = None if body.settings is None else given(body.settings, SETTINGS)
+    defaults = None if body.settings is None else named(body.settings, service.values)
     wanted = Configuration(body.name, defaults, body.incremental_crawling_enabled, body.enabled)
     changed = app.configure_crawl(crawl.crawl_id, wanted)
     service.wake()

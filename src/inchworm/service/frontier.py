@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import ConfigDict, Field
 
+from inchworm.app.entries import After, Listed
+from inchworm.errors import WrongUse
 from inchworm.model import Reason, Source, State
-from inchworm.service.web import Answer, Body, Home, Paged, Service, crawl_of, cursor_of, listed, refusals
+from inchworm.service.web import Answer, Body, Home, Page, Paged, Service, crawl_of, cursor_of, listed, refusals
 
 routes = APIRouter(prefix="/api/v1", tags=["frontier"])
 EntryId = Annotated[str, Path(max_length=110, examples=["7fb21d4d1e_0_1"])]
-CrawlId = Annotated[str, Query(max_length=64, examples=["7fb21d4d1e"])]
+AnyCrawl = Annotated[str | None, Query(max_length=64, description="all crawls, if left out", examples=["7fb21d4d1e"])]
 RunNumber = Annotated[int | None, Query(ge=0, lt=1 << 62, description="which run; the last, if left out")]
 
 
@@ -56,19 +59,31 @@ class EntryList(Answer):
 def list_entries(
     app: Home,
     page: Paged,
-    crawl_id: CrawlId,
+    crawl_id: AnyCrawl = None,
     state: State | None = None,
     reason: Reason | None = None,
     source: Source | None = None,
     run: RunNumber = None,
 ) -> Any:
-    """Pages and resources that a run knows, in the order in which the crawl first met them."""
-    crawl = crawl_of(app, crawl_id)
+    """Pages and resources that a run knows, in the order in which the crawl first met them. Without `crawl_id`: those
+    of the last run of every crawl, the oldest crawl first."""
     filters = {"state": state, "reason": reason, "source": source}
     wanted = {name: value.value for name, value in filters.items() if value is not None}
-    after = cursor_of(page, int)
+    if crawl_id is None:
+        if run is not None:
+            raise WrongUse("Which crawl's run is meant?", "Send `crawl_id` beside `run`.")
+        return _of_all(page, lambda after: app.all_entries(wanted, after, page.limit + 1))
+    crawl, after = crawl_of(app, crawl_id), cursor_of(page, int)
     found = app.entries(crawl, wanted, run, after[0] if after else 0, page.limit + 1)
     return listed(found, page, lambda one: one["url_id"])
+
+
+def _of_all(page: Page, rows_after: Callable[[After | None], list[Listed]]) -> dict[str, Any]:
+    """One page of a list over all crawls."""
+    place = cursor_of(page, int, str, int)
+    pairs = rows_after((place[0], place[1], place[2]) if place else None)
+    part = listed(pairs, page, lambda pair: [pair[0].created_ms, pair[0].crawl_id, pair[1]["url_id"]])
+    return {**part, "items": [row for _, row in part["items"]]}
 
 
 @routes.post(
@@ -105,18 +120,14 @@ def take_out(app: Home, entry_id: EntryId) -> None:
 def list_links(
     app: Home,
     page: Paged,
-    crawl_id: Annotated[str | None, Query(max_length=64, description="all crawls, if left out")] = None,
+    crawl_id: AnyCrawl = None,
     reason: Reason | None = None,
 ) -> Any:
     """Links that were seen and not followed, with where they were found and why. Those that are `cleared` are listed
     only when that is the reason that is asked for."""
     why = reason.value if reason else None
     if crawl_id is None:
-        place = cursor_of(page, int, str, int)
-        after = (place[0], place[1], place[2]) if place else None
-        pairs = app.all_links_not_followed(why, after, page.limit + 1)
-        part = listed(pairs, page, lambda pair: [pair[0].created_ms, pair[0].crawl_id, pair[1]["url_id"]])
-        return {**part, "items": [row for _, row in part["items"]]}
+        return _of_all(page, lambda after: app.all_links_not_followed(why, after, page.limit + 1))
     last = cursor_of(page, int)
     found = app.links_not_followed(crawl_of(app, crawl_id), why, last[0] if last else 0, page.limit + 1)
     return listed(found, page, lambda one: one["url_id"])

@@ -137,6 +137,8 @@ class Keys:
     hosts: frozenset[str] = frozenset()
     max_body: int = MAX_BODY_BYTES
     tries: Tries = field(default_factory=Tries)
+    default_role: Role = Role.READ_ONLY
+    """Of tokens that name none."""
 
 
 class Gate:
@@ -187,8 +189,17 @@ def admit(scope: Scope, keys: Keys) -> Identity | None:
     identity = _identify(scope, keys)
     # Whoever may only look may still leave.
     if identity.role is Role.READ_ONLY and scope["method"] not in _LOOKING and scope["path"] != "/logout":
-        raise ReadOnly("This token may look and not touch.", "Use one that was made without `--read-only`.")
+        raise _read_only(identity)
     return identity
+
+
+def _read_only(identity: Identity) -> ReadOnly:
+    if identity.names_role:
+        return ReadOnly("This token may look and not touch.", "Use one that was made without `--read-only`.")
+    return ReadOnly(
+        "This token may look and not touch, because it names no role.",
+        f'Put "role": "full" into it, or have the service started with {auth.ROLE_VARIABLE}=full.',
+    )
 
 
 def _is_open(method: str, path: str) -> bool:
@@ -290,7 +301,7 @@ def _identify(scope: Scope, keys: Keys) -> Identity:
     if "authorization" not in headers:
         check_page(scope)
     # Nobody guesses a signature, so whoever comes with wrong tokens is told so however often he comes.
-    identity = auth.verify(token, keys.secret, keys.book.is_revoked)
+    identity = auth.verify(token, keys.secret, keys.book.is_revoked, keys.default_role)
     if identity.is_for_browser and "authorization" in headers:
         raise auth.no_entry()
     return identity
@@ -304,7 +315,7 @@ def is_still_in(identity: Identity, keys: Keys) -> bool:
 def check_pasted(token: str, scope: Scope, keys: Keys) -> Identity:
     """Whose token was pasted at the login. Raises NoEntry, and TooMany to who keeps trying."""
     try:
-        return auth.verify(token, keys.secret, keys.book.is_revoked)
+        return auth.verify(token, keys.secret, keys.book.is_revoked, keys.default_role)
     except NoEntry:
         count_wrong(scope, keys)
         raise

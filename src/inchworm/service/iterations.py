@@ -12,7 +12,7 @@ from inchworm.app.iterating import Iterations
 from inchworm.job import JobState
 from inchworm.model import RunState
 from inchworm.rules.repetition import Occasion
-from inchworm.service.web import Answer, Body, Home, Paged, Service, at_length, crawl_of, cursor_of, listed, refusals
+from inchworm.service.web import Answer, Body, Home, Paged, Service, crawl_of, cursor_of, listed, refusals, written
 
 routes = APIRouter(prefix="/api/v1", tags=["iterations"])
 NEXT = "X-Next-Cursor"
@@ -143,11 +143,11 @@ def iterations(app: Home, crawl_id: CrawlId, page: Paged, response: Response) ->
     return part["items"]
 
 
-@routes.get("/crawl/{crawl_id}/iterations/compare", response_model=ComparisonAnswer, responses=refusals(404, 409))
+@routes.get("/crawl/{crawl_id}/iterations/compare", response_model=ComparisonAnswer, responses=refusals(404, 409, 503))
 def compare(app: Home, crawl_id: CrawlId, baseline: AnyNumber = None, current: AnyNumber = None) -> Any:
     """Every page of two runs by what became of it. Without numbers: the last run and the one it builds on."""
-    with at_length():
-        return app.compare(crawl_of(app, crawl_id).crawl_id, baseline, current)
+    word = crawl_of(app, crawl_id).crawl_id
+    return written("application/json", lambda out: app.write_comparison(word, baseline, current, out))
 
 
 @routes.get("/crawl/{crawl_id}/iterations/stats", responses=refusals(404, 409))

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from inchworm.app.jobs import Task, Wanted
 from inchworm.job import ExecutionState, JobState
 from inchworm.rules.times import iso
-from inchworm.service.settings import SETTINGS, SettingsBody
+from inchworm.service.settings import SettingsBody, named
 from inchworm.service.web import Answer, Body, Home, Paged, Service, cursor_of, given, listed, refusals
 
 routes = APIRouter(prefix="/api/v1", tags=["jobs"])
@@ -22,7 +22,7 @@ Metadata = dict[str, Any]
 
 
 class NewJob(Body):
-    """A job to be made. `source_id` is the id of a crawl; `url` finds or makes one."""
+    """A job to be made. `source_id` is the id of a crawl; `url` finds or makes one. Together they have to agree."""
 
     source_id: str | None = Field(None, max_length=200)
     url: str | None = Field(None, max_length=4000)
@@ -133,7 +133,7 @@ def add_job(app: Home, service: Service, body: NewJob) -> Any:
     """Make a job. With an interval it gets a place in the day; without one it runs once, now."""
     wanted = Wanted(
         **given(body, _WANTED),
-        task=Task(mode=body.mode or "", settings=given(body.settings, SETTINGS)),
+        task=Task(mode=body.mode or "", settings=named(body.settings, service.values)),
         typed=False,
         guarded=not service.values.allow_private,
     )

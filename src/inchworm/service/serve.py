@@ -15,6 +15,7 @@ import contextlib
 import ipaddress
 import json
 import logging
+import shlex
 import signal
 import socket
 import sys
@@ -33,6 +34,7 @@ from inchworm.errors import Broken, CannotServe, InchwormError, WrongUse
 from inchworm.rules.figures import plain
 from inchworm.rules.times import iso
 from inchworm.service import auth, build
+from inchworm.service.auth import Role
 from inchworm.service.dashboard import status
 from inchworm.service.dashboard.live import Board
 from inchworm.service.gate import Gate, Keys, hosts_of
@@ -77,9 +79,10 @@ def serve(folder: Path, values: Settings, address: Address, environment: Mapping
     app = _opened(folder)
     try:
         secret, _ = auth.secret_of(folder, environment, address.is_public)
+        role = auth.default_role(environment)
         listening = bound(address)
         try:
-            _Service(app, values, address, listening).run(secret)
+            _Service(app, values, address, listening).run(secret, role)
         finally:
             listening.close()
     finally:
@@ -144,11 +147,11 @@ class _Service:
         self._feeds = {topic: Feed(topic) for topic in ("health", "metrics")}
         self._hub: Hub | None = None
 
-    def run(self, secret: bytes) -> None:
+    def run(self, secret: bytes, default_role: Role) -> None:
         if self._scheduler is not None:
             self._scheduler.start()
         try:
-            self._server(secret).run(sockets=[self._listening])
+            self._server(secret, default_role).run(sockets=[self._listening])
         finally:
             log.info("Stopping")
             if self._scheduler is not None:
@@ -156,8 +159,9 @@ class _Service:
             self._verbs.close()
             log.info("Stopped")
 
-    def _server(self, secret: bytes) -> uvicorn.Server:
-        keys = Keys(secret, _Book(self._verbs), hosts_of(self._address.host, self._values.host_names))
+    def _server(self, secret: bytes, default_role: Role) -> uvicorn.Server:
+        hosts = hosts_of(self._address.host, self._values.host_names)
+        keys = Keys(secret, _Book(self._verbs), hosts, default_role=default_role)
         routes = build.api(self._verbs, keys, self._living)
         config = uvicorn.Config(
             Gate(routes, keys),
@@ -226,13 +230,18 @@ class _Service:
 
     def _ready(self) -> None:
         host, port = self._listening.getsockname()[:2]
-        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        print(f"inchworm serves {self._app.folder} at {address}/", file=sys.stderr, flush=True)
+        # Whoever reads a log later must not find a way in there.
+        terminal = next((stream for stream in (sys.stderr, sys.stdout) if stream.isatty()), None)
+        if terminal is None:
+            home = shlex.quote(str(self._app.folder))
+            said = f"To log in, get a link: INCHWORM_HOME={home} inchworm token --link --url {address}"
+            print(said, file=sys.stderr, flush=True)
+            return
         code, digest = auth.login_code()
         self._verbs.app.invite(digest, auth.LINK_SECONDS)
-        print(f"inchworm serves {self._app.folder} at http://{shown}:{port}/", file=sys.stderr)
-        print(
-            f"Log in, once and within 15 minutes: http://{shown}:{port}/login?code={code}", file=sys.stderr, flush=True
-        )
+        print(f"Log in, once and within 15 minutes: {address}/login?code={code}", file=terminal, flush=True)
 
     def _leave(self) -> None:
         if self._hub is not None:

@@ -4,21 +4,57 @@ from __future__ import annotations
 
 import json
 import types
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, Field, create_model
 
 from inchworm import settings
-from inchworm.service.web import Body
+from inchworm.errors import WrongUse
+from inchworm.rules import proxies
+from inchworm.service.web import Body, given
+from inchworm.settings import Settings
 
-LOCAL = ("allow_private", "proxies", "replay", "stale", "index")
+_MOST_SHOWN = 100
+
+LOCAL = ("allow_private", "replay", "stale")
 """Settings that reach into this machine or its network: only its operator sets them."""
+
+LISTED = {"proxies": "allowed_proxies", "index": "allowed_indexes"}
+"""Settings that lead elsewhere, and the lists of the operator that say where to."""
 
 SETTINGS = {
     name: field
     for name, field in settings.FIELDS.items()
     if name not in LOCAL and not settings.belongs_to(name, settings.SERVICE)
 }
+
+
+def named(body: Body | None, values: Settings) -> dict[str, Any]:
+    """The settings that a body names, of which those that lead elsewhere are on the operator's lists."""
+    found = given(body, SETTINGS) if body is not None else {}
+    for name, allowed in LISTED.items():
+        if found.get(name) is not None:
+            wanted = found[name] if isinstance(found[name], list) else [found[name]]
+            _refuse_unlisted(name, wanted, allowed, getattr(values, allowed))
+    return found
+
+
+def _refuse_unlisted(name: str, wanted: Sequence[str], allowed: str, listed: Sequence[str]) -> None:
+    if not any(wanted):
+        # It would take away what the operator has every crawl go through.
+        raise WrongUse(f"{name} cannot be empty.", "Leave it out to have it as the operator has set it.")
+    for one in wanted:
+        if proxies.has_secret(one):
+            raise WrongUse(
+                f"{name} is named with a user or a password, which are not taken over HTTP.",
+                "Leave them out: the operator's list has them.",
+            )
+        if proxies.among(one, listed) is None:
+            raise WrongUse(
+                f"{name} cannot be {one[:_MOST_SHOWN]!r}: it is not on the operator's list.",
+                f"Have it put into {allowed}, in config.toml or for `inchworm serve`.",
+            )
 
 
 def _field(name: str) -> tuple[Any, Any]:

@@ -317,6 +317,13 @@ _CHUNK = 1 << 18
 
 def as_file(name: str, kind: str, write: Callable[[BinaryIO], object]) -> Response:
     """What is written, as a download of this name and type."""
+    response = written(kind, write)
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+def written(kind: str, write: Callable[[BinaryIO], object]) -> Response:
+    """What is written, of this type, however long: only its beginning is in memory."""
     spool = cast(BinaryIO, tempfile.SpooledTemporaryFile(_IN_MEMORY))  # noqa: SIM115 - closed when it was sent
     try:
         with at_length():
@@ -326,7 +333,7 @@ def as_file(name: str, kind: str, write: Callable[[BinaryIO], object]) -> Respon
     except BaseException:
         spool.close()
         raise
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(size)}
+    headers = {"Content-Length": str(size)}
     return StreamingResponse(_chunks(spool), media_type=kind, headers=headers, background=BackgroundTask(spool.close))
 
 

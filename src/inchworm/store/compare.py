@@ -6,15 +6,18 @@ import time
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from inchworm.model import Change, RunInfo
 from inchworm.store.crawl import CrawlStore
+from inchworm.store.sqlite import snapshot
 
 _PRESENT = (
     "SELECT f.url_id, v.payload, v.text_hash, v.link_hash, v.reader, v.change FROM frontier f"
     " JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done"
     " WHERE f.run_id = ? AND f.state = 'done' AND v.kind = 'page' AND v.outcome IN ('page', 'duplicate')"
+    " AND f.url_id > ? AND f.url_id <= ?"
 )
 _BOTH = (
     "SELECT u.url_id, u.url, a.payload, a.text_hash, a.link_hash, a.reader, f.state, f.reason, v.outcome, v.failure,"
@@ -27,9 +30,6 @@ _ONLY_LATER = (
     " JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done WHERE f.run_id = ? AND f.url_id = b.url_id"
     " AND f.state = 'done' AND v.outcome IN ('page', 'duplicate')) ORDER BY b.url_id"
 )
-_RANGE = " AND f.url_id > ? AND f.url_id <= ?"
-_BOTH_PART = _BOTH.replace(_PRESENT, _PRESENT + _RANGE)
-_ONLY_LATER_PART = _ONLY_LATER.replace(_PRESENT, _PRESENT + _RANGE)
 _BETWEEN = (
     "SELECT v.outcome, v.change FROM visit v JOIN run r USING (run_id) JOIN frontier f ON f.run_id = v.run_id"
     " AND f.url_id = v.url_id AND f.done = v.seq WHERE v.url_id = ? AND v.run_id <= ? AND r.horizon > ?"
@@ -65,19 +65,21 @@ class Comparison:
         self._second = second
         self._by_bytes = second.settings.get("compare_by") == "bytes"
 
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Inside, both runs stay as they are at this moment, whatever is committed meanwhile."""
+        return snapshot(self._db)
+
     def __iter__(self) -> Iterator[Compared]:
-        """Every page of either run."""
-        first, second = self._first.run_id, self._second.run_id
-        for row in self._db.execute(_BOTH, (first, second)).fetchall():
-            yield self._judged(row)
-        for url_id, url, change in self._db.execute(_ONLY_LATER, (second, first)).fetchall():
-            yield Compared(url, self._came_back(url_id, change))
+        """Every page of either run, in the order of the numbers of their URLs. Only a part of them is in memory."""
+        (last,) = self._db.execute("SELECT COALESCE(MAX(url_id), 0) FROM url").fetchone()
+        for after in range(0, last, _STEP):
+            yield from (one for _, one in self.part(after, after + _STEP))
 
     def part(self, after: int, until: int) -> list[tuple[int, Compared]]:
         """The pages whose URLs have numbers behind `after` and up to `until`, in the order of their numbers."""
         first, second = self._first.run_id, self._second.run_id
-        both = self._db.execute(_BOTH_PART, (first, after, until, second)).fetchall()
-        later = self._db.execute(_ONLY_LATER_PART, (second, after, until, first)).fetchall()
+        both = self._db.execute(_BOTH, (first, after, until, second)).fetchall()
+        later = self._db.execute(_ONLY_LATER, (second, after, until, first)).fetchall()
         found = [(row[0], self._judged(row)) for row in both]
         found += [(url_id, Compared(url, self._came_back(url_id, change))) for url_id, url, change in later]
         return sorted(found)

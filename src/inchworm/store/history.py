@@ -42,7 +42,7 @@ _OLDEST = (
     "SELECT subject_id, before FROM undo WHERE undo_id IN"
     " (SELECT MIN(undo_id) FROM undo WHERE run_id = ? AND seq > ? AND subject = ? GROUP BY subject_id)"
 )
-_LATER = ("visit", "robots", "cookie", "probe", "distrust", "undo", "checkpoint")
+_LATER = ("visit", "robots", "cookie", "probe", "distrust", "undo")
 """Tables whose rows of a run go when their seq is undone."""
 
 _STATE = ("state", "done", "place_seq", "place_idx")
@@ -216,6 +216,8 @@ class History:
         execute("DELETE FROM suspect WHERE run_id = ? AND url_id IN (SELECT url_id FROM touched)", (run_id,))
         for table in _LATER:
             execute(f"DELETE FROM {table} WHERE run_id = ? AND seq > ?", (run_id, seq))
+        # They stay as rows, so that whoever noted one of their numbers never gets another one for it.
+        execute("UPDATE checkpoint SET deleted = 1 WHERE run_id = ? AND seq > ?", (run_id, seq))
 
     def _restore(self, run_id: int, source: int, seq: int) -> None:
         """Bring a run's rows to where those of `source` were at a seq, by the oldest of the later undo entries."""

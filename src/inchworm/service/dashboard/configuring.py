@@ -17,10 +17,13 @@ from inchworm.model import CrawlInfo, Mode
 from inchworm.rules.repetition import Occasion
 from inchworm.service.dashboard.crawls import CrawlId, page_of, refuse_unsure
 from inchworm.service.dashboard.frame import Fields, Form, back, page, pages
-from inchworm.service.settings import LOCAL, SETTINGS
+from inchworm.service.settings import LISTED, LOCAL, SETTINGS
 from inchworm.service.web import Home, Service, Verbs, crawl_of
 
 routes = pages()
+
+ON_PAGE = tuple(name for name in SETTINGS if name not in LISTED)
+"""What can be set on the page."""
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "What to crawl": (
@@ -106,7 +109,7 @@ def _settings_page(
         flags=flags,
         values=values,
         trouble=trouble,
-        local=[_row(name, "", holding[name]) for name in LOCAL],
+        local=[_row(name, "", holding[name]) for name in (*LOCAL, *LISTED)],
     )
 
 
@@ -144,7 +147,7 @@ def _text(value: Any) -> str:
 
 def _as_it_is(found: CrawlInfo) -> dict[str, Any]:
     """What the page shows, to be sent back with the form: whatever somebody else changes meanwhile stays so."""
-    texts = {name: _text(value) for name, value in found.defaults.items() if name in SETTINGS}
+    texts = {name: _text(value) for name, value in found.defaults.items() if name in ON_PAGE}
     return {"texts": texts, "name": found.name, "enabled": found.enabled, "incremental": found.incremental}
 
 
@@ -160,7 +163,7 @@ def _as_it_was(form: Form, found: CrawlInfo) -> dict[str, Any]:
 
 def _configuration(form: Form, was: Mapping[str, Any]) -> Configuration:
     changed = {}
-    for name in SETTINGS:
+    for name in ON_PAGE:
         lines = [line.strip() for line in form.get(name, "").splitlines() if line.strip()]
         if name in form and "\n".join(lines) != was["texts"].get(name, ""):
             changed[name] = _checked(name, lines) if lines else None

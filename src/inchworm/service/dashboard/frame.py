@@ -48,9 +48,12 @@ class PageRoute(APIRoute):
 
         async def handle(request: Request) -> Response:
             try:
-                return await usual(request)
+                response = await usual(request)
             except Exception as error:
-                return await run_in_threadpool(refused, request, error)
+                response = await run_in_threadpool(refused, request, error)
+            if isinstance(response, _Back):
+                response.keep(request)
+            return response
 
         return handle
 
@@ -103,18 +106,33 @@ class Said:
     is_bad: bool = False
 
 
+class _Back(RedirectResponse):
+    """The way back to a page, with what that is to say."""
+
+    def __init__(self, to: str, said: Said) -> None:
+        super().__init__(gate.local_path(to), 303)
+        self._said = said
+
+    def keep(self, request: Request) -> None:
+        """Have the browser keep what is said, signed: others on this host can set cookies, too, and must not put words
+        into our mouth."""
+        told = [self._said.text[:_MOST_SAID], self._said.hint[:_MOST_SAID], self._said.is_bad]
+        value = base64.urlsafe_b64encode(json.dumps(told).encode()).decode()
+        signed = f"{value}.{_signature(request, 'said ' + value)}"
+        self.set_cookie(SAID, signed, _SAID_SECONDS, httponly=True, samesite="strict")
+
+
 def back(to: str, text: str, hint: str = "", is_bad: bool = False) -> Response:
     """Send the browser to a page of ours, and have that say something."""
-    response = RedirectResponse(gate.local_path(to), 303)
-    said = json.dumps([text[:_MOST_SAID], hint[:_MOST_SAID], is_bad])
-    value = base64.urlsafe_b64encode(said.encode()).decode()
-    response.set_cookie(SAID, value, _SAID_SECONDS, httponly=True, samesite="strict")
-    return response
+    return _Back(to, Said(text, hint, is_bad))
 
 
 def _said(request: Request) -> Said | None:
+    value, _, signature = request.cookies.get(SAID, "").rpartition(".")
+    if not value or not hmac.compare_digest(signature.encode(), _signature(request, "said " + value).encode()):
+        return None
     try:
-        text, hint, is_bad = json.loads(base64.urlsafe_b64decode(request.cookies.get(SAID, "")))
+        text, hint, is_bad = json.loads(base64.urlsafe_b64decode(value))
         f"{text}{hint}".encode()
         return Said(str(text), str(hint), bool(is_bad))
     except (binascii.Error, ValueError, TypeError, RecursionError):
@@ -150,11 +168,16 @@ def _told(error: Exception) -> tuple[int, str, str]:
 
 def form_key(request: Request) -> str:
     """What a form has to bring along: nobody who cannot read our pages knows it."""
+    return _signature(request, "form ")
+
+
+def _signature(request: Request, text: str) -> str:
+    """Of a text, for whoever is logged in. Where nobody has to log in, nothing is signed."""
     identity: Identity | None = getattr(request.state, "identity", None)
     keys: gate.Keys | None = getattr(request.app.state, "keys", None)
     if identity is None or keys is None:
         return ""
-    return hmac.new(keys.secret, b"form " + identity.token_id.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(keys.secret, (text + identity.token_id).encode(), hashlib.sha256).hexdigest()
 
 
 class Form(dict[str, str]):

@@ -135,20 +135,21 @@ def _jobs_parts(app: App, which: Which) -> Parts:
 def add_job(request: Request, app: Home, service: Service, form: Fields) -> Any:
     """Make a job for a crawl, by its name, its id or the address of its site."""
     try:
-        made = app.add_job(_wanted(form, is_guarded=not service.values.allow_private))
+        made = app.add_job(_wanted(app, form, is_guarded=not service.values.allow_private))
     except InchwormError as error:
         return _jobs_page(request, app, Which(), error.status, form, error)
     service.wake()
     return back(f"/jobs/{made['id']}", f"There is a job for {made['name']} now.")
 
 
-def _wanted(form: Form, is_guarded: bool) -> Wanted:
+def _wanted(app: App, form: Form, is_guarded: bool) -> Wanted:
     target = form.text("target")
     if not target:
         raise WrongUse("A job needs a crawl.", "Give the name of a crawl, or the address of a site.")
+    known = app.home.find(target)
     return Wanted(
-        source_id=target,
-        url=target,
+        source_id=known.crawl_id if known else None,
+        url=None if known else target,
         interval_minutes=_whole(form, "every"),
         interval_type=form.text("unit") or None,
         adaptive_scheduling="adaptive" in form,
