@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import os
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPResponse
@@ -264,3 +266,30 @@ def test_as_a_process(tmp_path: Path) -> None:
         [host, "/none", "404"],
     ]
     assert float(lines[0][0]) <= float(lines[1][0])
+
+
+def test_nobody_who_comes_while_it_closes_is_left_behind() -> None:
+    """Who is let in at the last moment is no connection yet, and has to be closed all the same: what is not shows as a
+    warning in whatever comes next."""
+    ports: list[int] = []
+    is_over = threading.Event()
+
+    def knock() -> None:
+        while not is_over.is_set():
+            with suppress(OSError, IndexError), socket.create_connection(("127.0.0.1", ports[-1]), timeout=5):
+                pass
+
+    knocking = [threading.Thread(target=knock) for _ in range(4)]
+    for one in knocking:
+        one.start()
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        for _ in range(150):
+            with Site({}).serve() as served:
+                ports.append(served.port)
+                time.sleep(0.002)
+        is_over.set()
+        for one in knocking:
+            one.join()
+        gc.collect()
+    assert [str(one.message) for one in heard] == []

@@ -172,9 +172,13 @@ class Served:
             return
         started.set_result(server.sockets[0].getsockname()[1])
         await self._stopping.wait()
+        # Whoever was let in just now becomes a connection when the task that does it has ended, and never does when the
+        # server is closed before: then his socket would stay open.
+        for listener in server.sockets:
+            self._loop.remove_reader(listener.fileno())
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
         server.close()
-        # Whoever was let in just now becomes a connection only in the next rounds of the loop.
-        for _ in range(3):
+        while self._connections:
             for connection in list(self._connections):
                 connection.abort()
             await asyncio.sleep(0)

@@ -22,7 +22,6 @@ class Server:
         self.open = 0
         self.most_open = 0
         self.port = 0
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def url(self, path: str = "/", host: str = "127.0.0.1", scheme: str = "http") -> str:
         return f"{scheme}://{host}:{self.port}{path}"
@@ -31,9 +30,6 @@ class Server:
         return any(request.split(b" ", 2)[1] == path.encode() for request in self.requests)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
         self.connections += 1
         self.open += 1
         self.most_open = max(self.most_open, self.open)
@@ -48,26 +44,46 @@ class Server:
                         await writer.drain()
         finally:
             self.open -= 1
-            self._tasks.discard(task)
             writer.close()
 
-    async def stop(self) -> None:
-        tasks = list(self._tasks)
-        for task in tasks:
+
+@asynccontextmanager
+async def listening(
+    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]], tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
+    """A port where everybody who comes is served. In the end nothing is left of it, neither a task nor a connection:
+    what is shows as a warning in whatever test comes next."""
+    at_work: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+
+    async def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        at_work[task] = writer
+        await serve(reader, writer)
+
+    listener = await asyncio.start_server(welcome, "127.0.0.1", 0, ssl=tls)
+    try:
+        yield listener.sockets[0].getsockname()[1]
+    finally:
+        for one in listener.sockets:
+            asyncio.get_running_loop().remove_reader(one.fileno())
+        for _ in range(5):  # whoever was let in just now is served only in the next rounds of the loop
+            await asyncio.sleep(0)
+        listener.close()
+        for task in at_work:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*at_work, return_exceptions=True)
+        for writer in at_work.values():
+            writer.transport.abort()
+        for _ in range(2):
+            await asyncio.sleep(0)
 
 
 @asynccontextmanager
 async def serving(routes: Mapping[str, Handler], tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
     server = Server(routes)
-    listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=tls)
-    server.port = listener.sockets[0].getsockname()[1]
-    try:
+    async with listening(server.serve, tls) as server.port:
         yield server
-    finally:
-        listener.close()
-        await server.stop()
 
 
 def message(body: bytes, *headers: str, status: str = "200 OK") -> bytes:

@@ -19,6 +19,7 @@ import uvloop
 from tests.fetch.server import (
     Handler,
     Server,
+    listening,
     message,
     ok,
     send,
@@ -496,9 +497,8 @@ def test_n16_no_tls_at_all():
             writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
             writer.close()
 
-        async with await asyncio.start_server(shout, "127.0.0.1", 0) as plain:
-            url = f"https://127.0.0.1:{plain.sockets[0].getsockname()[1]}/"
-            assert bad(await fetcher.fetch(Request(url))).kind == "tls"
+        async with listening(shout) as port:
+            assert bad(await fetcher.fetch(Request(f"https://127.0.0.1:{port}/"))).kind == "tls"
 
     play({}, scenario)
 
@@ -832,11 +832,14 @@ def test_a_tunnel_through_a_proxy_leaves_no_trace_in_the_answer(certificate):
                 await reader.readuntil(b"\r\n\r\n")
                 writer.write(b"HTTP/1.1 200 Connection established\r\nX-Proxy: yes\r\n\r\n")
                 inner, outer = await asyncio.open_connection("127.0.0.1", origin.port)
-                await asyncio.gather(pump(reader, outer), pump(inner, writer))
+                try:
+                    await asyncio.gather(pump(reader, outer), pump(inner, writer))
+                finally:
+                    outer.transport.abort()
 
-            async with await asyncio.start_server(relay, "127.0.0.1", 0) as proxy:
-                address = f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
-                fetcher = HttpFetcher(replace(OPTIONS, proxy=address, ca_file=str(certificate)))
+            async with listening(relay) as port:
+                options = replace(OPTIONS, proxy=f"http://127.0.0.1:{port}", ca_file=str(certificate))
+                fetcher = HttpFetcher(options)
                 reply = good(await fetcher.fetch(Request(f"https://localhost:{origin.port}/")))
                 await fetcher.close()
             assert (reply.body, "x-proxy" in reply.headers) == (b"secret", False)
