@@ -36,6 +36,7 @@ from inchworm.model import (
 from inchworm.ports import Clock, Earlier, Fetcher, Read, Reader
 from inchworm.rules import change, content, cookies, disguise, failures, parse, politeness, robots, sitemap, validators
 from inchworm.rules import url as urls
+from inchworm.rules.control import KINDS as CONTROL_FILES
 from inchworm.rules.control import sitemap_file
 from inchworm.settings import Settings
 
@@ -386,7 +387,7 @@ def _by_http(made: Visit, tools: Tools) -> Visit:
 
 def unreadable_robots(entry: Entry, trouble: str, tools: Tools) -> Visit:
     """Where a robots.txt cannot be read nothing may be asked for; that is a failure, and can be tried again."""
-    made = Visit(entry, tools.clock.now_ms(), Outcome.FAILED, "robots", trouble, requested=False)
+    made = Visit(entry, tools.clock.now_ms(), _given_up(entry), "robots", trouble, requested=False)
     if entry.request_url in tools.bare_seeds and trouble.partition(":")[0] in UNREACHABLE:
         return _by_http(made._replace(failure=""), tools)
     return made
@@ -410,8 +411,12 @@ def _tried(made: Visit, kind: str, message: str, tools: Tools) -> Visit:
         wait_ms = max(round(1000 * politeness.backoff(entry.attempts, tools.chance())), made.quiet_ms)
         retry_at_ms = tools.clock.now_ms() + wait_ms
         return made._replace(outcome=Outcome.RETRY, failure=kind, message=message, retry_at_ms=retry_at_ms)
-    outcome = Outcome.CONTROL if entry.kind in (Kind.ROBOTS, Kind.SITEMAP) else Outcome.FAILED
-    return made._replace(outcome=outcome, failure=kind, message=message)
+    return made._replace(outcome=_given_up(entry), failure=kind, message=message)
+
+
+def _given_up(entry: Entry) -> Outcome:
+    """A page or resource that failed is counted; a robots.txt or sitemap is none."""
+    return Outcome.CONTROL if entry.kind in CONTROL_FILES else Outcome.FAILED
 
 
 async def _visit_robots(entry: Entry, tools: Tools) -> Visit:
