@@ -119,11 +119,13 @@ class AcrossRuns:
 
     def believed(self, run_id: int, lane: int) -> list[Believed]:
         """What a server was believed, and whatever counts as a duplicate of that."""
-        said = f"FROM {_SETTLED} WHERE v.run_id = ?1 AND f.lane = ?2 AND v.status = 304 AND f.state = 'done'"
+        # Not modified is also what a URL fails by, when nobody asked whether it was.
+        is_believed = "f.lane = ?2 AND v.status = 304 AND v.outcome IN ('page', 'duplicate', 'resource')"
+        said = f"FROM {_SETTLED} WHERE v.run_id = ?1 AND {is_believed} AND f.state = 'done'"
         rows = self.db.execute(
             "SELECT v.url_id, v.seq, f.seed, CASE WHEN v.status = 304 THEN v.size ELSE 0 END,"
             f" {_JUDGEMENT} FROM {_SETTLED} WHERE v.run_id = ?1 AND f.state = 'done' AND"
-            f" ((f.lane = ?2 AND v.status = 304) OR (v.outcome = 'duplicate' AND v.text_hash IN"
+            f" (({is_believed}) OR (v.outcome = 'duplicate' AND v.text_hash IN"
             f" (SELECT v.text_hash {said}))) ORDER BY v.seq",
             (run_id, lane),
         )
