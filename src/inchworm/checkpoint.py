@@ -504,7 +504,9 @@ class Ledger:
             return Stored(old.payload, self._draft.file_id(spot), spot.offset, spot.length, 1, old.meta)
         original = originals.get(record.digest) if record.payload else None
         spot = self._archive.append(record, visit.at_ms, original)
-        if original is None and record.payload:
+        # Bytes that were cut short or wrongly labelled are no body for others to refer to.
+        is_whole = not visit.failure or visit.failure.startswith("http_")
+        if original is None and record.payload and is_whole:
             originals[record.digest] = Original(record.url, visit.at_ms)
         file_id = self._draft.file_id(spot)
         return Stored(record.digest, file_id, spot.offset, spot.length, int(original is not None), meta)
