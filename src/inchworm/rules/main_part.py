@@ -55,8 +55,8 @@ def find(document: Document, marks: Marks, title: str = "") -> MainPart:
     for element in marks.unseen:
         if element.attr("shadowrootmode") is None:
             element.decompose()
-        else:
-            # A browser shows what is in this kind of template.
+        elif isinstance(element.parent, Element):
+            # A browser shows what is in this kind of template, unless that is itself not shown.
             element.replace_with(*element.children)
     _mark_roles(document, marks)
     body = document.find("body") or document
