@@ -54,8 +54,9 @@ format: $(STAMP) ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-soak: $(STAMP) ## A thousand kills: the crash suite at length
+soak: $(STAMP) ## A thousand kills, and a hundred thousand broken pages: the crash suite and the fuzz at length
 	PATH="$(CURDIR)/$(BIN):$$PATH" INCHWORM_KILLS=1000 $(BIN)/python -m pytest -n 2 tests/crash
+	PATH="$(CURDIR)/$(BIN):$$PATH" INCHWORM_FUZZ_PAGES=$${INCHWORM_FUZZ_PAGES:-100000} $(BIN)/python -m pytest tests/flow/test_fuzz.py
 
 docs: $(STAMP) ## Make the reference pages and the pictures anew
 	$(BIN)/python docs/reference/make.py

@@ -215,12 +215,16 @@ class Ledger:
             self._draft.write()
         return self._draft.committed()
 
-    def refresh_robots(self, origins: Iterable[str]) -> Committed:
-        """These were read too long ago: they are asked for again, ahead of everything else."""
+    def refresh_robots(self, origins: Iterable[str]) -> Committed | None:
+        """These were read too long ago: they are asked for again, ahead of everything else. None: all of them are
+        asked for already."""
+        settled = [origin for origin in origins if self._robots_row(origin).standing.state is not State.PENDING]
+        if not settled:
+            return None
         with self._committing():
             self._draft.next_step()
             self._draft.disturb("robots")
-            for origin in origins:
+            for origin in settled:
                 for _, verdict, rules in self._store.robots(self._run_id, origin):
                     # Should it not be there any more, what it said before still holds.
                     keep = verdict in ("rules", "allow", "refreshing")
@@ -235,12 +239,16 @@ class Ledger:
                 self._ask_for_robots(origin, "forgotten", None)
 
     def _ask_for_robots(self, origin: str, verdict: str, rules: bytes | None) -> None:
+        row = self._robots_row(origin)
+        if row.standing.state is not State.PENDING:
+            self._draft.reopen(row, _unhurt(row.standing), (0, -1 - row.url_id))
+        self._draft.learn_robots(origin, verdict, rules)
+
+    def _robots_row(self, origin: str) -> Row:
         file = control.robots_file(origin)
         known = self._store.known(self._run_id, [file.url])[file.url]
-        for row in self._store.rows(self._run_id, [known.url_id]):
-            if row.standing.state is not State.PENDING:
-                self._draft.reopen(row, _unhurt(row.standing), (0, -1 - row.url_id))
-        self._draft.learn_robots(origin, verdict, rules)
+        (row,) = self._store.rows(self._run_id, [known.url_id])
+        return row
 
     def _learn_robots(self, visit: Visit) -> None:
         origin = urls.origin_of(visit.entry.request_url)
@@ -533,7 +541,9 @@ class Ledger:
             return Stored(old.payload, self._draft.file_id(spot), spot.offset, spot.length, 1, old.meta)
         original = originals.get(record.digest) if record.payload else None
         spot = self._archive.append(record, visit.at_ms, original)
-        if original is None and record.payload:
+        # Bytes that were cut short or wrongly labelled are no body for others to refer to.
+        is_whole = not visit.failure or visit.failure.startswith("http_")
+        if original is None and record.payload and is_whole:
             originals[record.digest] = Original(record.url, visit.at_ms)
         file_id = self._draft.file_id(spot)
         return Stored(record.digest, file_id, spot.offset, spot.length, int(original is not None), meta)

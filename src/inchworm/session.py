@@ -213,7 +213,7 @@ class Session:
                 self._window.read_again(committed.lanes)
                 self._wake.set()
 
-    def _refresh_robots(self) -> Callable[[], Committed] | None:
+    def _refresh_robots(self) -> Callable[[], Committed | None] | None:
         origins, self._outdated = self._outdated, set()
         return functools.partial(self._ledger.refresh_robots, origins) if origins else None
 

@@ -146,9 +146,8 @@ async def is_there(origin: str, tools: Tools) -> Failure | None:
 
 def given_up(entry: Entry, down: Down, tools: Tools) -> Visit:
     """A URL of a host that has been down for too long: it fails without a request, for the host's reason."""
-    outcome = Outcome.CONTROL if entry.kind in control.KINDS else Outcome.FAILED
     said = outage.sentence(down)
-    return Visit(entry, tools.clock.now_ms(), outcome, down.kind, said, requested=False)
+    return Visit(entry, tools.clock.now_ms(), _failed_as(entry), down.kind, said, requested=False)
 
 
 async def _understood(
@@ -466,7 +465,7 @@ def unreadable_robots(entry: Entry, trouble: str, tools: Tools) -> Visit:
     Where its host cannot be reached at all, that is what is wrong, and not its robots.txt.
     """
     kind, message = rows.robots_trouble(trouble)
-    made = Visit(entry, tools.clock.now_ms(), Outcome.FAILED, kind, message, requested=False)
+    made = Visit(entry, tools.clock.now_ms(), _failed_as(entry), kind, message, requested=False)
     if entry.request_url in tools.bare_seeds and trouble.partition(":")[0] in UNREACHABLE:
         return _by_http(made._replace(failure=""), tools)
     return made
@@ -496,8 +495,12 @@ def _tried(made: Visit, kind: str, message: str, tools: Tools) -> Visit:
         wait_ms = max(round(1000 * politeness.backoff(entry.attempts, tools.chance())), made.quiet_ms)
         retry_at_ms = tools.clock.now_ms() + wait_ms
         return made._replace(outcome=Outcome.RETRY, failure=kind, message=message, retry_at_ms=retry_at_ms)
-    outcome = Outcome.CONTROL if entry.kind in control.KINDS else Outcome.FAILED
-    return made._replace(outcome=outcome, failure=kind, message=message)
+    return made._replace(outcome=_failed_as(entry), failure=kind, message=message)
+
+
+def _failed_as(entry: Entry) -> Outcome:
+    """A page or resource that failed is counted; a robots.txt or sitemap is none."""
+    return Outcome.CONTROL if entry.kind in control.KINDS else Outcome.FAILED
 
 
 async def _visit_robots(entry: Entry, tools: Tools) -> Visit | Unanswered:

@@ -397,6 +397,20 @@ def test_n10_a_head_that_breaks_off_is_no_answer():
     assert bad(fetch(send_and_close(b"HTTP/1.1 200 OK\r\nContent-Le"))).kind == "truncated"
 
 
+@pytest.mark.parametrize("value", [b"a\x82b", b"\xff\xfeb", b"a\x1b[31mb"])
+def test_n10_what_a_header_holds_is_quoted_as_printable_text(value):
+    failure = bad(fetch(send_and_close(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: " + value + b"\r\n\r\n")))
+    assert failure.kind == "protocol_error"
+    assert "Transfer-Encoding" in failure.message
+    assert failure.message.isprintable()
+
+
+def test_n10_every_failure_says_what_was_wrong():
+    failure = bad(fetch(send_and_close(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 120_000 + b"\r\n\r\n")))
+    assert failure.kind == "protocol_error"
+    assert failure.message
+
+
 def test_n11_interim_answers_are_passed_over():
     interim = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
     reply = good(fetch(send(b"HTTP/1.1 100 Continue\r\n\r\n" + interim * 500 + message(b"final"))))

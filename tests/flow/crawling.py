@@ -28,6 +28,8 @@ PATIENCE = 20.0
 class Home:
     """A home of its own. Every session that ends in this process is followed by the checks that `doctor` makes."""
 
+    patience = PATIENCE
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.app = App(folder)
@@ -45,7 +47,7 @@ class Home:
         return self._sit(self.app.resume(self.word, {"delay": 0, "allow_private": True, **given}, hooks))
 
     def _sit(self, session: Coroutine[Any, Any, Summary]) -> Summary:
-        summary = asyncio.run(asyncio.wait_for(session, PATIENCE))
+        summary = asyncio.run(asyncio.wait_for(session, self.patience))
         faults = self.faults()
         assert not faults, faults
         return summary

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+from pathlib import Path
 
 import pytest
 from tests.flow.crawling import Home
@@ -51,3 +52,33 @@ def test_it_is_named_and_archived(home: Home, name: str) -> None:
             if record.rec_type == "response"
         }
         assert records[served.url("/bad")] == cut
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(raw(f"Content-Length: {len(TEXT) + 10}"), id="cut short"),
+        pytest.param(raw("Content-Encoding: gzip", f"Content-Length: {len(TEXT)}"), id="wrongly labelled"),
+    ],
+)
+def test_the_same_bytes_in_a_good_answer_are_a_page_that_can_be_read_again(
+    fast: Home, tmp_path: Path, first: Page
+) -> None:
+    good = raw(f"Content-Length: {len(TEXT)}")
+    links = "<title>home</title><a href=/bad>bad</a> <a href=/good>good</a>" + "some text " * 20
+    answers = iter((first, good))
+    with Site({"/": links, "/bad": lambda _: next(answers, good), "/good": good, "/never": ""}).serve() as served:
+        fast.crawl(served.url("/"), sitemap=False, max_retries=1, workers=1)
+        written = fast.app.export_folder(fast.word, "files", tmp_path / "files")
+        assert written.skipped == 0
+        assert "bad" in [found["title"] for found in fast.ask("search", fast.word, "word")["results"]]
+
+
+def test_a_page_without_a_byte_is_not_lost(home: Home, tmp_path: Path) -> None:
+    nothing = {"/a": Page(""), "/b": Page("", 206, {"Content-Range": "bytes 0-0/1"})}
+    with Site(
+        {"/": "<title>home</title><a href=/a>a</a><a href=/b>b</a>" + "some text " * 20, **nothing}
+    ).serve() as served:
+        home.crawl(served.url("/"), sitemap=False, max_retries=0, workers=1)
+        written = home.app.export_folder(home.word, "files", tmp_path / "files")
+        assert (written.files, written.skipped) == (2, 0)

@@ -436,6 +436,18 @@ def test_e5_not_modified_for_a_page_that_is_asked_for_in_full_is_no_answer(home:
         assert compared(home)["unknown"] == ["/p1"]
 
 
+@pytest.mark.parametrize("path", ["/p1", "/sitemap.xml"])
+def test_e5_not_modified_that_is_no_answer_is_nothing_to_doubt_when_a_lie_is_found_out(home: Home, path: str) -> None:
+    server = Server(3, lambda path, _: f'"{path}"')
+    pages = server.pages()
+    with serving(Site(pages)) as served:
+        pages[path] = Page(status=304)
+        crawl(home, served, max_retries=0, sitemap=True)
+        server.rewrite("/")
+        ended = crawl(home, served, max_retries=0, sitemap=True)
+        assert (ended.run_state, ended.modified) == ("completed", 1)
+
+
 # E6
 
 

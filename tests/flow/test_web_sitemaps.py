@@ -276,6 +276,16 @@ def test_x6_where_the_scope_takes_them_they_are_crawled(home: Home) -> None:
         assert set(home.paths()) == {"/", "/linked", "/x"}
 
 
+def test_x6_one_on_a_host_whose_rules_cannot_be_read_is_no_page_that_failed(home: Home) -> None:
+    """It is not asked for, and the counters of pages know nothing of it."""
+    site: dict[str, Answer] = dict(PAGES)
+    with Site(site, {"foreign.localhost": {"/robots.txt": Page("busy", 500)}}).serve() as served:
+        site["/robots.txt"] = f"Sitemap: {served.url('/sitemap.xml', 'foreign.localhost')}"
+        ended = home.crawl(served.url("/"), scope="any", max_retries=0)
+        assert (ended.pages, ended.failed, ended.run_state) == (2, 0, "completed")
+        assert "/sitemap.xml" not in served.paths()
+
+
 def dated(lastmod: str) -> str:
     return urlset(more=f"<url><loc>/before</loc><lastmod>{lastmod}</lastmod></url>")
 

@@ -507,6 +507,23 @@ def test_the_frame_is_left_out_where_the_page_says_what_is_main() -> None:
     assert reading.text.strip() == "The story."
 
 
+def test_a_frame_inside_a_template_that_nobody_sees_is_passed_over() -> None:
+    found = read(b"<template><nav>a</nav><nav>b</nav></template><p>Short", "text/html", "http://h/")
+    assert found.words.split() == ["Short"]
+
+
+def test_a_shadow_that_the_parser_puts_outside_of_the_page_is_passed_over() -> None:
+    body = b"<p>Text</p><svg><template><title><e></template><template shadowrootmode=open><a href=/a>A</a><b>B</b>"
+    found = read(body, "text/html", "http://h/")
+    assert "Text" in found.words
+    assert [link.url for link in found.links] == ["http://h/a"]
+
+
+def test_shadows_in_shadows_are_shown() -> None:
+    shadow = "<template shadowrootmode=open>"
+    assert html(f"<div>{shadow}<p>One {shadow}two</template></template></div>").words.split() == ["One", "two"]
+
+
 def test_the_words_are_the_main_text_without_code_and_layout() -> None:
     reading = html(
         "<nav>menu</nav><main><h1>One</h1><script>nonce(1)</script><style>p{}</style><p>two  three</p></main>"

@@ -610,6 +610,14 @@ def test_what_a_robots_file_said_is_on_record(desk, said, verdict):
     assert d.store.robots(RUN_ID) == [(A, *verdict)]
 
 
+def test_a_robots_file_that_is_asked_for_already_is_no_step_of_its_own(desk):
+    d = desk(robots=True)
+    d.commit(d.visit(robots_file(A).url, robots=b""))
+    assert d.ledger.refresh_robots([A]) is not None
+    assert d.ledger.refresh_robots([A]) is None
+    assert View(d.store).faults(RUN_ID) == []
+
+
 def test_reopening_asks_for_an_unreadable_robots_file_first(desk):
     d = desk(robots=True)
     file = robots_file(A).url

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from inchworm.fetch import replay
 from inchworm.model import Response, Version
 from inchworm.store.crawl import CrawlStore
 
+_NO_BYTES = hashlib.sha256().digest()
 EXPECTED = 1024
 """How many versions are kept at hand until they are asked about."""
 
@@ -45,6 +47,8 @@ class Bodies:
 
     def of(self, payload: bytes | None) -> Response | None:
         """The answer that brought this payload; None when it is lost."""
+        if payload == _NO_BYTES:
+            return Response(200, b"", {}, b"", b"", 0.0)  # there is nothing in it that could be lost
         spot = self._store.body_spot(payload) if payload else None
         if spot is None:
             return None

@@ -380,7 +380,8 @@ class _Transfer:
         done.set_exception(pycurl.error(pycurl.E_OPERATION_TIMEDOUT, ""))
 
     def _explain(self, code: int, message: str) -> tuple[str, str]:
-        """What an error of libcurl's means: a kind of failure and a sentence."""
+        """What an error of libcurl's means: a kind of failure and a sentence, which may quote what the server sent."""
+        message = "".join(mark if mark.isprintable() else "\ufffd" for mark in message) or f"libcurl error {code}"
         if code == pycurl.E_OPERATION_TIMEDOUT:
             return "timeout", self._limit_reached()
         if code == pycurl.E_COULDNT_CONNECT and (number := self.curl.getinfo(pycurl.OS_ERRNO)):

@@ -55,8 +55,8 @@ def find(document: Document, marks: Marks, title: str = "") -> MainPart:
     for element in marks.unseen:
         if element.attr("shadowrootmode") is None:
             element.decompose()
-        else:
-            # A browser shows what is in this kind of template.
+        elif isinstance(element.parent, Element):
+            # A browser shows what is in this kind of template, unless that is itself not shown.
             element.replace_with(*element.children)
     _mark_roles(document, marks)
     body = document.find("body") or document
@@ -205,7 +205,7 @@ class _Cut(NamedTuple):
     """An element taken out, and where it was."""
 
     element: Element
-    parent: Node
+    parent: Element
     after: Node | None
 
 
@@ -214,7 +214,8 @@ def _cut(frames: list[Element], said: Element | None) -> list[_Cut]:
     cut = []
     for element in frames:
         parent = element.parent
-        if parent is not None and element not in around:
+        # What lies in a template right under it has no element around it, and is not seen anyway.
+        if isinstance(parent, Element) and element not in around:
             cut.append(_Cut(element, parent, element.next_sibling))
             element.extract()
     return cut
@@ -224,7 +225,7 @@ def _put_back(cut: list[_Cut]) -> None:
     for element, parent, after in reversed(cut):
         if after is not None:
             after.insert_before(element)
-        elif isinstance(parent, Element):
+        else:
             parent.append(element)
 
 

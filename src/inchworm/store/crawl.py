@@ -39,7 +39,7 @@ from inchworm.rules.order import CONTROL
 from inchworm.rules.url import hash64
 from inchworm.store import commit, votes
 from inchworm.store.commit import COOKIE, COUNTERS, LINKS, marks, unpack
-from inchworm.store.earlier import AcrossRuns, chunks
+from inchworm.store.earlier import IS_WHOLE, AcrossRuns, chunks
 from inchworm.store.lock import Life, boot_ms
 from inchworm.store.sqlite import open_file, plain_errors, size_cache, transaction
 
@@ -401,7 +401,8 @@ class CrawlStore(AcrossRuns):
             rows = self.db.execute(
                 "SELECT v.payload, COALESCE(v.request_url, u.url), v.at_ms, a.name FROM visit v JOIN url u USING (url_id)"
                 " JOIN archive a USING (file_id)"
-                f" WHERE v.file_id IS NOT NULL AND v.revisit = 0 AND v.payload IN ({marks(len(chunk))}) ORDER BY v.log_id",
+                f" WHERE v.file_id IS NOT NULL AND v.revisit = 0 AND v.payload IN ({marks(len(chunk))}) AND {IS_WHOLE}"
+                " ORDER BY v.log_id",
                 chunk,
             )
             found |= {payload: Original(url, at_ms, file=name) for payload, url, at_ms, name in rows}

@@ -41,6 +41,8 @@ _WAS_READ = (
     " AND g.url_id = f.found_on AND g.state = 'done' AND w.failure IS NULL AND w.outcome <> 'redirect')"
 )
 _NO_ETAG = """ AND (v.etag IS NULL OR NOT (v.etag LIKE '"%"' OR v.etag LIKE 'W/"%"') OR v.etag LIKE '%", "%')"""
+IS_WHOLE = "(v.failure IS NULL OR v.failure LIKE 'http_%')"
+"""Of an answer that failed otherwise the archive has the bytes, but not so that they can be read as a body again."""
 _JUDGEMENT = "v.outcome, v.change, v.note, v.message"
 _SETTLED = "visit v JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id AND f.done = v.seq"
 
@@ -80,7 +82,7 @@ class AcrossRuns:
         for chunk in chunks(payloads, 200):
             rows = self.db.execute(
                 'SELECT v.payload, a.name, v."offset" FROM visit v JOIN archive a USING (file_id) WHERE v.revisit = 0'
-                f" AND v.file_id IS NOT NULL AND v.payload IN ({marks(len(chunk))}) ORDER BY v.log_id",
+                f" AND v.file_id IS NOT NULL AND v.payload IN ({marks(len(chunk))}) ORDER BY {IS_WHOLE}, v.log_id",
                 chunk,
             )
             found |= {payload: (name, offset) for payload, name, offset in rows}
@@ -119,11 +121,13 @@ class AcrossRuns:
 
     def believed(self, run_id: int, lane: int) -> list[Believed]:
         """What a server was believed, and whatever counts as a duplicate of that."""
-        said = f"FROM {_SETTLED} WHERE v.run_id = ?1 AND f.lane = ?2 AND v.status = 304 AND f.state = 'done'"
+        # Not modified is also what a URL fails by, when nobody asked whether it was.
+        is_believed = "f.lane = ?2 AND v.status = 304 AND v.outcome IN ('page', 'duplicate', 'resource')"
+        said = f"FROM {_SETTLED} WHERE v.run_id = ?1 AND {is_believed} AND f.state = 'done'"
         rows = self.db.execute(
             "SELECT v.url_id, v.seq, f.seed, CASE WHEN v.status = 304 THEN v.size ELSE 0 END,"
             f" {_JUDGEMENT} FROM {_SETTLED} WHERE v.run_id = ?1 AND f.state = 'done' AND"
-            f" ((f.lane = ?2 AND v.status = 304) OR (v.outcome = 'duplicate' AND v.text_hash IN"
+            f" (({is_believed}) OR (v.outcome = 'duplicate' AND v.text_hash IN"
             f" (SELECT v.text_hash {said}))) ORDER BY v.seq",
             (run_id, lane),
         )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 from inchworm.store import votes
 from inchworm.store.commit import marks
 from inchworm.store.crawl import CrawlStore
+from inchworm.store.earlier import IS_WHOLE
 from inchworm.store.sqlite import snapshot
 
 SPAN = 100_000
@@ -254,11 +256,12 @@ class View:
                 yield name, offset, length
 
     def _originals(self, payload: bytes) -> Iterator[tuple[str, int, int]]:
-        yield from self._db.execute(
+        query = (
             'SELECT a.name, v."offset", v.length FROM visit v JOIN archive a USING (file_id)'
-            " WHERE v.payload = ? AND v.file_id IS NOT NULL AND v.revisit = 0 LIMIT 1",
-            (payload,),
+            " WHERE v.payload = ? AND v.file_id IS NOT NULL AND v.revisit = 0"
         )
+        first = (self._db.execute(f"{query} AND {which} LIMIT 1", (payload,)).fetchone() for which in (IS_WHOLE, "1"))
+        yield from islice(filter(None, first), 1)
 
     def last_records(self, run_id: int, until: int, limit: int) -> list[Kept]:
         """The newest records of a run's visits up to a seq."""
