@@ -252,15 +252,15 @@ def test_a_crawl_that_is_deleted_leaves_no_job(service: Service, app: App, crowd
 
 
 def test_a_start_while_the_crawl_is_deleted_is_not_called_wrong(service: Service, app: App, crowd: Crowd) -> None:
-    try:
-        with Site({"/": "<p>one page</p>"}).serve() as web:
+    with Site({"/": "<p>one page</p>"}).serve() as web:
+        try:
             for number in range(ROUNDS):
                 url = web.url(f"/?{number}")
                 crawl_id = service.put("/api/v1/config", {"url": url})["crawl_id"]
                 delete, start = Wish("DELETE", f"/api/v1/crawl/{crawl_id}"), Wish("POST", "/api/v1/crawl", {"url": url})
                 crowd.ask([*[delete] * 4, *[start] * 4])
-    finally:
-        wait_for(quiet(app, service.home), "everything to end")
+        finally:
+            wait_for(quiet(app, service.home), "everything to end")
 
 
 def assert_crawl_is_whole(service: Service, crawl_id: str) -> None:

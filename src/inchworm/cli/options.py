@@ -14,7 +14,7 @@ import click
 from inchworm import settings
 from inchworm.app.desk import Desk
 from inchworm.cli import display
-from inchworm.cli.door import print_json, standard_output
+from inchworm.cli.door import print_json, say, standard_output
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.errors import WrongUse
 from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo
@@ -87,7 +87,7 @@ def sit(work: Callable[[Hooks], Coroutine[Any, Any, Summary]], as_json: bool) ->
         def started(crawl: CrawlInfo, run: RunInfo, session: int) -> None:
             shown.started(crawl, run, session)
             for text in settings.cautions(run.settings):
-                click.echo(text, err=True)
+                say(text, err=True)
 
         hooks = Hooks(started, shown.progress, None, signals=True)
         summary = run_loop(work(hooks))
