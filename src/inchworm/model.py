@@ -441,6 +441,11 @@ class RunInfo:
     swept: int = 0
     concluded: int = 0
     alarm: str = ""
+    follows: int | None = None
+    """run_id of the run before it on its line."""
+
+    beside: bool = False
+    """Whether it lies beside the line, so that later runs do not build on it."""
 
 
 class Checkpoint(NamedTuple):

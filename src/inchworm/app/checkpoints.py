@@ -231,9 +231,9 @@ class Past:
                 f"Checkpoint {point.number} cannot resume from terminal state: its run was {point.state}.",
                 "Choose one that was made while the run was active: inchworm checkpoints shows them.",
             )
-        if not back.as_new_run and last.number != point.run:
+        if not back.as_new_run and (later := self._history.obstacle(point)) is not None:
             raise NotNow(
-                f"Run {last.number} builds on run {point.run}, which therefore cannot go back any more.",
+                f"Run {later} builds on run {point.run}, which therefore cannot go back any more.",
                 "Continue as a run of its own: --as-new-run, or as_new_run over HTTP.",
             )
         if back.validate:
@@ -306,8 +306,8 @@ class WayBack(Past):
 
     def _made_before(self, point: Checkpoint, new: RunInfo) -> RunInfo | None:
         """The same branch, when whoever made it died before it got anywhere: this is the second try."""
-        last = self._store.run()
-        if last is None or last.origin is None or dict(last.settings) != dict(new.settings):
+        last = self._store.runs()[-1]
+        if last.origin is None or dict(last.settings) != dict(new.settings):
             return None
         is_same = (last.origin, last.origin_seq) == (point.run, point.seq)
         is_same = is_same or (point.number < 0 and last.number == point.run)

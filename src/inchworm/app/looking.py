@@ -50,7 +50,7 @@ class Looking(Desk):
     def status(self, crawl: CrawlInfo) -> dict[str, Any]:
         """Where a crawl stands. A run whose owner is dead is paused."""
         with self.reading(crawl) as store:
-            current = self.run_of(crawl, store)
+            current, end = self.run_of(crawl, store), store.line_end()
             sessions = store.sessions(current.run_id)
             owner = store.owner()
             several = store.has_several_lanes(current.run_id)
@@ -63,6 +63,9 @@ class Looking(Desk):
             "seeds": list(crawl.seeds),
             "run": current.number,
             "mode": current.mode,
+            "branch_of": current.origin,
+            "on_line": not current.beside,
+            "line_end": end.number if end else None,
             "run_state": str(state),
             "word": run.word_for(dataclasses.replace(current, state=state)),
             "owner": {"pid": owner.pid, "machine": owner.machine} if running else None,

@@ -92,6 +92,8 @@ def status(found: Mapping[str, Any]) -> None:
         ("URLs", f"{found['known']:,} known, {found['pending']:,} pending, {found['refused']:,} refused"),
         ("fetched", f"{found['requests']:,} requests, {size(found['size'])}"),
     ]
+    if not found["on_line"]:
+        rows.insert(2, ("beside", f"the line, so later runs do not build on it but on run {found['line_end']}"))
     if found["order"]:
         rows.append(("order", found["order"]))
     _rows(rows)
@@ -203,8 +205,10 @@ def runs(found: Sequence[Mapping[str, Any]]) -> None:
             f"{one['run']:>3} {one['mode']:<11} {one['state']:<11} {one['pages']:>8,}{numbers_}"
             f" {one['requests']:>9,} {size(one['bytes']):>9} {saved:>9}"
         )
-        if one["branch_of"] is not None:
-            click.echo(f"    branched off from run {one['branch_of']}")
+        where = [f"branched off from run {one['branch_of']}"] if one["branch_of"] is not None else []
+        where += [] if one["on_line"] else ["beside the line: later runs do not build on it"]
+        if where:
+            click.echo(f"    {', '.join(where)}")
         if one["alarm"]:
             click.echo(f"    ATTENTION: {one['alarm']}")
 

@@ -291,6 +291,7 @@ class Sitting:
         assert current is not None
         counters = current.counters
         told: dict[str, Any] = {"mode": current.mode, "parent": current.parent}
+        told |= {"branch_of": current.origin, "on_line": not current.beside}
         if current.mode == Mode.BASELINE:
             return told
         told |= {name: getattr(counters, name) for name in ("new", "modified", "deleted", "unknown")}

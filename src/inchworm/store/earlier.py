@@ -22,19 +22,39 @@ _VERSION = (
 )
 _IS_GOOD = "v.outcome IN ('page', 'duplicate', 'resource')"
 _IS_GONE = "(v.outcome = 'deleted' OR (v.outcome = 'redirect' AND v.change = 'deleted'))"
-_IS_EARLIER = "v.run_id < ? AND v.run_id NOT IN (SELECT run_id FROM run WHERE state = 'cancelled')"
-"""Of a run before the horizon. What a cancelled one saw is news to whoever waits for the next."""
+_BEFORE = "SELECT follows FROM run WHERE run_id = ?"
+
+
+def line_from(start: str) -> str:
+    """A query for the runs of a line, from one on to the first."""
+    more = "SELECT r.follows FROM line JOIN run r USING (run_id) WHERE r.follows IS NOT NULL"
+    return f"WITH RECURSIVE line (run_id) AS ({start} UNION ALL {more}) SELECT run_id FROM line"
+
+
+def is_earlier(start: str = _BEFORE) -> str:
+    """Of a run before the horizon on its line, or from `start` on. What a cancelled one saw is news to whoever waits for
+    the next. The plus: a URL has few visits, but there may be many runs."""
+    return f"+v.run_id IN ({line_from(start)} JOIN run USING (run_id) WHERE state <> 'cancelled')"
+
+
+_IS_EARLIER = is_earlier()
 
 _OF_URL = f"v.url_id = {{}} AND {_IS_EARLIER} AND ({{}}) ORDER BY v.run_id DESC, v.seq DESC LIMIT 1"
 _NEWEST = _OF_URL.format("u.url_id", f"{_IS_GOOD} OR {_IS_GONE}")
 _NEWEST_GOOD = _OF_URL.format("?", _IS_GOOD)
 _NEWEST_OF_EACH = f"SELECT (SELECT v.log_id FROM visit v WHERE {_NEWEST}) FROM url u WHERE u.url_id IN ({{marks}})"
-_LAST_KNOWN = (
-    f"SELECT v.url_id, v.run_id, CASE WHEN {_IS_GONE} THEN 'deleted' ELSE v.outcome END AS outcome, v.status, v.missing,"
-    f" MAX(v.log_id) FROM visit v WHERE v.kind = 'page' AND {_IS_EARLIER}"
-    f" AND (v.outcome IN ('page', 'duplicate') OR {_IS_GONE}) GROUP BY v.url_id"
-)
-"""The last that runs before the horizon have on each page. A bare column comes from the row with the maximum."""
+
+
+def _last_known(earlier: str) -> str:
+    """The last that earlier runs have on each page. A bare column comes from the row with the maximum."""
+    return (
+        f"SELECT v.url_id, v.run_id, CASE WHEN {_IS_GONE} THEN 'deleted' ELSE v.outcome END AS outcome, v.status,"
+        f" v.missing, MAX(v.log_id) FROM visit v WHERE v.kind = 'page' AND {earlier}"
+        f" AND (v.outcome IN ('page', 'duplicate') OR {_IS_GONE}) GROUP BY v.url_id"
+    )
+
+
+_LAST_KNOWN = _last_known(_IS_EARLIER)
 
 _WAS_READ = (
     "EXISTS (SELECT 1 FROM frontier g JOIN visit w ON w.run_id = g.run_id AND w.seq = g.done WHERE g.run_id = ?"
@@ -96,7 +116,7 @@ class AcrossRuns:
         """Lanes and validators that a run does not go by: found out before it began."""
         query = (
             "SELECT host_id, validator FROM distrust WHERE (run_id = ? AND seq = 0)"
-            " OR (run_id < ? AND seq > 0 AND (why <> 'useless' OR run_id >= ?))"
+            f" OR (run_id IN ({line_from(_BEFORE)}) AND seq > 0 AND (why <> 'useless' OR run_id >= ?))"
         )
         return set(self.db.execute(query, (run_id, horizon, horizon - validators.FORGIVEN)))
 
@@ -153,16 +173,18 @@ class AcrossRuns:
             for url_id, url, address, source, depth, on, read, unlinked in rows
         ]
 
-    def histories(self, horizon: int) -> list[tuple[Unreached, History]]:
-        """Every page that runs before the horizon know, with how it has changed so far, in the order of their ids."""
+    def histories(self, last: int | None) -> list[tuple[Unreached, History]]:
+        """Every page that this run and those before it on its line know, with how it has changed so far, in the order of
+        their ids."""
+        earlier = is_earlier("SELECT ?")
         rows = self.db.execute(
             "SELECT k.url_id, u.url, f.request_url, f.source, f.depth, f.found_on, f.unlinked, h.looks, h.changes, h.first,"
-            f" h.last FROM ({_LAST_KNOWN}) k JOIN url u USING (url_id)"
+            f" h.last FROM ({_last_known(earlier)}) k JOIN url u USING (url_id)"
             " JOIN frontier f ON f.run_id = k.run_id AND f.url_id = k.url_id"
             " JOIN (SELECT url_id, SUM(change IN ('modified', 'unchanged')) AS looks, SUM(change = 'modified') AS changes,"
-            f" MIN(at_ms) AS first, MAX(at_ms) AS last FROM visit v WHERE kind = 'page' AND {_IS_EARLIER} GROUP BY url_id) h"
+            f" MIN(at_ms) AS first, MAX(at_ms) AS last FROM visit v WHERE kind = 'page' AND {earlier} GROUP BY url_id) h"
             " USING (url_id) WHERE k.outcome <> 'deleted' ORDER BY k.url_id",
-            (horizon, horizon),
+            (last, last),
         )
         return [
             (
