@@ -15,7 +15,15 @@ from typing import Any
 from inchworm import run, settings
 from inchworm.app.admitting import refuse_private
 from inchworm.app.checkpoints import Back, WayBack
-from inchworm.app.desk import Desk, command, defaults_of, identity, presentable, settings_of_run
+from inchworm.app.desk import (
+    Desk,
+    command,
+    defaults_of,
+    identity,
+    presentable,
+    refuse_other_seeds,
+    settings_of_run,
+)
 from inchworm.checkpoint import Ledger
 from inchworm.draft import Session as LedgerSession
 from inchworm.engine.caller import Hooks, Summary
@@ -107,15 +115,11 @@ class Crawling(Desk):
             raise WrongUse("There is nothing to crawl.", "Give at least one URL: inchworm crawl https://example.org/")
         seeds = run.seeds_of(start.seeds)
         key = run.seeds_key(seeds)
-        crawl = self.home.find(start.name) if start.name else self.home.find("", key)
+        crawl = self.find_by_seeds(start.seeds, start.name)
         if start.guarded and not (crawl and crawl.typed):
             _refuse_private(start.seeds)
         crawl = crawl or self.home.find_or_add(self._new(start, seeds), key, bool(start.name))
-        if run.seeds_key(run.seeds_of(crawl.seeds)) != key:
-            raise WrongUse(
-                f"The crawl {crawl.name!r} has other seeds: {', '.join(crawl.seeds)}.",
-                "Use its seeds, or another --name.",
-            )
+        refuse_other_seeds(crawl, key)
         return for_a_new_start(self._meant(crawl) if start.typed else crawl)
 
     def mean(self, word: str) -> None:
