@@ -6,11 +6,15 @@ from pathlib import Path
 
 import click
 
-from inchworm.app import FORMATS, Target
+from inchworm.app import FORMATS, Target, Written
 from inchworm.app.exports import Exports
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, opened, opened_file, print_json
 from inchworm.errors import WrongUse
+from inchworm.rules.explain import LONGEST
+from inchworm.rules.url import shorten
+
+_SHOWN_LOST = 20
 
 
 @main.command()
@@ -45,28 +49,38 @@ def export(
     target = FORMATS[format_name].target
     with opened(Exports) as app:
         if target is Target.FOLDER or (target is Target.EITHER and output is not None and output.is_dir()):
-            count, skipped = _to_folder(app, word, format_name, output, number, wanted)
+            written = _to_folder(app, word, format_name, output, number, wanted)
         else:
-            count, skipped = _to_file(app, word, format_name, output, number), 0
+            written = _to_file(app, word, format_name, output, number)
+    if written.lost and (output is None or not as_json):
+        _tell_lost(written)
     if output is None:
         return
     if as_json:
-        print_json({"path": str(output), "count": count, "skipped": skipped})
+        told = {"path": str(output), "count": written.files, "skipped": written.skipped, "lost": list(written.lost)}
+        print_json(told)
         return
-    click.echo(f"{count:,} {FORMATS[format_name].things} to {output}")
-    if skipped:
-        click.echo(f"{skipped:,} left out: their bodies are not in the archive.")
+    click.echo(f"{written.files:,} {FORMATS[format_name].things} to {output}")
 
 
-def _to_file(app: Exports, word: str, format_name: str, output: Path | None, number: int | None) -> int:
+def _tell_lost(written: Written) -> None:
+    pages = f"{written.skipped:,} page{'' if written.skipped == 1 else 's'}"
+    click.echo(f"{pages} left out: the archive does not have them, or is damaged there.", err=True)
+    for url in written.lost[:_SHOWN_LOST]:
+        click.echo(f"  {shorten(url, LONGEST)}", err=True)
+    if written.skipped > _SHOWN_LOST:
+        click.echo(f"  … and {written.skipped - _SHOWN_LOST:,} more; --json lists them", err=True)
+    click.echo("  `inchworm doctor` tells more.", err=True)
+
+
+def _to_file(app: Exports, word: str, format_name: str, output: Path | None, number: int | None) -> Written:
     with opened_file(output) as out:
         return app.export(word, format_name, out, number)
 
 
 def _to_folder(
     app: Exports, word: str, format_name: str, output: Path | None, number: int | None, wanted: tuple[str, ...]
-) -> tuple[int, int]:
+) -> Written:
     if output is None:
         raise WrongUse(f"The format {format_name!r} writes a folder.", "Say where: -o FOLDER")
-    written = app.export_folder(word, format_name, output, number, wanted)
-    return written.files, written.skipped
+    return app.export_folder(word, format_name, output, number, wanted)
