@@ -78,6 +78,7 @@ class Note(StrEnum):
     LOGIN = "login"
     NO_VALIDATORS = "no_validators"
     VALIDATORS_CHANGED = "validators_changed"
+    SAME_VALIDATOR = "same_validator"
     DISTRUSTED = "distrusted"
     SAMPLED = "sampled"
     READER_CHANGED = "reader_changed"

@@ -731,7 +731,7 @@ def test_small_questions(crawled):
     assert view.has_refused(1, Reason.EXCLUDED)
     assert not view.has_refused(1, Reason.ROBOTS)
     assert not view.has_refused(2, Reason.EXCLUDED)
-    assert {file for file, _, _ in view.spots(1, 99)} == {"run0.warc.gz"}
+    assert {file for file, *_ in view.spots(1, 99)} == {"run0.warc.gz"}
     assert list(view.spots(2, 99)) == []
     assert view.integrity() == "ok"
 

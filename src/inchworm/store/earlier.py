@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from inchworm.model import Source, Version
-from inchworm.ports import Believed, Differing, Judgement, Redirected, Unreached
+from inchworm.ports import Believed, Contradicted, Differing, Judgement, Redirected, Unreached
 from inchworm.rules import change, validators
 from inchworm.rules.freshness import History
 from inchworm.store.commit import marks, unpack
@@ -133,9 +133,16 @@ class AcrossRuns:
             found += [(lane, column, 0, "shared") for lane, pages, most in rows if validators.shared(pages, most)]
         return found
 
-    def liars(self, run_id: int) -> list[int]:
-        query = "SELECT DISTINCT host_id FROM distrust WHERE run_id = ? AND seq > 0 AND why = 'lies' ORDER BY 1"
-        return [lane for (lane,) in self.db.execute(query, (run_id,))]
+    def contradicted(self, run_id: int) -> list[Contradicted]:
+        rows = self.db.execute(
+            f"SELECT f.lane, v.etag, v.differences FROM {_SETTLED} WHERE v.run_id = ? AND v.change = 'modified'"
+            " AND v.note LIKE '%same_validator%' ORDER BY v.seq",
+            (run_id,),
+        )
+        return [
+            Contradicted(lane, validators.kind_of(etag or ""), tuple(json.loads(said)) if said else None)
+            for lane, etag, said in rows
+        ]
 
     def believed(self, run_id: int, lane: int) -> list[Believed]:
         """What a server was believed, and whatever counts as a duplicate of that."""
@@ -148,6 +155,23 @@ class AcrossRuns:
             (run_id, lane),
         )
         return [Believed(url_id, seq, seed, saved, Judgement(*rest)) for url_id, seq, seed, saved, *rest in rows]
+
+    def news_waiting(self, run_id: int, seed: int) -> int:
+        query = "SELECT COUNT(*) FROM frontier WHERE run_id = ? AND state = 'pending' AND seed = ? AND place_seq = -1"
+        return int(self.db.execute(f"{query} AND kind = 'page'", (run_id, seed)).fetchone()[0])
+
+    def last_unchanged(self, run_id: int, seed: int) -> Believed | None:
+        row = self.db.execute(
+            f"SELECT v.url_id, v.seq, f.seed, CASE WHEN v.status = 304 THEN v.size ELSE 0 END, {_JUDGEMENT}"
+            f" FROM {_SETTLED} WHERE v.run_id = ?1 AND f.seed = ?2 AND f.state = 'done' AND v.outcome = 'page'"
+            " AND v.change = 'unchanged' AND f.source <> 'initial' AND NOT EXISTS (SELECT 1 FROM visit d WHERE"
+            " d.run_id = ?1 AND d.outcome = 'duplicate' AND d.text_hash = v.text_hash) ORDER BY v.seq DESC LIMIT 1",
+            (run_id, seed),
+        ).fetchone()
+        if row is None:
+            return None
+        url_id, seq, number, saved, *judgement = row
+        return Believed(url_id, seq, number, saved, Judgement(*judgement))
 
     def useless(self, run_id: int) -> set[int]:
         rows = self.db.execute(
@@ -196,16 +220,17 @@ class AcrossRuns:
 
     def redirected(self, run_id: int, horizon: int) -> list[Redirected]:
         rows = self.db.execute(
-            f"SELECT v.url_id, v.seq, v.status, v.redirect, {_JUDGEMENT} FROM {_SETTLED}"
+            f"SELECT v.url_id, v.seq, v.status, v.redirect, v.text_hash, v.reader, {_JUDGEMENT} FROM {_SETTLED}"
             " WHERE v.run_id = ? AND v.outcome = 'redirect' AND v.kind = 'page' ORDER BY v.seq",
             (run_id,),
         ).fetchall()
         found = []
-        for url_id, seq, status, redirect, *judgement in rows:
+        for url_id, seq, status, redirect, read_again, reader, *judgement in rows:
             old = self.version(url_id, horizon)
             if old is not None and not old.missing:
                 judged = Judgement(*judgement)
-                found.append(Redirected(seq, judged, status, redirect, old.text_hash, old.reader))
+                text = (read_again, reader) if read_again else (old.text_hash, old.reader)
+                found.append(Redirected(seq, judged, status, redirect, *text))
         return found
 
     def differing(self, run_id: int) -> list[Differing]:
