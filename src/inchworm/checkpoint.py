@@ -27,7 +27,6 @@ from inchworm import fault, rows
 from inchworm.discovery import Discovery
 from inchworm.draft import Committed, Draft, Outcomes, Session
 from inchworm.model import (
-    Change,
     Down,
     Entry,
     Found,
@@ -47,7 +46,7 @@ from inchworm.model import (
 )
 from inchworm.ports import Archive, Changes, Original, Row, Standing, Store, Unreached
 from inchworm.rows import Stored
-from inchworm.rules import content, control, cookies, order, validators
+from inchworm.rules import content, control, cookies, order
 from inchworm.rules import url as urls
 from inchworm.rules.limits import exhausted
 from inchworm.rules.scope import Verdict
@@ -372,7 +371,7 @@ class Ledger:
         elif outcome is not Outcome.REDIRECT or redirect != entry.url_id:
             self._draft.settle(entry, State.DONE, None)
             self._draft.add(**{_COUNTED[outcome]: 1} if outcome in _COUNTED else {})
-            self._count_change(visit, entry)
+            self._count_change(visit)
             if entry.kind is Kind.ROBOTS:
                 self._learn_robots(visit)
         if visit.probe:
@@ -393,15 +392,10 @@ class Ledger:
         forbidden = self._settings.robots and rows.forbids_following(visit.version.meta)
         return self._discovery.follow_known(visit.version, entry, forbidden)
 
-    def _count_change(self, visit: Visit, entry: Entry) -> None:
+    def _count_change(self, visit: Visit) -> None:
         if visit.change is None:
             return
         self._draft.add(**{visit.change.value: 1})
-        if visit.change is not Change.MODIFIED or visit.version is None:
-            return
-        # The same validator for another page: whoever believes it misses changes.
-        if which := validators.same(visit.version, visit.etag, visit.last_modified):
-            self._draft.distrust(entry.lane, which, "lies")
 
     def _checkpoint(self, at_ms: int) -> None:
         """Every so many pages, counted over the whole run, so that checkpoints are the same however it is cut up."""

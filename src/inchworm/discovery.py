@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from inchworm import rows
 from inchworm.draft import Draft, link_index
-from inchworm.model import Entry, Found, Kind, Place, Reason, RunInfo, Source, State, Version, Visit
+from inchworm.model import Entry, Found, Kind, Outcome, Place, Reason, RunInfo, Source, State, Version, Visit
 from inchworm.ports import Known, NewEntry, Row, Standing, Store
 from inchworm.rules import control, focus, freshness, order
 from inchworm.rules import url as urls
@@ -24,6 +24,8 @@ from inchworm.settings import Settings
 SITEMAP_DEPTH = 5
 _DEPENDS_ON_PATH = (Reason.MAX_DEPTH, Reason.HOPS, Reason.NOFOLLOW)
 """Refusals that another page's link may overrule."""
+
+_MADE_WAY = "it made way for a page that no run had met before"
 
 
 class Discovery:
@@ -112,6 +114,7 @@ class Discovery:
             verdict, place = self._judge.judge(found, parent), (self._draft.seq, index)
             if known is None and self.new_first and verdict.reason is None and found.kind is Kind.PAGE:
                 place = self._draft.place_ahead(index, self._lane_of(found.request_url))
+                self._make_room(verdict.seed)
             return self.enter(found, parent, place, verdict, tried)
         if found.lastmod and self._settings.order == order.FRESHNESS and known.state is State.PENDING:
             self._announce(found, known)
@@ -266,6 +269,26 @@ class Discovery:
 
     def _exhausted(self, number: int, kind: Kind) -> Reason | None:
         return exhausted(self._draft.seeds[number], self._settings.page_limit) if kind is Kind.PAGE else None
+
+    def _make_room(self, number: int) -> None:
+        """A page that no run has met before gets a place in a limit that is full: the last page that was only looked at
+        again, and is as it was, gives its own back. Its server may say the same of it in the next run."""
+        limit, pending = self._settings.page_limit, self._draft.numbers["pending"]
+        if self._draft.seeds[number].kept + pending < limit:
+            return
+        self._draft.write()
+        seed = self._draft.seeds[number]
+        if seed.kept + self._store.news_waiting(self._run_id, number) < limit:
+            return
+        old = self._store.last_unchanged(self._run_id, number)
+        for row in self._store.rows(self._run_id, [old.url_id]) if old else ():
+            assert old is not None
+            after = old.judgement._replace(outcome=Outcome.RETRY.value, change=None, message=_MADE_WAY)
+            self._draft.judge(old.seq, old.judgement, after)
+            refused = row.standing._replace(state=State.REFUSED, reason=Reason.PAGE_LIMIT, done=self._draft.seq)
+            self._draft.move(row, refused)
+            self._draft.add(pages=-1, unchanged=-1, refused=1, saved=-old.saved)
+            self._draft.seeds[number] = seed._replace(kept=seed.kept - 1)
 
     # A second look at a known URL
 

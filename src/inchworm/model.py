@@ -78,6 +78,7 @@ class Note(StrEnum):
     LOGIN = "login"
     NO_VALIDATORS = "no_validators"
     VALIDATORS_CHANGED = "validators_changed"
+    SAME_VALIDATOR = "same_validator"
     DISTRUSTED = "distrusted"
     SAMPLED = "sampled"
     READER_CHANGED = "reader_changed"
@@ -486,6 +487,11 @@ class RunInfo:
     swept: int = 0
     concluded: int = 0
     alarm: str = ""
+    follows: int | None = None
+    """run_id of the run before it on its line."""
+
+    beside: bool = False
+    """Whether it lies beside the line, so that later runs do not build on it."""
 
 
 class Checkpoint(NamedTuple):

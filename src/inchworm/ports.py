@@ -94,6 +94,10 @@ class Earlier(Protocol):
         """Whether a URL had this text before its last version, or has it still."""
         ...
 
+    def text_hash(self, version: Version, url: str) -> bytes:
+        """What the text of a version comes to for the reader of today; empty when its body is lost, or too large."""
+        ...
+
     def substance(self, version: Version, url: str) -> Substance | None:
         """What a version said, read again from the archive; None when its body is lost."""
         ...
@@ -277,6 +281,14 @@ class Believed(NamedTuple):
     judgement: Judgement
 
 
+class Contradicted(NamedTuple):
+    """A page that changed, as it seems, though its validator did not; and by what, should that be stamps."""
+
+    lane: int
+    validator: str
+    differences: tuple[int, ...] | None
+
+
 class NewCheckpoint(NamedTuple):
     """A checkpoint to be added, with the totals that the run has at its seq."""
 
@@ -451,8 +463,16 @@ class Store(Protocol):
         """Lanes whose entity tags changed in a run without the pages, and never helped."""
         ...
 
-    def liars(self, run_id: int) -> list[int]:
-        """Lanes that were found out in this run to have validators that lie."""
+    def news_waiting(self, run_id: int, seed: int) -> int:
+        """How many pages of a seed wait that were put ahead of all others because no run has met them before."""
+        ...
+
+    def last_unchanged(self, run_id: int, seed: int) -> Believed | None:
+        """The last page that a seed kept and that is as it was, if nothing else depends on it."""
+        ...
+
+    def contradicted(self, run_id: int) -> list[Contradicted]:
+        """Pages that are taken to be modified under a validator that did not change, in the order of record."""
         ...
 
     def count_unknown(self, run_id: int, horizon: int) -> int:

@@ -93,22 +93,35 @@ def is_open(run: RunInfo | None) -> bool:
     return run is not None and run.state in (RunState.IN_PROGRESS, RunState.PAUSED)
 
 
+def line_of(runs: Sequence[RunInfo]) -> list[RunInfo]:
+    """The runs that later ones build on, in their order; branches lie beside them."""
+    return [run for run in runs if not run.beside]
+
+
+def line_to(runs: Sequence[RunInfo], end: RunInfo) -> list[RunInfo]:
+    """A run and all those before it on its line, in their order."""
+    known, found = {run.run_id: run for run in runs}, [end]
+    while (before := found[-1].follows) is not None:
+        found.append(known[before])
+    return found[::-1]
+
+
 def next_run(runs: Sequence[RunInfo], mode: Mode, settings: Mapping[str, Any], now_ms: int) -> RunInfo:
-    """The run after the last one. Its parent is the last completed run; without one it is a baseline."""
-    number = runs[-1].number + 1 if runs else 0
-    completed = [run.number for run in runs if run.state is RunState.COMPLETED]
+    """The run after the last one. Its parent is the last completed run of the line; without one it is a baseline."""
+    number, line = runs[-1].number + 1 if runs else 0, line_of(runs)
+    completed = [run.number for run in line if run.state is RunState.COMPLETED]
     parent = completed[-1] if completed else None
     mode = mode if completed else Mode.BASELINE
     run_id = max((run.run_id for run in runs), default=0) + 1
     state, counters = RunState.IN_PROGRESS, Counters()
     new = RunInfo(run_id, number, mode, parent, state, 0, settings, counters, (), "", now_ms, None)
-    return replace(new, horizon=run_id)
+    return replace(new, horizon=run_id, follows=line[-1].run_id if line else None)
 
 
 def branch_of(old: RunInfo, runs: Sequence[RunInfo], settings: Mapping[str, Any], now_ms: int) -> RunInfo:
-    """A run that goes on from within another one."""
+    """A run that goes on from within another one, beside the line."""
     number, run_id = runs[-1].number + 1, max(run.run_id for run in runs) + 1
-    return replace(old, run_id=run_id, number=number, settings=settings, created_ms=now_ms)
+    return replace(old, run_id=run_id, number=number, settings=settings, created_ms=now_ms, beside=True)
 
 
 def as_baseline(run: RunInfo) -> RunInfo:

@@ -49,8 +49,8 @@ class Sweep:
 
     def ask(self) -> None:
         """Enter every known page that was not reached, and take back what was believed of servers that lie."""
-        pages, liars = self._store.unreached(self._run_id, self._horizon), self._store.liars(self._run_id)
-        doubted = [self._store.believed(self._run_id, lane) for lane in liars]
+        pages = self._store.unreached(self._run_id, self._horizon)
+        doubted = [self._store.believed(self._run_id, lane) for lane in sorted(self._liars())]
         if pages or any(doubted):
             self._draft.next_step()
         for start in range(0, len(pages), _CHUNK):
@@ -61,6 +61,18 @@ class Sweep:
         for believed in doubted:
             self._doubt(believed)
         self._draft.swept = self._draft.seq
+
+    def _liars(self) -> set[int]:
+        """Lanes with pages that changed under the same validator, as far as one can tell now: by more than stamps."""
+        from inchworm.rules import stamps  # only where something differs
+
+        suspects = self._store.contradicted(self._run_id)
+        recurring = self._recurring() if suspects else {}
+        return {
+            page.lane
+            for page in suspects
+            if page.differences is None or not stamps.explained(page.differences, recurring.get(page.lane, frozenset()))
+        }
 
     def _enter(self, page: Unreached, place: Place, rank: int | None = None) -> None:
         unlinked = page.unlinked + page.finder_was_read
@@ -100,6 +112,8 @@ class Sweep:
             self._judge_redirect(page)
         self._excuse_stamps()
         self._draft.write()
+        for liar in self._store.contradicted(self._run_id):
+            self._draft.distrust(liar.lane, liar.validator, "lies")
         # Once is no habit: a site that is put on its server anew has other tags, and keeps them.
         for lane in sorted(self._store.useless(self._run_id) & self._store.useless(self._parent_id)):
             self._draft.distrust(lane, validators.ETAG, "useless")
@@ -126,14 +140,25 @@ class Sweep:
 
     def _excuse_stamps(self) -> None:
         """Pages that differ only by what most pages of their host differ by are unchanged."""
-        from inchworm.rules import stamps  # only a run that builds on others needs it
+        by_lane, recurring = self._differing(), self._recurring()
+        for lane, pages in by_lane.items():
+            self._excuse(pages, recurring[lane])
 
+    def _differing(self) -> dict[int, list[Differing]]:
         by_lane: dict[int, list[Differing]] = defaultdict(list)
         for page in self._store.differing(self._run_id):
             by_lane[page.lane].append(page)
+        return by_lane
+
+    def _recurring(self) -> dict[int, frozenset[int]]:
+        """What most pages of each lane differ by."""
+        from inchworm.rules import stamps  # only a run that builds on others needs it
+
         compared = self._store.compared(self._run_id)
-        for lane, pages in by_lane.items():
-            self._excuse(pages, stamps.recurring((page.differences for page in pages), compared.get(lane, 0)))
+        return {
+            lane: stamps.recurring((page.differences for page in pages), compared.get(lane, 0))
+            for lane, pages in self._differing().items()
+        }
 
     def _excuse(self, pages: Sequence[Differing], recurring: frozenset[int]) -> None:
         from inchworm.rules import stamps

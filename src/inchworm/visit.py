@@ -163,7 +163,7 @@ async def _understood(
     if wall.stands(reply.headers) or wall.is_error_wall(reply.status, reply.headers, reply.body):
         return _blocked(made, reply, tools)
     if 300 <= reply.status < 400:
-        return _redirected(made, reply, tools)
+        return _as_it_was(_redirected(made, reply, tools), known, tools)
     if known and reply.status in change.GONE and entry.kind is Kind.PAGE:
         return _gone(made, known.version)
     if kind := failures.for_status(reply.status):
@@ -278,6 +278,14 @@ def reused(entry: Entry, version: Version, compares: bool) -> Visit:
     return made._replace(change=Change.UNCHANGED if is_compared else None, notes=(Note.REUSED,) if is_compared else ())
 
 
+def _as_it_was(made: Visit, known: _Known | None, tools: Tools) -> Visit:
+    """A page that redirects may have moved: its old text, to be compared with that of the target, has to be by the same
+    reader."""
+    if tools.earlier is None or known is None or known.version.reader == tools.fingerprint or known.version.missing:
+        return made
+    return made._replace(text_hash=tools.earlier.text_hash(known.version, made.entry.request_url))
+
+
 def _gone(made: Visit, version: Version) -> Visit:
     """A page that earlier runs know is not there any more, and the server says so."""
     is_news = not version.missing
@@ -300,8 +308,11 @@ def _compared(made: Visit, document: Document, known: _Known | None, tools: Tool
     notes = verdict.notes
     if verdict.change is Change.UNCHANGED:
         notes += (why,)
-    elif made.text_hash not in (b"", version.text_hash) and tools.earlier.had(made.entry, made.text_hash):
-        notes += (Note.FLAPPING,)
+    else:
+        is_old = made.text_hash not in (b"", version.text_hash) and tools.earlier.had(made.entry, made.text_hash)
+        notes += (Note.FLAPPING,) if is_old else ()
+        # Whoever believes such a validator misses changes; whether this is one is certain at the end of the run.
+        notes += (Note.SAME_VALIDATOR,) if validators.same(version, made.etag, made.last_modified) else ()
     notes += (Note.BACK,) if version.missing else ()
     notes += (Note.UNLINKED,) if made.entry.unlinked else ()
     return made._replace(

@@ -575,9 +575,18 @@ def test_branching_off_makes_a_run_of_its_own(world: World) -> None:
     wait_for(lambda: not world.api.is_running(crawl_id), "the session to end")
     shown = plain(get(world.api, f"/crawls/{crawl_id}/runs/1"))
     assert "branched off from run 0 at step" in shown
+    assert "beside the line: later runs build on run 0" in shown
     get(world.api, f"/crawls/{crawl_id}/compare")
     refused = post(world.api, f"/crawls/{crawl_id}/checkpoints/0/continue", back=f"/crawls/{crawl_id}", sure="yes")
     assert "cannot go back any more" in said(get(world.api, refused.headers["location"]))
+    world.api.run_once(crawl_id, Task("resume", settings={"budget": 0}))
+    at = f"/crawls/{crawl_id}/runs/1"
+    assert f'action="{at}/make-line"' in get(world.api, at)
+    assert "asked for once more" in said(do(world.api, f"{at}/make-line", back=at))
+    text = do(world.api, f"{at}/make-line", sure="yes")
+    assert said(text).startswith("Later runs build on run 1.")
+    assert "beside the line" not in plain(text) and "/make-line" not in text
+    assert "beside the line" in plain(get(world.api, f"/crawls/{crawl_id}"))
 
 
 def test_checkpoints_are_deleted_one_by_one_and_all_but_the_last(world: World) -> None:

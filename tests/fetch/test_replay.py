@@ -131,7 +131,7 @@ def test_f6_a_torn_tail_takes_nothing_with_it(warc):
         assert len(left) <= len(complete) + 1
 
 
-def test_f6_damage_in_the_middle_ends_the_reading(warc):
+def test_f6_damage_in_the_middle_is_told_and_costs_as_little_as_possible(warc):
     for number in range(3):
         warc.add(f"http://h.test/{number}", b"text %d" % number)
     path = warc.close()
@@ -139,7 +139,33 @@ def test_f6_damage_in_the_middle_ends_the_reading(warc):
     second = list(records(path))[1].offset
     whole[second : second + 4] = b"junk"
     path.write_bytes(whole)
-    assert len(list(records(path))) == 1
+    damaged = []
+    found = [record.content for record in records(path, damaged.append)]
+    is_packed = path.suffix == ".gz"
+    assert len(found) == (3 if is_packed else 1) and damaged == [second]
+    assert [content[-1:] for content in found[1:]] == ([b"1", b"2"] if is_packed else [])
+    with pytest.raises(WrongUse):
+        record_at(path, second)
+
+
+def test_a_record_that_is_not_what_its_digest_says_is_no_record(tmp_path):
+    content = b"HTTP/1.1 200 OK\r\n\r\nhello"
+    for name, said in (
+        ("sha1", base64.b32encode(hashlib.sha1(content).digest()).decode()),
+        ("sha256", hashlib.sha256(content).hexdigest()),
+        ("new-one", "of which we know nothing"),
+        ("sha1", "not one at all"),
+    ):
+        head = f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Block-Digest: {name}:{said}\r\nContent-Length: {len(content)}"
+        path = tmp_path / "one.warc"
+        path.write_bytes(head.encode() + b"\r\n\r\n" + content + b"\r\n\r\n")
+        assert record_at(path, 0).content == content
+        path.write_bytes(path.read_bytes().replace(b"hello", b"hullo"))
+        if name == "new-one" or said.startswith("not"):
+            record_at(path, 0)
+        else:
+            with pytest.raises(WrongUse):
+                record_at(path, 0)
 
 
 @pytest.mark.parametrize(

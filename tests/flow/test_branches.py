@@ -119,7 +119,7 @@ def test_without_a_number_it_starts_where_the_run_stands(home: Home) -> None:
     with Site(plain_site(60)).serve() as served:
         home.crawl(served.url("/"), checkpoint_every=10, budget=25)
         assert branch(home, exclude=("*p59",)).run_state == "completed"
-        assert home.app.status(home.app.find(home.word))["run"] == 1
+        assert home.app.status(home.app.find(home.word))["run"] == 0, "a branch is beside the line"
     assert ends(home, 1)["/p59"] == "excluded"
     assert len(home.record(0)) == 25, "the run that it left is as it was"
     assert checkpoints(home, "manual") == [], "it needs none"
@@ -271,9 +271,20 @@ def test_a_branch_from_before_the_first_fetch(home: Home) -> None:
 def test_the_archive_of_a_branch_can_be_exported(crawled: Home, tmp_path: Path) -> None:
     branch(crawled, 3)
     out = tmp_path / "branch.warc.gz"
-    crawled.cli("export", crawled.word, "--format", "warc", "-o", str(out))
+    crawled.cli("export", crawled.word, "--format", "warc", "--run", "1", "-o", str(out))
     found = {record.headers.get("warc-target-uri") for record in reader.records(out)}
     assert found >= {visit["request_url"] for visit in crawled.record(1)}
+
+
+@pytest.mark.parametrize("given", [{}, {"exclude": ("*p59",)}], ids=["same settings", "others"])
+def test_a_second_branch_after_one_that_paused_without_progress(crawled: Home, given: dict[str, Any]) -> None:
+    """Whoever was told of a branch and asks for one again wants another; only a crash makes it a second try."""
+    first = branch(crawled, 2, max_time=AT_ONCE, **given)
+    assert (first.run, first.run_state, first.fetched) == (1, "paused", 0)
+    second = branch(crawled, 2, max_time=0, **given)
+    assert (second.run, second.run_state) == (2, "completed")
+    assert [one["branch_of"] for one in crawled.app.runs(crawled.word)] == [None, 0, 0]
+    assert crawled.app.runs(crawled.word)[1]["state"] == "paused"
 
 
 # Mistakes

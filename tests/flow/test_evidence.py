@@ -24,11 +24,6 @@ from tests.flow.test_incremental import (
 from inchworm.rules import content
 from inchworm.testing import Answer, Page, Site, redirect
 
-
-def xfail(reason: str) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(strict=True, reason=reason)
-
-
 QUICK = {"max_retries": 0}
 
 
@@ -421,7 +416,6 @@ def test_a_change_is_found_by_another_reader_too(home: Home) -> None:
         assert numbers(crawl(home, served)) == (0, 1, 8, 0, 0)
 
 
-@xfail("Sweep._judge_redirect compares hashes of two readers, and finds nothing where it could read the old body again")
 def test_a_page_that_moved_is_where_it_was_for_another_reader(home: Home) -> None:
     pages = star(2)
     with serving(Site(pages, validators=True)) as served:

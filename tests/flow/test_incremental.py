@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.crash import checker
 from tests.flow.crawling import PATIENCE, Home, page, path_of
-from tests.flow.test_checkpoints import folder_of
+from tests.flow.test_checkpoints import assert_same, folder_of, go_on, written
 from warcio.archiveiterator import ArchiveIterator
 
 from inchworm.app import Start, Summary
@@ -30,10 +30,6 @@ from inchworm.testing import Answer, Hit, Page, Served, Site, linked_site, redir
 Pages = dict[str, Answer | Callable[[Hit], Answer]]
 
 CHANGES = ("new", "modified", "unchanged", "deleted", "unknown")
-
-
-def xfail(reason: str) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(strict=True, reason=reason)
 
 
 # Crawling again, and what came of it
@@ -255,10 +251,7 @@ def test_compare_goes_by_bytes_where_the_run_does(home: Home) -> None:
 # News under a page limit
 
 
-NO_ROOM = "the page that leads to the news takes the last place itself, and nothing makes way"
-
-
-@pytest.mark.parametrize("where", ["early", "middle", pytest.param("last", marks=xfail(NO_ROOM))])
+@pytest.mark.parametrize("where", ["early", "middle", "last"])
 def test_news_are_found_though_the_old_pages_would_fill_the_limit(homes: list[Home], where: str) -> None:
     limit = 12
     pages = star(20)
@@ -272,6 +265,32 @@ def test_news_are_found_though_the_old_pages_would_fill_the_limit(homes: list[Ho
             summary = crawl(home, served, workers=workers)
             assert (summary.pages, summary.new, summary.modified) == (limit, 3, 1)
         assert record(homes[0]) == record(homes[1])
+
+
+def test_old_pages_that_made_way_are_back_after_going_back(home: Home) -> None:
+    limit, pages = 12, star(20)
+    with serving(Site(pages, validators=True)) as served:
+        crawl(home, served, page_limit=limit)
+        pages |= {f"/p{limit - 2}": page("changed", "/new1", "/new2"), "/new1": page("n1"), "/new2": page("n2")}
+        summary = crawl(home, served, checkpoint_every=1)
+        assert (summary.pages, summary.new, summary.modified, summary.unknown) == (limit, 2, 1, 2)
+        whole = written(home, 1)
+        points = [one["checkpoint_number"] for one in home.app.checkpoints(home.word) if one["run"] == 1]
+        for number in (points[-1], points[limit - 3], points[0]):
+            assert numbers(go_on(home, number, checkpoint_every=1)) == numbers(summary)
+            assert_same(written(home, 1), whole)
+
+
+def test_seeds_and_what_others_are_copies_of_make_no_way(home: Home) -> None:
+    pages = star(6)
+    pages["/p3"] = pages["/p2"]
+    with serving(Site(pages, validators=True)) as served:
+        crawl(home, served, page_limit=4)
+        pages |= {"/p4": page("changed", *(f"/new{number}" for number in range(6)))}
+        pages |= {f"/new{number}": page(f"new{number}") for number in range(6)}
+        crawl(home, served)
+    kept = {path for path, one in verdicts(home).items() if one.outcome == "page"}
+    assert len(kept) == 4 and {"/", "/p2"} <= kept
 
 
 def test_news_of_news_come_first_too(home: Home) -> None:
@@ -656,8 +675,8 @@ def test_compare_answers_in_json_with_everything_there_is(four: Home) -> None:
 
 
 def test_compare_without_numbers_means_the_last_run_and_what_it_builds_on(four: Home) -> None:
-    assert four.ask("compare", four.word) == four.ask("compare", four.word, "3", "5")
-    assert four.ask("compare", four.word, "1") == four.ask("compare", four.word, "1", "5")
+    assert four.ask("compare", four.word) == four.ask("compare", four.word, "3", "4")
+    assert four.ask("compare", four.word, "1") == four.ask("compare", four.word, "1", "4")
 
 
 def test_compare_lists_what_changed_for_people(four: Home) -> None:
@@ -701,7 +720,7 @@ def test_runs_lists_every_run_with_its_numbers(four: Home) -> None:
     ]
     said = four.cli("runs", four.word).stdout.splitlines()
     assert [line.split()[:3] for line in said if line.split()[0].isdecimal()][2] == ["2", "incremental", "cancelled"]
-    assert "branched off from run 4" in map(str.strip, said)
+    assert "branched off from run 4; beside the line: later runs do not build on it" in map(str.strip, said)
 
 
 # Starting the next run

@@ -354,6 +354,8 @@ def test_going_back_before_a_verdict(home: Home) -> None:
         first = next(one for one in home.app.checkpoints(home.word) if one["run"] == 1)
         go_on(home, first["checkpoint_number"], budget=1)
         assert found(home, "mules") == ["/moved"], "the run is open again, and nothing is decided"
+        home.resume(budget=0)
+        assert found(home, "mules") == [], "and decided again, at the same step as before"
     check_against_new(home)
 
 

@@ -333,6 +333,21 @@ def test_a_branch_with_settings_of_its_own(api: Api, crawl_id: str) -> None:
     assert branch["branch_of"] == first["iteration_id"]
     assert (first["stats"]["total_documents"], branch["stats"]["total_documents"]) == (SIZE, 15)
     assert not api.faults(crawl_id)
+    assert (first["on_line"], branch["on_line"]) == (True, False)
+
+
+def test_later_runs_build_on_a_branch_when_they_are_told_to(api: Api, crawl_id: str) -> None:
+    made = go_on(
+        api, crawl_id, checkpoint_id=f"{crawl_id}_ckpt_0", as_new_run=True, settings={"exclude": ["*p3?"], "budget": 5}
+    )
+    api.ended(made["job_id"])
+    assert "is paused" in api.post(f"/crawl/{crawl_id}/iterations/1/make-line", 409)["message"]
+    api.ended(go_on(api, crawl_id, settings={"budget": 0})["job_id"])
+    assert api.post(f"/crawl/{crawl_id}/iterations/1/make-line")["on_line"]
+    assert [one["on_line"] for one in api.get(f"/crawl/{crawl_id}/iterations")] == [False, True]
+    api.ended(api.post(f"/crawl/{crawl_id}/iterations/next", 202)["job_id"])
+    assert api.get(f"/crawl/{crawl_id}/iterations/2")["parent_iteration_id"] == f"{crawl_id}_iter_1"
+    api.post(f"/crawl/{crawl_id}/iterations/9/make-line", 404)
 
 
 def test_a_branch_of_a_run_as_it_stands(api: Api, served: Served) -> None:

@@ -24,7 +24,7 @@ BASELINE = {"total_documents", "urls_crawled", "urls_failed"}
 CHANGES = {f"{kind}_documents" for kind in ("new", "modified", "unchanged", "deleted", "unknown")}
 FIELDS = {
     *("iteration_id", "crawl_id", "iteration_number", "parent_iteration_id", "baseline_iteration_id", "mode"),
-    *("started_at", "completed_at", "duration_seconds", "stats", "state", "branch_of", "alarm"),
+    *("started_at", "completed_at", "duration_seconds", "stats", "state", "branch_of", "on_line", "alarm"),
 }
 HOSTILE = ["%2e%2e", "%00", "x" * 5000, "..%2f..%2fhome.db", "'%20OR%201=1--", "%F0%9F%90%9B", "%C3%28", "-1"]
 

@@ -46,7 +46,7 @@ def written(folder: Path, *visits: dict[str, object], text: str = "# Hello\n\nWo
 
 
 def test_a_page_is_a_file_with_what_is_known_of_it(tmp_path):
-    assert written(tmp_path, VISIT) == (1, 0)
+    assert written(tmp_path, VISIT) == (1, 0, ())
     assert (tmp_path / "a.test/x.md").read_text() == (
         "---\n"
         'url: "https://a.test/x"\n'
@@ -90,11 +90,11 @@ CHOICE = {
 
 @pytest.mark.parametrize(("changes", "count"), CHOICE.values(), ids=CHOICE)
 def test_only_pages_with_a_text_of_their_own(tmp_path, changes, count):
-    assert written(tmp_path, {**VISIT, **changes}) == (count, 0)
+    assert written(tmp_path, {**VISIT, **changes}) == (count, 0, ())
 
 
-def test_a_page_that_the_archive_does_not_have_is_counted(tmp_path):
-    assert export.markdown([VISIT], alone, lambda _: None, tmp_path) == (0, 1)
+def test_a_page_that_the_archive_does_not_have_is_counted_and_named(tmp_path):
+    assert export.markdown([VISIT], alone, lambda _: None, tmp_path) == (0, 1, (VISIT["url"],))
     assert files_in(tmp_path) == {"index.jsonl"}
 
 
@@ -129,7 +129,7 @@ def test_a_page_may_lie_beside_a_folder_of_its_name(tmp_path):
     urls = [
         f"https://a.test/{path}" for path in ("", "a", "a/b", "a.md", "a.md/b", "A", "a/B", "a?b", "index", "index.md")
     ]
-    assert written(tmp_path, *({**VISIT, "url": url} for url in urls)) == (len(urls), 0)
+    assert written(tmp_path, *({**VISIT, "url": url} for url in urls)) == (len(urls), 0, ())
     found = index(tmp_path)
     assert list(found) == urls
     assert files_in(tmp_path) == {"index.jsonl", *found.values()}
@@ -149,9 +149,9 @@ def test_nothing_is_ever_written_outside(tmp_path, make):
     visits = [{**VISIT, "url": url} for url in HOSTILE_URLS]
     folder = tmp_path / "deep" / "in"
     if make == "markdown":
-        assert written(folder, *visits) == (len(visits), 0)
+        assert written(folder, *visits) == (len(visits), 0, ())
     else:
-        assert export.files(visits, lambda _: b"", folder) == (len(visits), 0)
+        assert export.files(visits, lambda _: b"", folder) == (len(visits), 0, ())
     assert {path.split("/")[0] for path in files_in(tmp_path)} == {"deep"}
     assert len(files_in(folder)) == len(visits) + 1
     assert files_in(tmp_path) == {f"deep/in/{name}" for name in files_in(folder)}
@@ -227,13 +227,13 @@ def body_of(found: dict[str, bytes]) -> Callable[[dict[str, object]], bytes | No
 def test_bodies_are_written_byte_for_byte(tmp_path):
     bodies = {f"https://a.test/{number}": bytes(range(256)) * number for number in range(3)}
     visits = [{**VISIT, "url": url} for url in bodies]
-    assert export.files(visits, body_of(bodies), tmp_path) == (3, 0)
+    assert export.files(visits, body_of(bodies), tmp_path) == (3, 0, ())
     assert {url: (tmp_path / name).read_bytes() for url, name in index(tmp_path).items()} == bodies
 
 
-def test_what_the_archive_does_not_have_is_counted(tmp_path):
+def test_what_the_archive_does_not_have_is_counted_and_named(tmp_path):
     visits = [VISIT, {**VISIT, "url": "https://a.test/y"}]
-    assert export.files(visits, body_of({"https://a.test/y": b""}), tmp_path) == (1, 1)
+    assert export.files(visits, body_of({"https://a.test/y": b""}), tmp_path) == (1, 1, (VISIT["url"],))
     assert list(index(tmp_path)) == ["https://a.test/y"]
 
 
@@ -265,7 +265,7 @@ OUTCOMES = ["page", "duplicate", "resource", "redirect", "failed", "retry"]
 
 def test_pages_and_resources_are_files(tmp_path):
     visits = [{**VISIT, "url": f"https://a.test/{outcome}", "outcome": outcome} for outcome in OUTCOMES]
-    assert export.files(visits, lambda _: b"", tmp_path) == (3, 0)
+    assert export.files(visits, lambda _: b"", tmp_path) == (3, 0, ())
     assert [url.rpartition("/")[2] for url in index(tmp_path)] == ["page", "duplicate", "resource"]
 
 
@@ -293,7 +293,7 @@ def test_a_choice_of_types(tmp_path, wanted, paths):
         return b""
 
     visits = [{**VISIT, "url": f"https://a.test{path}", "content_type": kind} for path, kind in ALL.items()]
-    assert export.files(visits, body, tmp_path, wanted) == (len(paths), 0)
+    assert export.files(visits, body, tmp_path, wanted) == (len(paths), 0, ())
     assert asked == paths, "what is not wanted is not read"
 
 

@@ -14,7 +14,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
-from inchworm.archive.reader import records
+from inchworm.archive.reader import is_whole, records
 from inchworm.archive.warc import WarcWriter
 from inchworm.errors import Broken
 from inchworm.model import Record, Spot
@@ -41,9 +41,13 @@ def archive(tmp_path_factory) -> tuple[Path, list[Spot]]:
     return folder, spots
 
 
+def warc(folder: Path, spots: list[Spot], out: io.BytesIO) -> export.Written:
+    return export.warc(folder, ((*spot, f"http://a.test/{n}") for n, spot in enumerate(spots)), out, is_whole)
+
+
 def exported(folder: Path, spots: list[Spot], count: int) -> bytes:
     out = io.BytesIO()
-    assert export.warc(folder, iter(spots), out) == count
+    assert warc(folder, spots, out) == export.Written(count)
     return out.getvalue()
 
 
@@ -115,14 +119,8 @@ def test_neighbours_are_copied_in_one_go(archive):
             pieces.append(len(data))
             return super().write(data)
 
-    export.warc(folder, spots, Pieces())
+    warc(folder, spots, Pieces())
     assert len(pieces) == 3
-
-
-def test_a_whole_file_is_a_spot_too(archive):
-    folder, spots = archive
-    whole = Spot(spots[0].file, 0, spots[4].offset + spots[4].length)
-    assert bodies(exported(folder, [whole], 1)) == ["a0", "a1", "a2", "a3", "a4"]
 
 
 @pytest.mark.parametrize("left", [b"", b"short", None], ids=["empty", "short", "gone"])
@@ -130,14 +128,22 @@ def test_an_archive_that_lost_bytes_is_never_exported_silently(archive, tmp_path
     _, spots = archive
     if left is not None:
         (tmp_path / spots[0].file).write_bytes(left)
-    with pytest.raises(Broken) as raised:
-        export.warc(tmp_path, spots, io.BytesIO())
-    assert spots[0].file in raised.value.message
+    written = warc(tmp_path, spots, io.BytesIO())
+    assert written == (0, len(spots), tuple(f"http://a.test/{n}" for n in range(len(spots))))
 
 
 def test_a_place_where_no_record_begins_is_never_exported_silently(archive):
     folder, spots = archive
     file, offset, length = spots[3]
+    out = io.BytesIO()
+    assert warc(folder, [(file, offset + 1, length), (file, offset, length)], out) == (1, 1, ("http://a.test/0",))
+    assert bodies(out.getvalue()) == ["a3"]
+
+
+def test_a_file_that_is_cut_while_it_is_exported_is_told(archive, tmp_path):
+    folder, spots = archive
+    file, offset, length = spots[3]
+    (tmp_path / file).write_bytes((folder / file).read_bytes()[: offset + length - 1])
     with pytest.raises(Broken) as raised:
-        export.warc(folder, [(file, offset + 1, length)], io.BytesIO())
-    assert f"no record at {offset + 1}" in raised.value.message
+        export.warc(tmp_path, [(file, offset, length, "http://a.test/3")], io.BytesIO(), lambda *_: True)
+    assert file in raised.value.message

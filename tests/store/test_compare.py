@@ -74,7 +74,8 @@ class Book:
     def run(self, seen: Step, horizon: int = 0) -> RunInfo:
         """The next run, which came to this."""
         number = len(self.runs)
-        run = replace(RUN, run_id=number + 1, number=number, horizon=horizon or number + 1)
+        horizon = horizon or number + 1
+        run = replace(RUN, run_id=number + 1, number=number, horizon=horizon, follows=horizon - 1 or None)
         self.runs.append(run)
         self.store.create_run(self.token, run, Changes(run.run_id, 0, seeds=(SEED,)))
         urls = {1: "http://a.test/", 2: "http://a.test/page"}

@@ -45,7 +45,7 @@ A = "http://a.test"
 SOMEBODY = Life(4711, "a machine", "a boot", 1)
 SEED = Seed(0, f"{A}/", "a.test", "/")
 FIRST = RunInfo(1, 0, "baseline", None, RunState.IN_PROGRESS, 0, {"scope": "host"}, Counters(), (SEED,), "", 10, None)
-SECOND = replace(FIRST, run_id=2, number=1, mode="full", parent=0)
+SECOND = replace(FIRST, run_id=2, number=1, mode="full", parent=0, follows=1)
 
 
 @pytest.fixture(params=STORES)
@@ -731,7 +731,7 @@ def test_small_questions(crawled):
     assert view.has_refused(1, Reason.EXCLUDED)
     assert not view.has_refused(1, Reason.ROBOTS)
     assert not view.has_refused(2, Reason.EXCLUDED)
-    assert {file for file, _, _ in view.spots(1, 99)} == {"run0.warc.gz"}
+    assert {file for file, *_ in view.spots(1, 99)} == {"run0.warc.gz"}
     assert list(view.spots(2, 99)) == []
     assert view.integrity() == "ok"
 

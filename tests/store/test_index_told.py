@@ -174,6 +174,21 @@ def test_numbers_of_urls_that_are_given_again(kept: Kept) -> None:
     kept.check()
 
 
+def test_a_page_that_is_deleted_again_after_going_back_is_told_at_once(kept: Kept) -> None:
+    """Go back, look, go on: the same verdict at the same step is news."""
+    kept.diary.visit("a", text=ONE)
+    kept.diary.new_run()
+    kept.diary.visit("a", "redirect")
+    point = kept.diary.mark()
+    for _ in range(3):
+        kept.diary.judge("a", "redirect", "deleted")
+        kept.check()
+        kept.diary.go_back(point)
+        kept.check()
+    kept.diary.judge("a", "redirect", "deleted")
+    kept.check()
+
+
 def test_what_may_have_arrived_is_taken_back(kept: Kept) -> None:
     """The server has it, nobody knows that, and then it is undone."""
     point = kept.diary.mark()

@@ -346,6 +346,22 @@ def test_a_redirect_is_judged_when_its_run_ends(diary: Diary) -> None:
     assert diary.found()[TEXTS[ONE]], "the verdict was taken back, though its visit was not"
 
 
+def test_a_page_that_is_deleted_again_after_going_back_vanishes_at_once(diary: Diary) -> None:
+    """Go back, look, go on: the same verdict at the same step is news."""
+    diary.visit("a", text=ONE)
+    diary.new_run()
+    diary.visit("a", "redirect")
+    before = diary.mark()
+    for _ in range(3):
+        diary.judge("a", "redirect", "deleted")
+        assert not diary.found()[TEXTS[ONE]]
+        diary.go_back(before)
+        assert diary.found()[TEXTS[ONE]] == {"http://a.test/a"}
+    diary.judge("a", "redirect", "deleted")
+    diary.check()
+    assert not diary.found()[TEXTS[ONE]]
+
+
 def test_a_verdict_that_was_never_seen_is_taken_back(diary: Diary) -> None:
     diary.visit("a", text=ONE)
     diary.new_run()

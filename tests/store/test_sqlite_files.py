@@ -324,6 +324,39 @@ def test_an_old_crawl_goes_on_where_it_was(dump, tmp_path):
         assert View(store).faults(run.run_id) == []
 
 
+def branched(*origins: int | None) -> str:
+    """More runs beside the one in a dump, each a branch of another, or none."""
+    rows = [(number + 1, number, origin) for number, origin in enumerate(origins, 1)]
+    insert = "INSERT INTO run (run_id, number, mode, state, settings, created_ms, horizon, origin) VALUES "
+    return insert + ", ".join(
+        f"({run_id}, {number}, 'full', 'completed', '{{}}', 1, {run_id if origin is None else origin + 1}, {origin})"
+        if origin is not None
+        else f"({run_id}, {number}, 'full', 'completed', '{{}}', 1, {run_id}, NULL)"
+        for run_id, number, origin in rows
+    )
+
+
+@pytest.mark.parametrize(
+    ("origins", "line", "follows"),
+    [
+        ((None, None), [0, 1, 2], [None, 1, 2]),
+        ((None, 0, 1), [0, 1], [None, 1, None, 1]),
+        # What was built on a branch stays as it was judged: by all runs before it.
+        ((0, None, 2), [0, 1, 2], [None, 1, 2, 2]),
+    ],
+    ids=["no branch", "branches at the end", "a branch in between"],
+)
+def test_branches_of_old_crawls_lie_beside_the_line_unless_something_builds_on_them(origins, line, follows, tmp_path):
+    path = loaded(DATA / "crawl_0005.sql", tmp_path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute(branched(*origins))
+    with closing(CrawlStore(path)) as store:
+        runs = store.runs()
+        assert [run.number for run in runs if not run.beside] == line
+        assert [run.follows for run in runs] == follows
+        assert store.line_end().number == line[-1]
+
+
 @pytest.mark.parametrize("dump", HOMES, ids=lambda dump: dump.stem)
 def test_an_old_home_knows_its_crawls(dump, tmp_path):
     shutil.move(loaded(dump, tmp_path), tmp_path / "home.db")

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from inchworm.app.whole import App
     from inchworm.engine.caller import Hooks, Summary
     from inchworm.engine.owner import SystemClock
-    from inchworm.sink.export import FORMATS, Target
+    from inchworm.sink.export import FORMATS, Target, Written
 
-__all__ = ["FORMATS", "App", "Hooks", "Start", "Summary", "SystemClock", "Target", "home_folder"]
+__all__ = ["FORMATS", "App", "Hooks", "Start", "Summary", "SystemClock", "Target", "Written", "home_folder"]
 
 _WHERE = {
     "App": "inchworm.app.whole",
@@ -26,6 +26,7 @@ _WHERE = {
     "Summary": "inchworm.engine.caller",
     "SystemClock": "inchworm.engine.owner",
     "Target": "inchworm.sink.export",
+    "Written": "inchworm.sink.export",
     "home_folder": "inchworm.app.desk",
 }
 

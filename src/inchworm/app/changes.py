@@ -45,6 +45,7 @@ class Changes(Desk):
             "mode": one.mode,
             "parent": one.parent,
             "branch_of": one.origin,
+            "on_line": not one.beside,
             "state": run.state_of(one, is_worked_on).value,
             "started_at": iso(one.created_ms),
             "ended_at": iso(one.ended_ms) if one.ended_ms else None,
@@ -104,6 +105,8 @@ class Changes(Desk):
     ) -> tuple[RunInfo, RunInfo]:
         b = self.run_of(crawl, store, second)
         before = first if first is not None else b.parent if b.parent is not None else b.origin
+        if before is None and second is None and (branch := store.newest_branch(b.number)) is not None:
+            return b, branch
         if before is None:
             raise NotNow(
                 f"Run {b.number} of {crawl.name!r} builds on no other, so there is nothing to compare it with.",

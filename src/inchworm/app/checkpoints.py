@@ -63,7 +63,8 @@ class Checkpoints(Desk):
 
     def _shown(self, crawl: CrawlInfo, number: int) -> dict[str, Any]:
         with self.reading(crawl) as store:
-            return as_json(crawl, _find(History(store), crawl, number), self.run_of(crawl, store))
+            history = History(store)
+            return as_json(crawl, _find(history, crawl, number), history)
 
     def checkpoints(self, word: str) -> list[dict[str, Any]]:
         """All there are, oldest first."""
@@ -73,7 +74,8 @@ class Checkpoints(Desk):
         """The checkpoints of a crawl and its last run. One that has not started has neither."""
         with contextlib.suppress(NotNow), self.reading(crawl) as store:
             if (last := store.run()) is not None:
-                return [as_json(crawl, one, last) for one in History(store).checkpoints()], last
+                history = History(store)
+                return [as_json(crawl, one, history) for one in history.checkpoints()], last
         return [], None
 
     def way_on(self, word: str, back: Back) -> tuple[Checkpoint, RunInfo]:
@@ -129,9 +131,9 @@ class Checkpoints(Desk):
         return sum(len(state[name]) for name in ("crawled_urls", "queued_urls", "failed_urls"))
 
 
-def as_json(crawl: CrawlInfo, point: Checkpoint, last: RunInfo) -> dict[str, Any]:
-    """A checkpoint as it is shown, by whoever knows the last run: whether its run can go back to it, and whether a run
-    of its own can branch off there."""
+def as_json(crawl: CrawlInfo, point: Checkpoint, history: History) -> dict[str, Any]:
+    """A checkpoint as it is shown: also whether its run can go back to it, and whether a run of its own can branch off
+    there."""
     counters = point.counters
     done = counters.known - counters.pending - counters.refused
     return {
@@ -142,7 +144,7 @@ def as_json(crawl: CrawlInfo, point: Checkpoint, last: RunInfo) -> dict[str, Any
         "created_at": iso(point.created_ms),
         "current_state": point.state,
         "current_substate": point.substate.value,
-        "can_resume": point.can_resume and not _is_built_on(point, last),
+        "can_resume": point.can_resume and history.obstacle(point) is None,
         "can_branch": point.can_resume,
         "file_size_bytes": point.size,
         "progress": {
@@ -157,11 +159,6 @@ def as_json(crawl: CrawlInfo, point: Checkpoint, last: RunInfo) -> dict[str, Any
         "run": point.run,
         "seq": point.seq,
     }
-
-
-def _is_built_on(point: Checkpoint, last: RunInfo) -> bool:
-    """Whether a later run needs what came after a checkpoint."""
-    return last.number != point.run
 
 
 def _stats(crawl: CrawlInfo, listed: Sequence[Mapping[str, Any]], can_resume: bool) -> dict[str, Any]:
@@ -202,7 +199,7 @@ def _state(crawl: CrawlInfo, current: RunInfo, point: Checkpoint, history: Histo
         elif outcome:
             urls["crawled"].append(url)
             documents += [url] if outcome == "page" else []
-    shown = as_json(crawl, point, current)
+    shown = as_json(crawl, point, history)
     return {
         **{name: shown[name] for name in ("checkpoint_id", "crawl_id", "created_at")},
         **{name: shown[name] for name in ("current_state", "current_substate")},
@@ -239,9 +236,9 @@ class Past:
                 f"Checkpoint {point.number} cannot resume from terminal state: its run was {point.state}.",
                 "Choose one that was made while the run was active: inchworm checkpoints shows them.",
             )
-        if not back.as_new_run and _is_built_on(point, last):
+        if not back.as_new_run and (later := self._history.obstacle(point)) is not None:
             raise NotNow(
-                f"Run {last.number} builds on run {point.run}, which therefore cannot go back any more.",
+                f"Run {later} builds on run {point.run}, which therefore cannot go back any more.",
                 "Continue as a run of its own: --as-new-run, or as_new_run over HTTP.",
             )
         if back.validate:
@@ -314,8 +311,8 @@ class WayBack(Past):
 
     def _made_before(self, point: Checkpoint, new: RunInfo) -> RunInfo | None:
         """The same branch, when whoever made it died before it got anywhere: this is the second try."""
-        last = self._store.run()
-        if last is None or last.origin is None or dict(last.settings) != dict(new.settings):
+        last = self._store.runs()[-1]
+        if last.origin is None or dict(last.settings) != dict(new.settings):
             return None
         is_same = (last.origin, last.origin_seq) == (point.run, point.seq)
         is_same = is_same or (point.number < 0 and last.number == point.run)

@@ -15,7 +15,15 @@ from typing import Any
 from inchworm import run, settings
 from inchworm.app.admitting import refuse_private
 from inchworm.app.checkpoints import Back, WayBack
-from inchworm.app.desk import Desk, command, defaults_of, identity, presentable, settings_of_run
+from inchworm.app.desk import (
+    Desk,
+    command,
+    defaults_of,
+    identity,
+    presentable,
+    refuse_other_seeds,
+    settings_of_run,
+)
 from inchworm.checkpoint import Ledger
 from inchworm.draft import Session as LedgerSession
 from inchworm.engine.caller import Hooks, Summary
@@ -107,15 +115,11 @@ class Crawling(Desk):
             raise WrongUse("There is nothing to crawl.", "Give at least one URL: inchworm crawl https://example.org/")
         seeds = run.seeds_of(start.seeds)
         key = run.seeds_key(seeds)
-        crawl = self.home.find(start.name) if start.name else self.home.find("", key)
+        crawl = self.find_by_seeds(start.seeds, start.name)
         if start.guarded and not (crawl and crawl.typed):
             _refuse_private(start.seeds)
         crawl = crawl or self.home.find_or_add(self._new(start, seeds), key, bool(start.name))
-        if run.seeds_key(run.seeds_of(crawl.seeds)) != key:
-            raise WrongUse(
-                f"The crawl {crawl.name!r} has other seeds: {', '.join(crawl.seeds)}.",
-                "Use its seeds, or another --name.",
-            )
+        refuse_other_seeds(crawl, key)
         return for_a_new_start(self._meant(crawl) if start.typed else crawl)
 
     def mean(self, word: str) -> None:
@@ -151,21 +155,8 @@ class Crawling(Desk):
         """One session. Nothing is changed before all that was typed is known to be right."""
         from inchworm.engine.sitting import Sitting, fetching  # whoever only looks does not wait for curl and parsers
 
-        ground = self.ground()
         remembered = {**crawl.settings, **start.given}
-        named = {**defaults_of(crawl), **remembered}
-        if "proxies" in named:
-            # Callers of the API name those that the operator has with user and password.
-            listed = ground.get("allowed_proxies", ())
-            named["proxies"] = [
-                proxies.among(one, listed) or one for one in settings.check("proxies", named["proxies"])
-            ]
-        if any(map(proxies.is_masked, named.get("proxies", ()))):
-            # Going on without it would show the user's own address to the site.
-            del named["proxies"]
-            if "proxies" not in ground:
-                raise WrongUse("This crawl went through a proxy with a password.", "Give it again: --proxy URL.")
-        values = settings.make({**ground, **named})
+        values = settings.make({**self.ground(), **self._unmasked({**defaults_of(crawl), **remembered})})
         with self.owning(crawl, values.stale) as owner:
             plan = planned(owner, crawl, start)
             values = dataclasses.replace(values, **plan.settings)
@@ -174,7 +165,8 @@ class Crawling(Desk):
                 self._keep_what_made_it(owner, crawl, start)
                 self._note_crash(owner)
                 current = plan.begin(values)
-                self.home.remember(crawl.crawl_id, presentable(remembered))
+                if not current.beside:  # What a branch is tried with is not meant for the runs of the line.
+                    self.home.remember(crawl.crawl_id, presentable(remembered))
                 session_part = json.dumps(presentable(settings.to_json(values, SESSION)))
                 number = owner.store.start_session(owner.token, current, session_part, self.clock.now_ms())
                 if hooks.started:
@@ -189,6 +181,20 @@ class Crawling(Desk):
             typed = {name: settings.check(name, value) for name, value in kept.items()}
             self.home.configure(crawl.crawl_id, defaults={**crawl.defaults, **presentable(typed)})
 
+    def _unmasked(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Without a proxy whose password nobody remembers. Going on without any would show the user's own address to
+        the site, so there has to be another one."""
+        named, ground = dict(values), self.ground()
+        if "proxies" in named:
+            # Callers of the API name those that the operator has with user and password.
+            listed, wanted = ground.get("allowed_proxies", ()), settings.check("proxies", named["proxies"])
+            named["proxies"] = [proxies.among(one, listed) or one for one in wanted]
+        if not any(map(proxies.is_masked, named.get("proxies", ()))):
+            return named
+        if "proxies" not in ground:
+            raise WrongUse("This crawl went through a proxy with a password.", "Give it again: --proxy URL.")
+        return {name: value for name, value in named.items() if name != "proxies"}
+
     def _note_crash(self, owner: Owner) -> None:
         """When the last session crashed: there it stood, should anybody want to know or come back."""
         last = owner.store.run()
@@ -201,8 +207,19 @@ class Crawling(Desk):
         if last is None or not run.is_open(last):
             return Plan({}, lambda values: self._start_run(owner, crawl, values, start))
         if start.fresh or not crawl.incremental:
-            return Plan({}, lambda values: self._start_run(owner, crawl, values, start, self._cancel))
+            return Plan({}, lambda values: self._start_run(owner, crawl, values, start, self._cancel_open))
         return self._plan_to_go_on(last, start)
+
+    def _plan_for_the_line(self, owner: Owner, crawl: CrawlInfo, start: Start) -> Plan:
+        """Go on with the line, whatever its mode: nobody who repeats a crawl means a branch that was left open."""
+        last = owner.store.line_end()
+        if last is None or not run.is_open(last):
+            return Plan({}, lambda values: self._start_run(owner, crawl, values, start))
+        if crawl.incremental:
+            return self._plan_to_go_on(last, dataclasses.replace(start, mode=""))
+        return Plan(
+            {}, lambda values: self._start_run(owner, crawl, values, start, lambda owner: self._cancel(owner, last))
+        )
 
     def _plan_to_go_on(self, last: RunInfo, start: Start) -> Plan:
         frozen, wanted = {**last.settings, "mode": last.mode}, _of_run(start.given)
@@ -217,11 +234,19 @@ class Crawling(Desk):
                 f"The crawl {crawl.name!r} has no paused run to resume.",
                 f"`{command(crawl)}` starts its next run.",
             )
-        return self._plan_to_go_on(last, start)
+        plan = self._plan_to_go_on(last, start)
+        return self._as_before(plan, owner, last, start) if last.beside else plan
+
+    def _as_before(self, plan: Plan, owner: Owner, last: RunInfo, start: Start) -> Plan:
+        """With what the last session of a branch was told: the crawl remembers only what holds for the line."""
+        told = owner.store.session_settings(last.run_id).items()
+        own = {name: value for name, value in told if name in settings.FIELDS and name not in start.given}
+        checked = {name: settings.check(name, value) for name, value in self._unmasked(own).items()}
+        return Plan({**checked, **plan.settings}, plan.begin)
 
     def _plan_to_recrawl(self, owner: Owner, crawl: CrawlInfo, start: Start) -> Plan:
-        """Start a new run, and no other. One that used up its budget and was left open ends here."""
-        last = owner.store.run()
+        """Start a new run, and no other. One that used up its budget and was left open ends here; a branch stays."""
+        last = owner.store.line_end()
         if last is not None and run.is_open(last) and last.mode == Mode.BASELINE:
             raise NotNow(
                 f"Run {last.number} of {crawl.name!r} is not complete yet, so no other can build on it.",
@@ -229,15 +254,22 @@ class Crawling(Desk):
             )
         return Plan({}, lambda values: self._start_run(owner, crawl, values, start, self._end_early))
 
-    def _end_early(self, owner: Owner, current: RunInfo) -> None:
-        """Complete a run as it is; its rest is the next one's."""
-        self.ledger(owner, current).end_early()
-        owner.store.set_run_state(owner.token, current.run_id, RunState.COMPLETED, self.clock.now_ms())
+    def _end_early(self, owner: Owner) -> None:
+        """Complete the last run of the line as it is; its rest is the next one's."""
+        last = owner.store.line_end()
+        if last is not None and run.is_open(last):
+            self.ledger(owner, last).end_early()
+            owner.store.set_run_state(owner.token, last.run_id, RunState.COMPLETED, self.clock.now_ms())
+
+    def _cancel_open(self, owner: Owner) -> None:
+        """End what is open, a branch and the line, for good."""
+        while (current := owner.store.run()) is not None and run.is_open(current):
+            self._cancel(owner, current)
 
     def _cancel(self, owner: Owner, current: RunInfo) -> None:
         """End a run for good, but so that one can come back."""
         now_ms = self.clock.now_ms()
-        owner.checkpoint(CheckpointType.PAUSE, now_ms)
+        owner.checkpoint(CheckpointType.PAUSE, now_ms, current)
         owner.store.set_run_state(owner.token, current.run_id, RunState.CANCELLED, now_ms)
 
     def _start_run(
@@ -246,20 +278,19 @@ class Crawling(Desk):
         crawl: CrawlInfo,
         values: Settings,
         start: Start,
-        close: Callable[[Owner, RunInfo], None] | None = None,
+        close: Callable[[Owner], None] | None = None,
     ) -> RunInfo:
-        """The next run of a crawl. `close` ends the one that is still open."""
+        """The next run of a crawl. `close` ends what is still open."""
         store = owner.store
-        last = store.run()
-        if close is not None and last is not None and run.is_open(last):
-            close(owner, last)
+        if close is not None:
+            close(owner)
         seeds = run.seeds_of(crawl.seeds, values.drop_params)
         frozen = settings.to_json(values, RUN)
         new = run.next_run(store.runs(), Mode(start.mode or Mode.INCREMENTAL), frozen, self.clock.now_ms())
         new = run.with_seeds(run.as_baseline(new) if start.fresh else new, seeds)
         known: list[Unreached] = []
         if new.parent is not None and values.order == order.FRESHNESS:
-            histories = {page.url_id: (page, history) for page, history in store.histories(new.run_id)}
+            histories = {page.url_id: (page, history) for page, history in store.histories(new.follows)}
             aged = ((url_id, history) for url_id, (_, history) in histories.items())
             known = [histories[url_id][0] for url_id in freshness.order(aged, self.clock.now_ms())]
         changes = Ledger(store, NoArchive(), new, LedgerSession(0, owner.token), values).seed(seeds, known)
@@ -269,6 +300,22 @@ class Crawling(Desk):
         made = store.run(new.number)
         assert made is not None
         return made
+
+    def make_line(self, word: str, number: int) -> dict[str, Any]:
+        """Have later runs build on this one and go by its settings; which one they would have built on."""
+        crawl = self.find(word)
+        with self.reading(crawl) as store:
+            _refuse_for_line(self.run_of(crawl, store, number))
+        with self.owning(crawl, self.stale()) as owner:
+            chosen, end = self.run_of(crawl, owner.store, number), owner.store.line_end()
+            assert end is not None
+            _refuse_for_line(chosen)
+            others = {name: value for name, value in chosen.settings.items() if end.settings.get(name) != value}
+            # The settings first: should we die here, the second try still sees the difference.
+            self.home.remember(crawl.crawl_id, {**crawl.settings, **others})
+            line = run.line_to(owner.store.runs(), chosen)
+            owner.store.set_line(owner.token, [one.run_id for one in line])
+        return {"crawl_id": crawl.crawl_id, "line": number, "before": end.number, "settings": others}
 
     # From another process
 
@@ -361,6 +408,14 @@ def _refuse_private(seeds: Sequence[str]) -> None:
     for text in seeds:
         for form in urls.seed(text) or ():
             refuse_private(form, run.shown(text))
+
+
+def _refuse_for_line(chosen: RunInfo) -> None:
+    if chosen.state is not RunState.COMPLETED:
+        raise NotNow(
+            f"Run {chosen.number} is {chosen.state}, and later runs can build only on one that is complete.",
+            "Finish it first, or choose another: inchworm runs lists them.",
+        )
 
 
 def _of_run(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import dataclasses
 import os
 import shlex
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,14 @@ class Desk:
             return matching[0]
         names = ", ".join(crawl.name for crawl in self.home.crawls()[:10]) or "none yet"
         raise Unknown(f"There is no crawl called {run.shown(word)!r}.", f"The crawls in {self.folder}: {names}.")
+
+    def find_by_seeds(self, seeds: Sequence[str], name: str = "") -> CrawlInfo | None:
+        """The crawl of this name, or else of exactly these seeds."""
+        key = run.seeds_key(run.seeds_of(seeds))
+        crawl = self.home.find(name) if name else self.home.find("", key)
+        if crawl is not None:
+            refuse_other_seeds(crawl, key)
+        return crawl
 
     def is_running(self, crawl: CrawlInfo) -> bool:
         folder = self.crawl_folder(crawl)
@@ -171,6 +179,14 @@ def command(crawl: CrawlInfo) -> str:
     """The command that works on a crawl, to be copied."""
     name = [] if crawl.name == run.default_name(run.seeds_of(crawl.seeds)) else ["--name", crawl.name]
     return shlex.join(["inchworm", "crawl", *crawl.seeds, *name])
+
+
+def refuse_other_seeds(crawl: CrawlInfo, key: str) -> None:
+    """A name stands for one set of seeds."""
+    if run.seeds_key(run.seeds_of(crawl.seeds)) != key:
+        raise WrongUse(
+            f"The crawl {crawl.name!r} has other seeds: {', '.join(crawl.seeds)}.", "Use its seeds, or another --name."
+        )
 
 
 def _seed_urls(crawl: CrawlInfo) -> set[str]:

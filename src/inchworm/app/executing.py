@@ -169,7 +169,8 @@ class Executing(Working, Repeating):
         return Ended(ended_by, pages, made.indexed, changed, _enough(job, self._iterations(crawl), current), error)
 
     def _iterations(self, crawl: CrawlInfo) -> int:
-        return sum(1 for one in self.runs(crawl.crawl_id) if one["mode"] != "baseline" and one["state"] == "completed")
+        line = [one for one in self.runs(crawl.crawl_id) if one["on_line"]]
+        return sum(1 for one in line if one["mode"] != "baseline" and one["state"] == "completed")
 
 
 def _wish(job: Job) -> Wish:

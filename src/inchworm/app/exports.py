@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from inchworm.app.desk import Desk
+from inchworm.archive import reader as warc_reader
 from inchworm.engine.bodies import Bodies
 from inchworm.errors import WrongUse
 from inchworm.model import CrawlInfo, RunInfo
@@ -35,8 +36,8 @@ class Exports(Desk):
             current = self.run_of(crawl, store, number)
             yield from View(store).record(current.run_id, current.seq)
 
-    def export(self, word: str, format_name: str, out: BinaryIO, number: int | None = None) -> int:
-        """Write a run's record to one file, as it stands now; how many lines, rows or records."""
+    def export(self, word: str, format_name: str, out: BinaryIO, number: int | None = None) -> Written:
+        """Write a run's record to one file, as it stands now; how many lines, rows or records, and what is lost."""
         _refuse_unless(format_name, Target.STREAM)
         crawl = self.find(word)
         with self.reading(crawl) as store:
@@ -72,7 +73,12 @@ class _Source:
         self._archive = desk.crawl_folder(crawl) / "archive"
         self._bodies = Bodies(store, self._archive)
 
-    def to_stream(self, format_name: str, out: BinaryIO) -> int:
+    def to_stream(self, format_name: str, out: BinaryIO) -> Written:
+        if format_name == "warc":
+            return export.warc(self._archive, self._view.spots(self._run_id, self._seq), out, warc_reader.is_whole)
+        return Written(self._listed(format_name, out))
+
+    def _listed(self, format_name: str, out: BinaryIO) -> int:
         view, writers = self._view, self._tables()
         if format_name in writers:
             return writers[format_name](self._record(), self._alternates, out)
@@ -80,13 +86,11 @@ class _Source:
             return export.urls(view.requested_urls(self._run_id, self._seq), out)
         if format_name == "fingerprints":
             return export.fingerprints(self._record(), out)
-        if format_name == "sitemap":
-            return export.sitemap(self._record(), out)
-        return export.warc(self._archive, view.spots(self._run_id, self._seq), out)
+        return export.sitemap(self._record(), out)
 
     def to_folder(self, format_name: str, folder: Path, wanted: tuple[str, ...]) -> Written:
         if format_name == "sitemap":
-            return Written(export.sitemaps(self._record(), folder), 0)
+            return Written(export.sitemaps(self._record(), folder))
         if format_name == "files":
             return export.files(self._record(), self._body, folder, wanted)
         return export.markdown(self._record(), self._alternates, self._markdown, folder)

@@ -27,6 +27,7 @@ from inchworm.rules.states import Action
 from inchworm.rules.times import iso
 from inchworm.sink import notify
 from inchworm.store.events import Service
+from inchworm.store.history import History
 
 BEGIN_SECONDS = 5.0
 """How long whoever starts a session waits to see it begin."""
@@ -87,6 +88,12 @@ class Iterating(Working, Checkpoints):
             return store.runs()
         return []
 
+    def _last_run(self, crawl: CrawlInfo) -> RunInfo | None:
+        """The run that is meant when none is named, if there is one."""
+        with contextlib.suppress(NotNow), self.reading(crawl) as store:
+            return store.run()
+        return None
+
     # The job that repeats a crawl
 
     def set_iterations(self, word: str, wanted: Iterations) -> dict[str, Any]:
@@ -95,7 +102,7 @@ class Iterating(Working, Checkpoints):
         _refuse_wrong_hooks(wanted)
         job_wanted = _as_job(crawl, wanted)
         with self._taking_turns():
-            runs = self._runs(crawl)
+            runs = run.line_of(self._runs(crawl))
             _refuse_enough(crawl, runs, wanted)
             before = self._repetition_job(crawl)
             if before is None:
@@ -156,7 +163,7 @@ class Iterating(Working, Checkpoints):
         self._let_end(crawl)
         with self._taking_turns():
             self._refuse_busy(crawl)
-            last = next(reversed(self._runs(crawl)), None)
+            last = self._last_run(crawl)
             if last is not None and run.is_open(last):
                 raise NotNow(
                     f"Run {last.number} of {crawl.name!r} is not complete, so the next one cannot begin.",
@@ -176,7 +183,8 @@ class Iterating(Working, Checkpoints):
             point, current = self.way_on(crawl.crawl_id, back)
             _refuse_wrong_settings(current, back, given)
             job = self.add_job(Wanted(crawl.crawl_id, task=_task(back, point, given), max_retries=0))
-        state = as_json(crawl, point, current)
+        with self.reading(crawl) as store:
+            state = as_json(crawl, point, History(store))
         urls_then = state["progress"]["urls"]
         return {
             "crawl_id": crawl.crawl_id,
@@ -291,6 +299,7 @@ def _iteration_json(crawl: CrawlInfo, one: RunInfo, baseline: int, running: bool
         "duration_seconds": (one.ended_ms - one.created_ms) / 1000 if one.ended_ms is not None else None,
         "stats": stats | ({f"{kind}_documents": getattr(counters, kind) for kind in _CHANGES} if is_again else {}),
         "branch_of": iteration_id(crawl, one.origin) if one.origin is not None else None,
+        "on_line": not one.beside,
         "alarm": one.alarm or None,
     }
 

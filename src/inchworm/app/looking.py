@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from inchworm import run, settings
 from inchworm.app.desk import Desk, defaults_of, identity, presentable, settings_of_run
-from inchworm.errors import InchwormError, NotNow, Unknown
+from inchworm.errors import InchwormError, NotNow, Unknown, WrongUse
 from inchworm.host import Hosts
 from inchworm.model import (
     CrawlInfo,
@@ -66,7 +66,7 @@ class Looking(Desk):
     def status(self, crawl: CrawlInfo) -> dict[str, Any]:
         """Where a crawl stands. A run whose owner is dead is paused."""
         with self.reading(crawl) as store:
-            current = self.run_of(crawl, store)
+            current, end = self.run_of(crawl, store), store.line_end()
             sessions = store.sessions(current.run_id)
             owner = store.owner()
             down = store.down()
@@ -81,6 +81,9 @@ class Looking(Desk):
             "seeds": list(crawl.seeds),
             "run": current.number,
             "mode": current.mode,
+            "branch_of": current.origin,
+            "on_line": not current.beside,
+            "line_end": end.number if end else None,
             "run_state": str(state),
             "word": run.word_for(dataclasses.replace(current, state=state)),
             "owner": {"pid": owner.pid, "machine": owner.machine} if running else None,
@@ -212,6 +215,27 @@ class Looking(Desk):
             if not path.exists() or path.stat().st_size < length:
                 problems.append(f"the archive file {name} is missing or shorter than what was committed")
         return problems
+
+    def check_archive(self, crawl: CrawlInfo, store: CrawlStore, progress: Callable[[int, int], None]) -> list[str]:
+        """Read every record that a visit points to; which pages are lost. `progress` is told how many were read, of how
+        many."""
+        from inchworm.archive import reader, warc  # only who reads the archive needs it
+
+        view, folder = View(store), self.crawl_folder(crawl) / "archive"
+        total, lost = view.count_records(), list[str]()
+        bodies: set[bytes | None] = set()
+        for done, one in enumerate(view.records(), 1):
+            try:
+                record = reader.record_at(folder / one.file, one.offset)
+                said = record.headers.get("warc-payload-digest")
+                is_whole = record.length == one.length and (one.payload is None or said == warc.digest(one.payload))
+            except WrongUse:
+                is_whole = False
+            if not is_whole or (one.is_revisit and one.payload in bodies):
+                lost.append(f"the archive has lost {one.url} of run {one.run} (in {one.file} at {one.offset})")
+                bodies |= {one.payload}
+            progress(done, max(done, total))
+        return lost
 
 
 def _linked_by_a_seed(current: RunInfo, values: Settings, address: str) -> Reason | None:

@@ -14,7 +14,7 @@ from inchworm.app.checkpoints import as_json
 from inchworm.app.looking import session_json
 from inchworm.app.memory import Memory
 from inchworm.errors import NotNow, WrongUse
-from inchworm.model import Change, CheckpointType, CrawlInfo, RunInfo, RunState, SessionInfo, SessionState
+from inchworm.model import Change, Checkpoint, CheckpointType, CrawlInfo, RunInfo, RunState, SessionInfo, SessionState
 from inchworm.rules import explain, failures
 from inchworm.rules.times import iso
 from inchworm.store.compare import Comparison, Tally
@@ -103,7 +103,7 @@ class Progressing(Changes):
     def run_progress(self, crawl: CrawlInfo, number: int) -> dict[str, Any]:
         """All that changes while a run goes on."""
         with self.reading(crawl) as store:
-            current, last = self.run_of(crawl, store, number), self.run_of(crawl, store)
+            current, last, end = self.run_of(crawl, store, number), self.run_of(crawl, store), store.line_end()
             is_last = current.number == last.number
             running = is_last and self.is_running(crawl)
             progress, now_ms = Progress(store, current.run_id), self.clock.now_ms()
@@ -112,7 +112,8 @@ class Progressing(Changes):
                 **_about(current, running),
                 "is_last": is_last,
                 "is_running": running,
-                "last_run": last.number,
+                "newest_run": store.newest_number(),
+                "line_end": end.number if end else None,
                 "sessions": sessions,
                 "seconds": sum(one["seconds"] for one in sessions),
                 "pace": _pace(progress, current, sessions, now_ms if running else None),
@@ -140,7 +141,7 @@ class Progressing(Changes):
             points = [point for number in numbers if (point := history.checkpoint(number))]
             types = whole.checkpoint_types()
             return {
-                "rows": [_point(crawl, point, runs) for point in points],
+                "rows": [_point(crawl, point, history, runs[point.run].seq) for point in points],
                 "types": {kind.value: types.get(kind.value, (0, 0))[0] for kind in CheckpointType},
                 "count": sum(count for count, _ in types.values()),
                 "size": sum(size for _, size in types.values()),
@@ -183,11 +184,14 @@ class Progressing(Changes):
             }
 
     def _pair(self, crawl: CrawlInfo, store: CrawlStore, runs: tuple[int | None, int | None]) -> Pair:
-        """The runs of these numbers; else the last one, and the one that it builds on or that comes before it."""
+        """The runs of these numbers; else the last one, and the one that it builds on or that comes before it. What
+        builds on none is compared with its last branch."""
         first, second = runs
         later = self.run_of(crawl, store, second)
         found = (first, later.parent, later.origin, later.number - 1 if later.number else None)
         before = next((number for number in found if number is not None), None)
+        if before is None and second is None and (branch := store.newest_branch(later.number)) is not None:
+            return Pair(store, later, branch)
         if before is None:
             raise NotNow("There is no run before the first one.", "Choose a later one.")
         return Pair(store, self.run_of(crawl, store, before), later)
@@ -209,6 +213,7 @@ def _about(one: RunInfo, running: bool) -> dict[str, Any]:
         "mode": one.mode,
         "parent": one.parent,
         "branch_of": one.origin,
+        "on_line": not one.beside,
         "branch_seq": one.origin_seq,
         "state": run.state_of(one, running).value,
         "seq": one.seq,
@@ -321,15 +326,12 @@ def _marked(progress: Progress, crawl: CrawlInfo, store: CrawlStore, current: Ru
     """The checkpoints of a run: where all of them are, and the last few in full."""
     marks, history = progress.marks(), History(store)
     newest = [point for number, _ in reversed(marks[-FEW:]) if (point := history.checkpoint(number))]
-    last = store.run()
-    runs = {one.number: one for one in (current, last) if one is not None}
-    return {"marks": marks, "checkpoints": [_point(crawl, point, runs) for point in newest]}
+    return {"marks": marks, "checkpoints": [_point(crawl, point, history, current.seq) for point in newest]}
 
 
-def _point(crawl: CrawlInfo, point: Any, runs: Mapping[int, RunInfo]) -> dict[str, Any]:
-    """A checkpoint, whether its run can go back to it, and how many steps that would undo."""
-    shown = as_json(crawl, point, runs[max(runs)])
-    return {**shown, "undoes": max(0, runs[point.run].seq - point.seq)}
+def _point(crawl: CrawlInfo, point: Checkpoint, history: History, seq: int) -> dict[str, Any]:
+    """A checkpoint, whether its run, which is at this seq, can go back to it, and how many steps that would undo."""
+    return {**as_json(crawl, point, history), "undoes": max(0, seq - point.seq)}
 
 
 # Two runs

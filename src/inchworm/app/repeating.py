@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from inchworm import fault, run, settings
-from inchworm.app.crawling import Crawling, Plan, Start
+from inchworm.app.crawling import Crawling, Start
 from inchworm.app.notifying import Notifying, Telling, Wish
 from inchworm.engine.caller import Hooks, Summary
-from inchworm.engine.owner import Owner
 from inchworm.engine.signals import stopping
 from inchworm.errors import InchwormError, Lost, NotNow, Owned, TooNew, Unknown, WrongUse
 from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo, RunState, SessionInfo
@@ -78,15 +77,9 @@ class Repeating(Crawling, Notifying):
         return await _Series(self, wanted, listener or Listener()).work()
 
     async def run_next(self, crawl: CrawlInfo, wanted: Repetition, hooks: Hooks) -> Summary:
-        """One session: of the run that is open, whatever its mode, else of the next one."""
-
-        def planned(owner: Owner, crawl: CrawlInfo, start: Start) -> Plan:
-            last = owner.store.run()
-            is_open = last is not None and run.is_open(last)
-            return self._plan_to_crawl(owner, crawl, dataclasses.replace(start, mode="") if is_open else start)
-
+        """One session on the line: of the run that is open, whatever its mode, else of the next one."""
         start = Start((wanted.word,), crawl.name, wanted.given, mode=wanted.mode)
-        return await self._sit(crawl, start, hooks, planned)
+        return await self._sit(crawl, start, hooks, self._plan_for_the_line)
 
     def iteration_stats(self, word: str) -> dict[str, Any]:
         """What the runs of a crawl cost, what they saved against full crawls, and how much changes. Of a crawl that has
@@ -217,7 +210,7 @@ class _Series:
     def _look(self) -> tuple[Standing, _Spot]:
         """How the crawl stands, and which session was its last."""
         with contextlib.suppress(NotNow), self._app.reading(self._app.find(self._crawl_id)) as store:
-            if runs := store.runs():
+            if runs := run.line_of(store.runs()):
                 return _standing(runs, store.sessions(runs[-1].run_id))
         return Standing(), _Spot(-1, 0)
 

@@ -110,11 +110,6 @@ class Steering(Iterating, Looking):
         """A job that is tried once, now: whoever asked sees how it goes, and may ask again."""
         return str(self.add_job(Wanted(crawl=crawl, task=task, max_retries=0))["id"])
 
-    def _last_run(self, crawl: CrawlInfo) -> RunInfo | None:
-        with contextlib.suppress(NotNow), self.reading(crawl) as store:
-            return store.run()
-        return None
-
     def _refuse_wrong(self, given: Mapping[str, Any], below: Mapping[str, Any] | None = None) -> None:
         values = settings.make({**self.ground(), **(below or {}), **given})
         Patterns(values.include, values.exclude)

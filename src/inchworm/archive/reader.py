@@ -1,14 +1,18 @@
 """Reading WARC files record by record: ours and other people's, plain or with one gzip member per record.
 
 A file may end in the middle of a record, because whoever wrote it was killed. Then what came before counts,
-and reading simply ends there. No more than one record is in memory at a time.
+and reading simply ends there. A record that is damaged is left out, and reading goes on behind it. No more than one
+record is in memory at a time.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,23 +26,55 @@ _VERSION = b"WARC/"
 _BLANK = (b"\r\n", b"\n")
 _BLOCK_BYTES = 256 * 1024
 _MAX_LINE_BYTES = 1024 * 1024
+_MEMBER = b"\x1f\x8b\x08"
+_MOST_DAMAGE = 1000
+"""After so many places where a file cannot be read, what is left of it is not worth the search."""
+
+_HASHES = {"sha256", "sha1", "md5"}
+
+Noted = Callable[[int], None]
+"""Is told where a file is damaged."""
+
 # isal's own stub takes this class for an instance.
 _INFLATE_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]
 
 
-def records(path: Path) -> Iterator[WarcRecord]:
-    """All records of a file, in order."""
+def records(path: Path, damaged: Noted | None = None) -> Iterator[WarcRecord]:
+    """All records of a file that can be read, in order."""
     with _opened(path) as file:
-        yield from _read(file, path)
+        yield from _read(file, path, damaged or (lambda _: None))
 
 
 def record_at(path: Path, offset: int) -> WarcRecord:
-    """The record that begins at this place."""
+    """The record that begins at this place, seen to be as it was written."""
     with _opened(path) as file:
         file.seek(offset)
-        for record in _read(file, path):
-            return record
-    raise WrongUse(f"{path} has no record at {offset}.", "Has the file changed since it was indexed?")
+        for record in _read(file, path, lambda _: None):
+            if record.offset == offset and _is_as_written(record):
+                return record
+            break
+    raise WrongUse(f"{path} has no whole record at {offset}.", "It is damaged, or has changed since it was indexed.")
+
+
+def is_whole(path: Path, offset: int, length: int) -> bool:
+    """Whether a record of this length lies there, as it was written."""
+    try:
+        return record_at(path, offset).length == length
+    except WrongUse:
+        return False
+
+
+def _is_as_written(record: WarcRecord) -> bool:
+    """By the digest that came with it, if it is one that we know."""
+    name, _, said = record.headers.get("warc-block-digest", "").partition(":")
+    if name.lower() not in _HASHES:
+        return True
+    found = hashlib.new(name.lower(), record.content, usedforsecurity=False)
+    try:
+        is_hex = len(said) == 2 * found.digest_size
+        return (bytes.fromhex(said) if is_hex else base64.b32decode(said.upper())) == found.digest()
+    except (ValueError, binascii.Error):
+        return True
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -48,26 +84,30 @@ def _opened(path: Path) -> BinaryIO:
         raise WrongUse(f"{path} cannot be read: {error.strerror}.", "Check the name of the file.") from error
 
 
-def _read(file: BinaryIO, path: Path) -> Iterator[WarcRecord]:
+def _read(file: BinaryIO, path: Path, damaged: Noted) -> Iterator[WarcRecord]:
     start = file.tell()
     first = file.read(len(_VERSION))
     file.seek(start)
     if first.startswith(_GZIP_MAGIC):
-        yield from _compressed(file, path)
+        yield from _compressed(file, path, damaged)
     elif first == _VERSION:
-        yield from _plain(file)
+        yield from _plain(file, damaged)
     elif not _VERSION.startswith(first):
         raise _not_a_warc(path)
 
 
-def _plain(file: BinaryIO) -> Iterator[WarcRecord]:
-    size = os.fstat(file.fileno()).st_size
+def _plain(file: BinaryIO, damaged: Noted) -> Iterator[WarcRecord]:
+    """Without compression nothing marks the beginning of a record but the end of the one before."""
+    size, end = os.fstat(file.fileno()).st_size, file.tell()
     while (record := _next(file, size)) is not None:
+        end = record.offset + record.length
         yield record
+    if end < size:
+        damaged(end)
 
 
-def _compressed(file: BinaryIO, path: Path) -> Iterator[WarcRecord]:
-    for offset, length, member in _members(file):
+def _compressed(file: BinaryIO, path: Path, damaged: Noted) -> Iterator[WarcRecord]:
+    for offset, length, member in _members(file, damaged):
         stream = io.BytesIO(member)
         record = _next(stream, len(member))
         if record is None:
@@ -80,20 +120,47 @@ def _compressed(file: BinaryIO, path: Path) -> Iterator[WarcRecord]:
         yield WarcRecord(offset, length, record.headers, record.content)
 
 
-def _members(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
+def _members(file: BinaryIO, damaged: Noted) -> Iterator[tuple[int, int, bytes]]:
     """Offset, length and content of each whole gzip member."""
-    offset = file.tell()
+    at = file.tell()
+    for _ in range(_MOST_DAMAGE):
+        at, is_damaged = yield from _members_in_a_row(file, at)
+        behind = _next_member(file, at + 1)
+        if is_damaged or behind is not None:
+            damaged(at)
+        if behind is None:
+            return
+        at = behind
+
+
+def _next_member(file: BinaryIO, at: int) -> int | None:
+    """Where, from a place on, the next gzip member may begin."""
+    file.seek(at)
+    data = b""
+    while block := file.read(_BLOCK_BYTES):
+        data += block
+        if (found := data.find(_MEMBER)) >= 0:
+            return at + found
+        at += len(data) - (keep := min(len(data), len(_MEMBER) - 1))
+        data = data[-keep:]
+    return None
+
+
+def _members_in_a_row(file: BinaryIO, offset: int) -> Generator[tuple[int, int, bytes], None, tuple[int, bool]]:
+    """The whole gzip members from a place on; where the first one begins that is not, and whether it is damaged. If
+    not, the file ends there."""
+    file.seek(offset)
     data = b""
     while True:
         start, parts, stream = offset, [], isal_zlib.decompressobj(wbits=31)
         while not stream.eof:
             data = data or file.read(_BLOCK_BYTES)
             if not data:
-                return
+                return start, False
             try:
                 parts.append(stream.decompress(data))
             except _INFLATE_ERROR:
-                return
+                return start, True
             offset += len(data) - len(stream.unused_data)
             data = stream.unused_data
         yield start, offset - start, b"".join(parts)

@@ -11,7 +11,7 @@ from inchworm.app.crawling import Crawling
 from inchworm.app.repeating import Repeating
 from inchworm.cli import display
 from inchworm.cli.commands import main
-from inchworm.cli.door import print_json
+from inchworm.cli.door import print_json, say
 from inchworm.cli.options import (
     SESSION_OPTIONS,
     given,
@@ -38,10 +38,20 @@ def recrawl(word: str, mode: str | None, as_json: bool, **values: Any) -> None:
 @main.command()
 @click.argument("word", metavar="CRAWL")
 @click.option("--stats", is_flag=True, help="What all runs together cost, and what they saved against full crawls.")
+@click.option("--make-line", "chosen", type=int, metavar="N", default=None, help="Have later runs build on this one.")
 @json_flag
-def runs(word: str, stats: bool, as_json: bool) -> None:
-    """The runs of a crawl: what each found, and what it saved."""
+def runs(word: str, stats: bool, chosen: int | None, as_json: bool) -> None:
+    """The runs of a crawl: what each found, and what it saved.
+
+    Each run builds on the one before it: together they are the line. A branch (`inchworm continue --as-new-run`) lies
+    beside it, to be compared and exported. With --make-line later runs build on a branch that is complete, or on an
+    earlier run of the line, and go by its settings; the others stay, beside the line.
+    """
     with opened(Repeating) as app:
+        if chosen is not None:
+            made = app.make_line(word, chosen)
+            print_json(made) if as_json else say(f"Later runs build on run {made['line']}.")
+            return
         if stats:
             told = app.iteration_stats(word)
             print_json(told) if as_json else display.numbers(told["totals"])

@@ -6,6 +6,7 @@ another process; 130 paused by Ctrl-C; 143 paused by SIGTERM (129 by SIGHUP).
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import os
@@ -292,16 +293,18 @@ def _confirm(question: str) -> None:
 
 
 @main.command("doctor")
+@click.option("--quick", is_flag=True, help="Only what is quickly seen: do not read the archives.")
 @json_flag
-def doctor_(as_json: bool) -> None:
+def doctor_(quick: bool, as_json: bool) -> None:
     """Check versions, settings, stores and archives.
 
-    Says what to do about what is wrong; exit code 1 when anything is.
+    Reads every record of every archive, and names the pages that are lost. Says what to do about what is wrong; exit
+    code 1 when anything is.
     """
-    from inchworm.cli.doctor import examine  # it loads what no other command needs
+    from inchworm.cli.doctor import Meter, examine  # it loads what no other command needs
 
-    with opened(Looking) as app:
-        findings = examine(app)
+    with opened(Looking) as app, contextlib.closing(Meter()) as meter:
+        findings = examine(app, quick, meter)
     healthy = all(finding.ok for finding in findings)
     if as_json:
         print_json({"ok": healthy, "findings": [dataclasses.asdict(finding) for finding in findings]})

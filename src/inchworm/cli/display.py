@@ -97,6 +97,8 @@ def status(found: Mapping[str, Any]) -> None:
         ("URLs", f"{found['known']:,} known, {found['pending']:,} pending, {found['refused']:,} refused"),
         ("fetched", f"{counted(found['requests'], 'request')}, {size(found['size'])}"),
     ]
+    if not found["on_line"]:
+        rows.insert(2, ("beside", f"the line, so later runs do not build on it but on run {found['line_end']}"))
     if found["order"] not in ("", EXACT):
         rows.append(("order", found["order"]))
     if found["blocked"]:
@@ -232,6 +234,7 @@ def runs(found: Sequence[Mapping[str, Any]]) -> None:
         costs = [one["requests"], size(one["bytes"]), size(max(0, one["saved_bytes"])) if has_parent else "-"]
         rows.append([one["run"], one["mode"], one["state"], one["pages"], *counts, *costs])
         said = [f"branched off from run {one['branch_of']}"] if one["branch_of"] is not None else []
+        said += [] if one["on_line"] else ["beside the line: later runs do not build on it"]
         notes.append("; ".join([*said, *([f"ATTENTION: {one['alarm']}"] if one["alarm"] else [])]))
     table(heads, rows, notes=notes)
 

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import os
 import platform
 import shutil
 import sqlite3
 import ssl
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from inchworm import __version__, settings
 from inchworm.app.looking import Looking
+from inchworm.cli.door import say, say_over
 from inchworm.errors import InchwormError, NotNow
 from inchworm.model import CrawlInfo
-from inchworm.rules.figures import size
+from inchworm.rules.figures import clip, size
 
 _LIBRARIES = ("pycurl", "turbohtml", "ada-url", "isal", "click", "rich")
 _WAL_FIX = (3, 51, 3)
 _LEAST_FREE_BYTES = 200_000_000
+_SHOWN_LOST = 20
+_ABOUT_LOST = "Put the file back from a backup, if there is one. Everything else of the crawl stays usable."
+_TERMINAL_SECONDS, _LOG_SECONDS = 0.2, 5.0
+_NAME = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +39,16 @@ class Finding:
     hint: str = ""
 
 
-def examine(app: Looking) -> list[Finding]:
-    """Look at everything; one line for each thing looked at."""
+Progress = Callable[[str, int, int], None]
+"""Is told of which crawl how many records were read, of how many."""
+
+
+def examine(app: Looking, quick: bool = False, progress: Progress | None = None) -> list[Finding]:
+    """Look at everything; one line for each thing looked at. `quick`: but read no archive."""
     findings = [*_versions(), *_machine(app), *_settings(app)]
     for crawl in app.home.crawls():
         try:
-            findings += _crawl(app, crawl)
+            findings += _crawl(app, crawl, None if quick else progress or (lambda *_: None))
         except NotNow as error:
             findings.append(Finding(True, crawl.name, error.message))
         except InchwormError as error:
@@ -83,13 +95,42 @@ def _settings(app: Looking) -> Iterator[Finding]:
         yield Finding(True, "environment", note)
 
 
-def _crawl(app: Looking, crawl: CrawlInfo) -> Iterator[Finding]:
+def _crawl(app: Looking, crawl: CrawlInfo, progress: Progress | None) -> Iterator[Finding]:
     with app.reading(crawl) as store:
         checked = app.check(crawl, store)
-    if not checked:
-        yield Finding(True, crawl.name, "store and archive are sound; the counters equal a recount")
+        lost = [] if progress is None else app.check_archive(crawl, store, functools.partial(progress, crawl.name))
+    if not checked and not lost:
+        read = "every record of the archive is whole" if progress else "the archive was not read (--quick)"
+        yield Finding(True, crawl.name, f"the store is sound, and {read}; the counters equal a recount")
     for problem in checked:
         yield Finding(False, crawl.name, problem, f"Keep a copy of {_folder(app, crawl)} and report this.")
+    for problem in lost[:_SHOWN_LOST]:
+        yield Finding(False, crawl.name, problem, _ABOUT_LOST)
+    if len(lost) > _SHOWN_LOST:
+        yield Finding(False, crawl.name, f"the archive has lost {len(lost) - _SHOWN_LOST:,} more pages", _ABOUT_LOST)
+
+
+class Meter:
+    """Says on standard error how far the archives are read: in one line on a terminal, else now and then."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._seconds = _TERMINAL_SECONDS if self._is_terminal else _LOG_SECONDS
+        self._last = time.monotonic()
+        self._longest = 0
+
+    def __call__(self, name: str, done: int, total: int) -> None:
+        if time.monotonic() - self._last < self._seconds:
+            return
+        self._last = time.monotonic()
+        text = f"{clip(name, _NAME)}: {done:,} of {total:,} records read"
+        say_over(text.ljust(self._longest), is_last=False) if self._is_terminal else say(text, err=True)
+        self._longest = len(text)
+
+    def close(self) -> None:
+        if self._is_terminal and self._longest:
+            say_over(" " * self._longest, is_last=False)
+            say_over("", is_last=False)
 
 
 def _folder(app: Looking, crawl: CrawlInfo) -> Path:

@@ -6,13 +6,17 @@ from pathlib import Path
 
 import click
 
-from inchworm.app import FORMATS, Target
+from inchworm.app import FORMATS, Target, Written
 from inchworm.app.exports import Exports
 from inchworm.cli.commands import main
 from inchworm.cli.door import paragraph, print_json, say
 from inchworm.cli.options import json_flag, opened, opened_file
 from inchworm.cli.words import counted
 from inchworm.errors import WrongUse
+from inchworm.rules.explain import LONGEST
+from inchworm.rules.url import shorten
+
+_SHOWN_LOST = 20
 
 
 @main.command()
@@ -47,28 +51,38 @@ def export(
     target = FORMATS[format_name].target
     with opened(Exports) as app:
         if target is Target.FOLDER or (target is Target.EITHER and output is not None and output.is_dir()):
-            count, skipped = _to_folder(app, word, format_name, output, number, wanted)
+            written = _to_folder(app, word, format_name, output, number, wanted)
         else:
-            count, skipped = _to_file(app, word, format_name, output, number), 0
+            written = _to_file(app, word, format_name, output, number)
+    if written.lost and (output is None or not as_json):
+        _tell_lost(written)
     if output is None:
         return
     if as_json:
-        print_json({"path": str(output), "count": count, "skipped": skipped})
+        told = {"path": str(output), "count": written.files, "skipped": written.skipped, "lost": list(written.lost)}
+        print_json(told)
         return
-    paragraph(f"{counted(count, FORMATS[format_name].thing)} to {output}")
-    if skipped:
-        say(f"{skipped:,} left out: their bodies are not in the archive.")
+    paragraph(f"{counted(written.files, FORMATS[format_name].thing)} to {output}")
 
 
-def _to_file(app: Exports, word: str, format_name: str, output: Path | None, number: int | None) -> int:
+def _tell_lost(written: Written) -> None:
+    pages = counted(written.skipped, "page")
+    say(f"{pages} left out: the archive does not have them, or is damaged there.", err=True)
+    for url in written.lost[:_SHOWN_LOST]:
+        say(f"  {shorten(url, LONGEST)}", err=True)
+    if written.skipped > _SHOWN_LOST:
+        say(f"  … and {written.skipped - _SHOWN_LOST:,} more; --json lists them", err=True)
+    say("  `inchworm doctor` tells more.", err=True)
+
+
+def _to_file(app: Exports, word: str, format_name: str, output: Path | None, number: int | None) -> Written:
     with opened_file(output, FORMATS[format_name].is_binary) as out:
         return app.export(word, format_name, out, number)
 
 
 def _to_folder(
     app: Exports, word: str, format_name: str, output: Path | None, number: int | None, wanted: tuple[str, ...]
-) -> tuple[int, int]:
+) -> Written:
     if output is None:
         raise WrongUse(f"The format {format_name!r} writes a folder.", "Say where: -o FOLDER")
-    written = app.export_folder(word, format_name, output, number, wanted)
-    return written.files, written.skipped
+    return app.export_folder(word, format_name, output, number, wanted)

@@ -34,18 +34,25 @@ def opening(crawl: CrawlInfo, run: RunInfo, session: int) -> str:
     if session > 1:
         return (
             f"Resuming {crawl.name}, run {run.number}, session {session}:"
-            f" {counted(run.counters.pages, 'page')}, {run.counters.pending:,} pending."
+            f" {counted(run.counters.pages, 'page')}, {run.counters.pending:,} pending.{_beside(run)}"
         )
     if not run.number:
         return f"Crawling {crawl.name} for the first time."
     if run.origin is not None:
-        return f"{crawl.name}: run {run.number} branches off from run {run.origin}."
+        return f"{crawl.name}: run {run.number} branches off from run {run.origin}, beside the line."
     if run.mode == Mode.BASELINE:
         return f"{crawl.name}: run {run.number} starts over."
     complete = f"The last run of {crawl.name} is complete. " if run.parent == run.number - 1 else f"{crawl.name}: "
     if run.mode == Mode.FULL:
         return f"{complete}Run {run.number} downloads every page again and compares it with run {run.parent}."
     return f"{complete}Run {run.number} downloads only what changed since run {run.parent}."
+
+
+def _beside(run: RunInfo) -> str:
+    if not run.beside:
+        return ""
+    which = f"a branch of run {run.origin}" if run.origin is not None else "no longer the line"
+    return f" It is {which}: later runs do not build on it."
 
 
 def line(progress: Progress) -> str:
@@ -87,11 +94,23 @@ def closing(summary: Any) -> list[str]:
         texts.append(f"  indexed       {counted(summary.indexed, 'document')}")
     if summary.note:
         texts.append(f"  {summary.note}")
+    if not summary.on_line:
+        texts += _way_to_line(summary)
     if summary.failed:
         texts.append(f"  What failed:  inchworm failed {quoted(summary.name)}")
     if summary.refused and not summary.pages:
         texts.append(f"  What was refused:  inchworm queue {quoted(summary.name)}")
     return texts
+
+
+def _way_to_line(summary: Any) -> list[str]:
+    """What can be done with a run that later ones do not build on."""
+    name, told = quoted(summary.name), ["  Beside the line: later runs do not build on this one."]
+    if summary.branch_of is not None:
+        told.append(f"  Beside run {summary.branch_of}:  inchworm compare {name} {summary.branch_of} {summary.run}")
+    if summary.run_state == "completed":
+        told.append(f"  Build on it:  inchworm runs {name} --make-line {summary.run}")
+    return told
 
 
 def changes(summary: Any) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from inchworm.archive import reader as warc_reader
+from inchworm.archive import warc
 from inchworm.errors import WrongUse
 from inchworm.fetch import replay
 from inchworm.model import Response, Version
@@ -53,7 +54,10 @@ class Bodies:
         if spot is None:
             return None
         try:
-            reply = replay.answer_of(warc_reader.record_at(self._archive / spot[0], spot[1]))
+            record = warc_reader.record_at(self._archive / spot[0], spot[1])
         except WrongUse:
             return None
+        if payload and record.headers.get("warc-payload-digest") != warc.digest(payload):
+            return None
+        reply = replay.answer_of(record)
         return reply if isinstance(reply, Response) else None

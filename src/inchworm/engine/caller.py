@@ -37,6 +37,8 @@ class Summary:
     signal: int = 0
     mode: str = "baseline"
     parent: int | None = None
+    branch_of: int | None = None
+    on_line: bool = True
     new: int = 0
     modified: int = 0
     deleted: int = 0

@@ -59,6 +59,13 @@ class EarlierRuns:
         with plain_errors(self._store.path):
             return self._store.has_text(entry.url_id, self._run.horizon, text_hash)
 
+    def text_hash(self, version: Version, url: str) -> bytes:
+        response = self._bodies.of(version.payload)
+        if response is None or content.is_large(response.body):
+            return b""
+        reading = parse.read(response.body, version.content_type, url, self._how)
+        return content.text_hash(reading.title, reading.words, response.body)
+
     def substance(self, version: Version, url: str) -> Substance | None:
         with plain_errors(self._store.path):
             response = self._bodies.of(version.payload)

@@ -10,7 +10,7 @@ from typing import Any
 from inchworm import fault
 from inchworm.archive import warc
 from inchworm.errors import Broken, InchwormError, NotNow, Owned, WrongUse
-from inchworm.model import Checkpoint, CheckpointType
+from inchworm.model import Checkpoint, CheckpointType, RunInfo
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.history import History
 from inchworm.store.lock import Life, OwnerLock, ReadingMark, boot_ms, network_file_system
@@ -105,9 +105,9 @@ class Owner:
                 warc.copy_prefix(self.archive, name, length, new_name)
                 self.store.rename_file(self.token, file_id, new_name)
 
-    def checkpoint(self, kind: CheckpointType, now_ms: int) -> Checkpoint:
-        """Make the last commit of the last run a place to come back to."""
-        current = self.store.run()
+    def checkpoint(self, kind: CheckpointType, now_ms: int, run: RunInfo | None = None) -> Checkpoint:
+        """Make the last commit of a run, or of the one that is current, a place to come back to."""
+        current = run or self.store.run()
         if current is None:
             raise NotNow("This crawl has not started yet.", "Start it: inchworm crawl URL")
         return History(self.store).add(self.token, current, kind, now_ms)

@@ -308,6 +308,7 @@ class Sitting:
         counters = current.counters
         moved = tuple(filter(None, map(scope.said_of_move, current.seeds)))
         told: dict[str, Any] = {"mode": current.mode, "parent": current.parent, "moved": moved}
+        told |= {"branch_of": current.origin, "on_line": not current.beside}
         if current.mode == Mode.BASELINE:
             return told
         told |= {name: getattr(counters, name) for name in ("new", "modified", "deleted", "unknown")}

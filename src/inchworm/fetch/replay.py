@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from inchworm.errors import WrongUse
 from inchworm.fetch.decode import Head, answer, read_head
 from inchworm.model import Failure, Reply, Request, WarcRecord
 from inchworm.rules.url import canonicalize
@@ -27,7 +28,7 @@ class ReplayFetcher:
     def __init__(
         self,
         paths: Sequence[Path],
-        records: Callable[[Path], Iterator[WarcRecord]],
+        records: Callable[[Path, Callable[[int], None]], Iterator[WarcRecord]],
         record_at: Callable[[Path, int], WarcRecord],
     ) -> None:
         self._record_at = record_at
@@ -35,9 +36,14 @@ class ReplayFetcher:
         self._by_identity: dict[str, _Place] = {}
         self._by_date: dict[tuple[str, str], _Place] = {}
         self._by_digest: dict[str, _Place] = {}
+        damage: list[_Place] = []
         for path in paths:
-            for record in records(path):
+            for record in records(path, lambda offset, path=path: damage.append((path, offset))):  # type: ignore[misc]
                 self._add(record, (path, record.offset))
+        self._missing = "no record of this URL"
+        if damage:
+            self._missing += f"; {damage[0][0].name} is damaged at {damage[0][1]}"
+            self._missing += f" and {len(damage) - 1} more places" if len(damage) > 1 else ""
 
     def _add(self, record: WarcRecord, place: _Place) -> None:
         kind = record.headers.get("warc-type")
@@ -54,8 +60,11 @@ class ReplayFetcher:
         """What the archive has for a URL as it is written, or else for its canonical form."""
         place = self._by_url.get(request.url) or self._by_identity.get(canonicalize(request.url) or "")
         if place is None:
-            return Failure("not_in_archive", "no record of this URL")
-        return self._answer(self._record_at(*place), request)
+            return Failure("not_in_archive", self._missing)
+        try:
+            return self._answer(self._record_at(*place), request)
+        except WrongUse as error:
+            return Failure("not_in_archive", f"its record is damaged: {error.message}")
 
     async def close(self) -> None:
         """Nothing is kept open."""

@@ -35,6 +35,11 @@ def usable(version: Version) -> str:
     return LAST_MODIFIED if _DATE.fullmatch(version.last_modified) else ""
 
 
+def kind_of(etag: str) -> str:
+    """By which validator an answer with this entity tag would be asked for again."""
+    return ETAG if _ETAG.fullmatch(etag) else LAST_MODIFIED
+
+
 def headers(version: Version) -> tuple[tuple[str, str], ...]:
     """The condition under which an answer is wanted."""
     which = usable(version)

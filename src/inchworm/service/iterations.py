@@ -86,6 +86,7 @@ class IterationAnswer(Answer):
     duration_seconds: float | None
     stats: dict[str, int]
     branch_of: str | None
+    on_line: bool
     alarm: str | None
 
 
@@ -185,3 +186,13 @@ def start_next(
 def iteration(app: Home, crawl_id: CrawlId, number: Number) -> Any:
     """One run."""
     return app.iteration(crawl_of(app, crawl_id).crawl_id, number)
+
+
+@routes.post(
+    "/crawl/{crawl_id}/iterations/{number}/make-line", response_model=IterationAnswer, responses=refusals(404, 409)
+)
+def make_line(app: Home, crawl_id: CrawlId, number: Number) -> Any:
+    """Have later runs build on this one and go by its settings. It has to be complete, and no session at work."""
+    crawl = crawl_of(app, crawl_id)
+    app.make_line(crawl.crawl_id, number)
+    return app.iteration(crawl.crawl_id, number)

@@ -73,11 +73,16 @@ _UNKNOWN = "bin"
 _NOT_PRINTABLE = re.compile(r"[^ -~]")
 
 
+MOST_LOST = 1000
+
+
 class Written(NamedTuple):
-    """How many files were written, and how many were not, because the archive does not have them."""
+    """How many files, lines or records were written, how many pages were left out because the archive does not have
+    them, and which ones, of many the first."""
 
     files: int
-    skipped: int
+    skipped: int = 0
+    lost: tuple[str, ...] = ()
 
 
 File = tuple[str, str, bytes | None]
@@ -105,17 +110,19 @@ def files(
 
 def _write(found: Iterable[File], folder: Path) -> Written:
     written = skipped = 0
+    lost: list[str] = []
     with Folder(folder) as target, target.replacing(INDEX) as index:
         for url, name, data in found:
             if data is None:
                 skipped += 1
+                lost += [url] if skipped <= MOST_LOST else []
                 continue
             target.write(name, data)
             line = json.dumps({"url": url, "file": name}, ensure_ascii=False).encode("utf-8", "replace")
             with target.plain_errors(INDEX):
                 index.write(line + b"\n")
             written += 1
-    return Written(written, skipped)
+    return Written(written, skipped, tuple(lost))
 
 
 def _pages(

@@ -1,11 +1,14 @@
-"""A run's record as one WARC file: record by record, in the order of record, as they lie in the archive."""
+"""A run's record as one WARC file: record by record, in the order of record, as they lie in the archive.
+
+A record that is damaged is left out. Which pages are lost with it is told, and written down in a last record.
+"""
 
 from __future__ import annotations
 
 import gzip
 import uuid
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -13,6 +16,7 @@ from typing import BinaryIO, NamedTuple
 
 from inchworm import __version__
 from inchworm.errors import Broken
+from inchworm.sink.documents import MOST_LOST, Written
 
 _CHUNK = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -28,26 +32,47 @@ class _Range(NamedTuple):
     records: int
 
 
-def warc(folder: Path, spots: Iterable[tuple[str, int, int]], out: BinaryIO) -> int:
-    """Copy the records at these places (file, offset, length), each once; how many there were.
+Spot = tuple[str, int, int, str]
+"""File, offset and length of a record, and the URL for which it is wanted."""
+
+Check = Callable[[Path, int, int], bool]
+"""Whether at an offset of a file a record of this length lies, as it was written."""
+
+
+def warc(folder: Path, spots: Iterable[Spot], out: BinaryIO, is_whole: Check) -> Written:
+    """Copy the records at these places, each once; how many there were, and which pages are lost.
 
     Every record is a gzip member of its own, so they can be put together in any order.
     """
-    out.write(gzip.compress(_warcinfo(), mtime=0))
-    count = 0
-    for name, ranges in groupby(_joined(_once(spots)), key=lambda one: one.file):
+    out.write(gzip.compress(_record("warcinfo", _ABOUT), mtime=0))
+    count, lost = 0, dict[str, None]()
+    for name, ranges in groupby(_joined(_once(_whole(folder, spots, is_whole, lost))), key=lambda one: one.file):
         path = folder / name
         with _opened(path) as source:
             for one in ranges:
                 _copy(source, one, path, out)
                 count += one.records
-    return count
+    if lost:
+        out.write(gzip.compress(_record("metadata", "".join(f"lost: {url}\r\n" for url in lost)), mtime=0))
+    return Written(count, len(lost), tuple(lost)[:MOST_LOST])
 
 
-def _once(spots: Iterable[tuple[str, int, int]]) -> Iterator[_Range]:
+def _whole(folder: Path, spots: Iterable[Spot], is_whole: Check, lost: dict[str, None]) -> Iterator[Spot]:
+    """The records that can be read; the URLs of the others are added to `lost`."""
+    broken: set[tuple[str, int]] = set()
+    for spot in spots:
+        file, offset, length, url = spot
+        if (file, offset) not in broken and is_whole(folder / file, offset, length):
+            yield spot
+        else:
+            broken.add((file, offset))
+            lost[url] = None
+
+
+def _once(spots: Iterable[Spot]) -> Iterator[_Range]:
     """Each spot the first time it comes. What was there is kept as stretches, which are few, however many the spots."""
     seen: dict[str, tuple[list[int], list[int]]] = {}
-    for file, offset, length in spots:
+    for file, offset, length, _ in spots:
         starts, ends = seen.setdefault(file, ([], []))
         at = bisect_right(starts, offset) - 1
         if at >= 0 and offset < ends[at]:
@@ -95,16 +120,20 @@ def _copy(source: BinaryIO, one: _Range, path: Path, out: BinaryIO) -> None:
         raise Broken(f"{path} is shorter than what was committed.", _DOCTOR)
 
 
-def _warcinfo() -> bytes:
-    block = (
-        f"software: inchworm/{__version__}\r\n"
-        "format: WARC File Format 1.1\r\n"
-        "conformsTo: http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n"
-        "description: the record of one run, in its order\r\n"
-    ).encode()
+_ABOUT = (
+    f"software: inchworm/{__version__}\r\n"
+    "format: WARC File Format 1.1\r\n"
+    "conformsTo: http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n"
+    "description: the record of one run, in its order\r\n"
+)
+
+
+def _record(kind: str, fields: str) -> bytes:
+    """A record that tells something about the file."""
+    block = fields.encode("utf-8", "replace")
     head = (
         "WARC/1.1\r\n"
-        "WARC-Type: warcinfo\r\n"
+        f"WARC-Type: {kind}\r\n"
         f"WARC-Record-ID: <urn:uuid:{uuid.uuid4()}>\r\n"
         f"WARC-Date: {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\r\n"
         "Content-Type: application/warc-fields\r\n"

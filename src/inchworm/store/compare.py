@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from inchworm.model import Change, RunInfo
 from inchworm.store.crawl import CrawlStore
+from inchworm.store.earlier import line_from
 from inchworm.store.sqlite import snapshot
 
 _PRESENT = (
@@ -32,14 +33,14 @@ _ONLY_LATER = (
 )
 _BETWEEN = (
     "SELECT v.outcome, v.change FROM visit v JOIN run r USING (run_id) JOIN frontier f ON f.run_id = v.run_id"
-    " AND f.url_id = v.url_id AND f.done = v.seq WHERE v.url_id = ? AND v.run_id <= ? AND r.horizon > ?"
-    " ORDER BY v.run_id"
+    f" AND f.url_id = v.url_id AND f.done = v.seq WHERE v.url_id = ?1 AND +v.run_id IN ({line_from('SELECT ?2')})"
+    " AND r.horizon > ?3 ORDER BY v.run_id"
 )
 
 
 _LAST_HEARD = (
-    "SELECT outcome FROM visit WHERE url_id = ? AND run_id <= ? AND outcome IN ('page', 'duplicate', 'deleted')"
-    " ORDER BY run_id DESC, seq DESC LIMIT 1"
+    f"SELECT outcome FROM visit WHERE url_id = ? AND +run_id IN ({line_from('SELECT ?')})"
+    " AND outcome IN ('page', 'duplicate', 'deleted') ORDER BY run_id DESC, seq DESC LIMIT 1"
 )
 _STEP = 2_000
 """Numbers of URLs that are looked at together."""
@@ -64,6 +65,9 @@ class Comparison:
         self._first = first
         self._second = second
         self._by_bytes = second.settings.get("compare_by") == "bytes"
+        # What the runs of a line found out is told against the one before; of a branch they know nothing.
+        line = self._db.execute(line_from("SELECT ?"), (second.run_id,)).fetchall()
+        self._is_one_line = (first.run_id,) in line
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Inside, both runs stay as they are at this moment, whatever is committed meanwhile."""
@@ -122,6 +126,8 @@ class Comparison:
 
     def _between(self, url_id: int) -> list[tuple[str, str | None]]:
         """What the runs after the first one, up to the second, found out about a page."""
+        if not self._is_one_line:
+            return []
         return self._db.execute(_BETWEEN, (url_id, self._second.run_id, self._first.run_id)).fetchall()
 
     def _is_unchanged(self, url_id: int) -> bool:

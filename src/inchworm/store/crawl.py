@@ -44,7 +44,10 @@ from inchworm.store.lock import Life, boot_ms
 from inchworm.store.sqlite import open_file, plain_errors, size_cache, transaction
 
 _RUN = "run_id, number, mode, parent, state, seq, settings, disturbed, created_ms, ended_ms, origin, origin_seq,"
-_RUN += f" horizon, swept, concluded, alarm, {', '.join(COUNTERS)}"
+_RUN += f" horizon, swept, concluded, alarm, follows, beside, {', '.join(COUNTERS)}"
+_WORKED_ON = "MAX(token, COALESCE((SELECT MAX(s.token) FROM session s WHERE s.run_id = run.run_id), 0))"
+"""The token of the last owner that made a run or worked on it."""
+
 _NEWEST_ROBOTS = "r.seq = (SELECT MAX(seq) FROM robots n WHERE n.run_id = r.run_id AND n.origin = r.origin)"
 _SESSION = "run_id, number, token, state, ended_by, started_ms, ended_ms, requests, size, message, unanswered"
 _ENTRY = (
@@ -135,27 +138,56 @@ class CrawlStore(AcrossRuns):
         return [self._run(row) for row in self.db.execute(f"SELECT {_RUN} FROM run ORDER BY number")]
 
     def run(self, number: int | None = None) -> RunInfo | None:
-        """The run of this number, or the last one."""
-        where = "number = ?" if number is not None else "? IS NULL ORDER BY number DESC LIMIT 1"
-        row = self.db.execute(f"SELECT {_RUN} FROM run WHERE {where}", (number,)).fetchone()
+        """The run of this number. Without one: the run that was worked on last, while it is open; else the last one of
+        the line."""
+        if number is not None:
+            return self._one_run("WHERE number = ?", number)
+        last = self._one_run(f"ORDER BY {_WORKED_ON} DESC, number DESC LIMIT 1")
+        is_open = last is not None and last.state in (RunState.IN_PROGRESS, RunState.PAUSED)
+        return last if is_open else self.line_end()
+
+    def newest_branch(self, number: int) -> RunInfo | None:
+        """The last run that branched off from this one."""
+        return self._one_run("WHERE origin = ? ORDER BY number DESC LIMIT 1", number)
+
+    def newest_number(self) -> int:
+        return self._max("SELECT MAX(number) FROM run")
+
+    def line_end(self) -> RunInfo | None:
+        """The last run of the line, on which the next one follows."""
+        return self._one_run("WHERE beside = 0 ORDER BY number DESC LIMIT 1")
+
+    def _one_run(self, which: str, *arguments: Any) -> RunInfo | None:
+        row = self.db.execute(f"SELECT {_RUN} FROM run {which}", arguments).fetchone()
         return self._run(row) if row else None
 
+    def set_line(self, token: int, run_ids: Iterable[int]) -> None:
+        """Make these runs the line; all others lie beside it."""
+        with plain_errors(self.path), transaction(self.db):
+            self._fence(token)
+            self.db.execute("UPDATE run SET beside = 1")
+            self.db.executemany("UPDATE run SET beside = 0 WHERE run_id = ?", [(one,) for one in run_ids])
+
     def last_change(self) -> RunInfo | None:
-        """The last run that found something new, modified or deleted."""
-        row = self.db.execute(
-            f"SELECT {_RUN} FROM run WHERE mode != 'baseline' AND new + modified + deleted > 0"
-            " ORDER BY number DESC LIMIT 1"
-        ).fetchone()
-        return self._run(row) if row else None
+        """The last run of the line that found something new, modified or deleted."""
+        return self._one_run(
+            "WHERE mode != 'baseline' AND beside = 0 AND new + modified + deleted > 0 ORDER BY number DESC LIMIT 1"
+        )
 
     def last_session(self, run_id: int) -> SessionInfo | None:
         query = f"SELECT {_SESSION} FROM session WHERE run_id = ? ORDER BY number DESC LIMIT 1"
         row = self.db.execute(query, (run_id,)).fetchone()
         return _session(row) if row else None
 
+    def session_settings(self, run_id: int) -> dict[str, Any]:
+        """What the last session of a run was told; nothing when there was none."""
+        query = "SELECT settings FROM session WHERE run_id = ? ORDER BY number DESC LIMIT 1"
+        row = self.db.execute(query, (run_id,)).fetchone()
+        return dict(json.loads(row[0])) if row else {}
+
     def _run(self, row: tuple[Any, ...]) -> RunInfo:
         run_id, number, mode, parent, state, seq, settings, disturbed, created, ended, *rest = row
-        origin, origin_seq, horizon, swept, concluded, alarm, *numbers = rest
+        origin, origin_seq, horizon, swept, concluded, alarm, follows, beside, *numbers = rest
         seeds = self.db.execute(
             "SELECT number, url, host, path, kept, requests FROM seed WHERE run_id = ? ORDER BY number",
             (run_id,),
@@ -179,6 +211,8 @@ class CrawlStore(AcrossRuns):
             swept,
             concluded,
             alarm,
+            follows,
+            bool(beside),
         )
 
     def create_run(self, token: int, run: RunInfo, changes: Changes) -> None:
@@ -186,7 +220,8 @@ class CrawlStore(AcrossRuns):
         with plain_errors(self.path), transaction(self.db):
             self._fence(token)
             self.db.execute(
-                f"INSERT INTO run (run_id, number, mode, parent, state, settings, created_ms, horizon) VALUES ({marks(8)})",
+                "INSERT INTO run (run_id, number, mode, parent, state, settings, created_ms, horizon, follows, token)"
+                f" VALUES ({marks(10)})",
                 (
                     run.run_id,
                     run.number,
@@ -196,6 +231,8 @@ class CrawlStore(AcrossRuns):
                     json.dumps(dict(run.settings)),
                     run.created_ms,
                     run.horizon,
+                    run.follows,
+                    token,
                 ),
             )
             self.db.executemany(

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from inchworm.model import Source, Version
-from inchworm.ports import Believed, Differing, Judgement, Redirected, Unreached
+from inchworm.ports import Believed, Contradicted, Differing, Judgement, Redirected, Unreached
 from inchworm.rules import change, validators
 from inchworm.rules.freshness import History
 from inchworm.store.commit import marks, unpack
@@ -22,19 +22,39 @@ _VERSION = (
 )
 _IS_GOOD = "v.outcome IN ('page', 'duplicate', 'resource')"
 _IS_GONE = "(v.outcome = 'deleted' OR (v.outcome = 'redirect' AND v.change = 'deleted'))"
-_IS_EARLIER = "v.run_id < ? AND v.run_id NOT IN (SELECT run_id FROM run WHERE state = 'cancelled')"
-"""Of a run before the horizon. What a cancelled one saw is news to whoever waits for the next."""
+_BEFORE = "SELECT follows FROM run WHERE run_id = ?"
+
+
+def line_from(start: str) -> str:
+    """A query for the runs of a line, from one on to the first."""
+    more = "SELECT r.follows FROM line JOIN run r USING (run_id) WHERE r.follows IS NOT NULL"
+    return f"WITH RECURSIVE line (run_id) AS ({start} UNION ALL {more}) SELECT run_id FROM line"
+
+
+def is_earlier(start: str = _BEFORE) -> str:
+    """Of a run before the horizon on its line, or from `start` on. What a cancelled one saw is news to whoever waits for
+    the next. The plus: a URL has few visits, but there may be many runs."""
+    return f"+v.run_id IN ({line_from(start)} JOIN run USING (run_id) WHERE state <> 'cancelled')"
+
+
+_IS_EARLIER = is_earlier()
 
 _OF_URL = f"v.url_id = {{}} AND {_IS_EARLIER} AND ({{}}) ORDER BY v.run_id DESC, v.seq DESC LIMIT 1"
 _NEWEST = _OF_URL.format("u.url_id", f"{_IS_GOOD} OR {_IS_GONE}")
 _NEWEST_GOOD = _OF_URL.format("?", _IS_GOOD)
 _NEWEST_OF_EACH = f"SELECT (SELECT v.log_id FROM visit v WHERE {_NEWEST}) FROM url u WHERE u.url_id IN ({{marks}})"
-_LAST_KNOWN = (
-    f"SELECT v.url_id, v.run_id, CASE WHEN {_IS_GONE} THEN 'deleted' ELSE v.outcome END AS outcome, v.status, v.missing,"
-    f" MAX(v.log_id) FROM visit v WHERE v.kind = 'page' AND {_IS_EARLIER}"
-    f" AND (v.outcome IN ('page', 'duplicate') OR {_IS_GONE}) GROUP BY v.url_id"
-)
-"""The last that runs before the horizon have on each page. A bare column comes from the row with the maximum."""
+
+
+def _last_known(earlier: str) -> str:
+    """The last that earlier runs have on each page. A bare column comes from the row with the maximum."""
+    return (
+        f"SELECT v.url_id, v.run_id, CASE WHEN {_IS_GONE} THEN 'deleted' ELSE v.outcome END AS outcome, v.status,"
+        f" v.missing, MAX(v.log_id) FROM visit v WHERE v.kind = 'page' AND {earlier}"
+        f" AND (v.outcome IN ('page', 'duplicate') OR {_IS_GONE}) GROUP BY v.url_id"
+    )
+
+
+_LAST_KNOWN = _last_known(_IS_EARLIER)
 
 _WAS_READ = (
     "EXISTS (SELECT 1 FROM frontier g JOIN visit w ON w.run_id = g.run_id AND w.seq = g.done WHERE g.run_id = ?"
@@ -98,7 +118,7 @@ class AcrossRuns:
         """Lanes and validators that a run does not go by: found out before it began."""
         query = (
             "SELECT host_id, validator FROM distrust WHERE (run_id = ? AND seq = 0)"
-            " OR (run_id < ? AND seq > 0 AND (why <> 'useless' OR run_id >= ?))"
+            f" OR (run_id IN ({line_from(_BEFORE)}) AND seq > 0 AND (why <> 'useless' OR run_id >= ?))"
         )
         return set(self.db.execute(query, (run_id, horizon, horizon - validators.FORGIVEN)))
 
@@ -115,9 +135,16 @@ class AcrossRuns:
             found += [(lane, column, 0, "shared") for lane, pages, most in rows if validators.shared(pages, most)]
         return found
 
-    def liars(self, run_id: int) -> list[int]:
-        query = "SELECT DISTINCT host_id FROM distrust WHERE run_id = ? AND seq > 0 AND why = 'lies' ORDER BY 1"
-        return [lane for (lane,) in self.db.execute(query, (run_id,))]
+    def contradicted(self, run_id: int) -> list[Contradicted]:
+        rows = self.db.execute(
+            f"SELECT f.lane, v.etag, v.differences FROM {_SETTLED} WHERE v.run_id = ? AND v.change = 'modified'"
+            " AND v.note LIKE '%same_validator%' ORDER BY v.seq",
+            (run_id,),
+        )
+        return [
+            Contradicted(lane, validators.kind_of(etag or ""), tuple(json.loads(said)) if said else None)
+            for lane, etag, said in rows
+        ]
 
     def believed(self, run_id: int, lane: int) -> list[Believed]:
         """What a server was believed, and whatever counts as a duplicate of that."""
@@ -132,6 +159,23 @@ class AcrossRuns:
             (run_id, lane),
         )
         return [Believed(url_id, seq, seed, saved, Judgement(*rest)) for url_id, seq, seed, saved, *rest in rows]
+
+    def news_waiting(self, run_id: int, seed: int) -> int:
+        query = "SELECT COUNT(*) FROM frontier WHERE run_id = ? AND state = 'pending' AND seed = ? AND place_seq = -1"
+        return int(self.db.execute(f"{query} AND kind = 'page'", (run_id, seed)).fetchone()[0])
+
+    def last_unchanged(self, run_id: int, seed: int) -> Believed | None:
+        row = self.db.execute(
+            f"SELECT v.url_id, v.seq, f.seed, CASE WHEN v.status = 304 THEN v.size ELSE 0 END, {_JUDGEMENT}"
+            f" FROM {_SETTLED} WHERE v.run_id = ?1 AND f.seed = ?2 AND f.state = 'done' AND v.outcome = 'page'"
+            " AND v.change = 'unchanged' AND f.source <> 'initial' AND NOT EXISTS (SELECT 1 FROM visit d WHERE"
+            " d.run_id = ?1 AND d.outcome = 'duplicate' AND d.text_hash = v.text_hash) ORDER BY v.seq DESC LIMIT 1",
+            (run_id, seed),
+        ).fetchone()
+        if row is None:
+            return None
+        url_id, seq, number, saved, *judgement = row
+        return Believed(url_id, seq, number, saved, Judgement(*judgement))
 
     def useless(self, run_id: int) -> set[int]:
         rows = self.db.execute(
@@ -157,16 +201,18 @@ class AcrossRuns:
             for url_id, url, address, source, depth, on, read, unlinked in rows
         ]
 
-    def histories(self, horizon: int) -> list[tuple[Unreached, History]]:
-        """Every page that runs before the horizon know, with how it has changed so far, in the order of their ids."""
+    def histories(self, last: int | None) -> list[tuple[Unreached, History]]:
+        """Every page that this run and those before it on its line know, with how it has changed so far, in the order of
+        their ids."""
+        earlier = is_earlier("SELECT ?")
         rows = self.db.execute(
             "SELECT k.url_id, u.url, f.request_url, f.source, f.depth, f.found_on, f.unlinked, h.looks, h.changes, h.first,"
-            f" h.last FROM ({_LAST_KNOWN}) k JOIN url u USING (url_id)"
+            f" h.last FROM ({_last_known(earlier)}) k JOIN url u USING (url_id)"
             " JOIN frontier f ON f.run_id = k.run_id AND f.url_id = k.url_id"
             " JOIN (SELECT url_id, SUM(change IN ('modified', 'unchanged')) AS looks, SUM(change = 'modified') AS changes,"
-            f" MIN(at_ms) AS first, MAX(at_ms) AS last FROM visit v WHERE kind = 'page' AND {_IS_EARLIER} GROUP BY url_id) h"
+            f" MIN(at_ms) AS first, MAX(at_ms) AS last FROM visit v WHERE kind = 'page' AND {earlier} GROUP BY url_id) h"
             " USING (url_id) WHERE k.outcome <> 'deleted' ORDER BY k.url_id",
-            (horizon, horizon),
+            (last, last),
         )
         return [
             (
@@ -178,16 +224,17 @@ class AcrossRuns:
 
     def redirected(self, run_id: int, horizon: int) -> list[Redirected]:
         rows = self.db.execute(
-            f"SELECT v.url_id, v.seq, v.status, v.redirect, {_JUDGEMENT} FROM {_SETTLED}"
+            f"SELECT v.url_id, v.seq, v.status, v.redirect, v.text_hash, v.reader, {_JUDGEMENT} FROM {_SETTLED}"
             " WHERE v.run_id = ? AND v.outcome = 'redirect' AND v.kind = 'page' ORDER BY v.seq",
             (run_id,),
         ).fetchall()
         found = []
-        for url_id, seq, status, redirect, *judgement in rows:
+        for url_id, seq, status, redirect, read_again, reader, *judgement in rows:
             old = self.version(url_id, horizon)
             if old is not None and not old.missing:
                 judged = Judgement(*judgement)
-                found.append(Redirected(seq, judged, status, redirect, old.text_hash, old.reader))
+                text = (read_again, reader) if read_again else (old.text_hash, old.reader)
+                found.append(Redirected(seq, judged, status, redirect, *text))
         return found
 
     def differing(self, run_id: int) -> list[Differing]:

@@ -112,6 +112,18 @@ class History:
 
     # Going back
 
+    def obstacle(self, point: Checkpoint) -> int | None:
+        """The run because of which this one cannot go back: it builds on it, or was worked on since, and what it archived
+        then may refer to what would go."""
+        row = self._db.execute(
+            "SELECT r.number FROM run r WHERE r.run_id <> ?1 AND (r.parent = ?2 OR (r.follows = ?1 AND r.origin IS NULL)"
+            " OR (SELECT v.log_id FROM visit v WHERE v.run_id = r.run_id ORDER BY v.seq DESC LIMIT 1)"
+            " > (SELECT w.log_id FROM visit w WHERE w.run_id = ?1 AND w.seq > ?3 ORDER BY w.seq LIMIT 1))"
+            " ORDER BY r.number DESC LIMIT 1",
+            (point.run_id, point.run, point.seq),
+        ).fetchone()
+        return int(row[0]) if row else None
+
     def go_back(self, token: int, run: RunInfo, point: Checkpoint) -> None:
         """Undo everything of a run after a checkpoint, in one transaction. The files are cut afterwards."""
         with self._store.committing(token):
@@ -254,7 +266,8 @@ class History:
         execute, old = self._db.execute, point.run_id
         execute(
             "INSERT INTO run (run_id, number, mode, parent, state, settings, created_ms, nofollow, origin, origin_seq,"
-            " horizon, swept) SELECT ?, ?, ?, ?, 'paused', ?, ?, nofollow, number, ?, horizon, swept FROM run WHERE run_id = ?",
+            " horizon, swept, follows, beside, token) SELECT ?, ?, ?, ?, 'paused', ?, ?, nofollow, number, ?, horizon, swept,"
+            " follows, 1, (SELECT token FROM owner) FROM run WHERE run_id = ?",
             (
                 new.run_id,
                 new.number,

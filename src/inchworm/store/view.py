@@ -37,6 +37,18 @@ class Kept(NamedTuple):
     url: str
 
 
+class Archived(NamedTuple):
+    """A record of the archive, and which page of which run it was written for."""
+
+    file: str
+    offset: int
+    length: int
+    payload: bytes | None
+    is_revisit: int
+    url: str
+    run: int
+
+
 class Sought(NamedTuple):
     """What pages are wanted: those with this outcome, kind of failure or change, and this in their URL. None: any."""
 
@@ -239,21 +251,23 @@ class View:
         ).fetchone()
         return row is not None
 
-    def spots(self, run_id: int, until: int) -> Iterator[tuple[str, int, int]]:
-        """Where the records of a run lie, in the order of record: file, offset, length. Where a record refers to one of
-        an earlier run, that one comes first."""
+    def spots(self, run_id: int, until: int) -> Iterator[tuple[str, int, int, str]]:
+        """Where the records of a run lie, in the order of record: file, offset, length, and for which URL. Where a record
+        refers to one of an earlier run, that one comes first."""
         for after in range(0, until, _PAGE):
             rows = self._db.execute(
-                'SELECT a.name, v."offset", v.length, v.revisit, v.payload, v.seq, 1 FROM visit v'
-                " JOIN archive a USING (file_id) WHERE v.run_id = ?1 AND v.seq > ?2 AND v.seq <= ?3"
-                ' UNION ALL SELECT a.name, p."offset", p.length, 0, NULL, p.seq, 0 FROM probe p'
-                " JOIN archive a USING (file_id) WHERE p.run_id = ?1 AND p.seq > ?2 AND p.seq <= ?3 ORDER BY 6, 7",
+                'SELECT a.name, v."offset", v.length, COALESCE(v.request_url, u.url), v.revisit, v.payload, v.seq, 1'
+                " FROM visit v JOIN archive a USING (file_id) JOIN url u USING (url_id)"
+                " WHERE v.run_id = ?1 AND v.seq > ?2 AND v.seq <= ?3"
+                ' UNION ALL SELECT a.name, p."offset", p.length, p.request_url, 0, NULL, p.seq, 0 FROM probe p'
+                " JOIN archive a USING (file_id) WHERE p.run_id = ?1 AND p.seq > ?2 AND p.seq <= ?3 ORDER BY 7, 8",
                 (run_id, after, min(after + _PAGE, until)),
             ).fetchall()
-            for name, offset, length, is_revisit, payload, _, _ in rows:
+            for name, offset, length, url, is_revisit, payload, _, _ in rows:
                 if is_revisit:
-                    yield from self._originals(payload)
-                yield name, offset, length
+                    for spot in self._originals(payload):
+                        yield (*spot, url)
+                yield name, offset, length, url
 
     def _originals(self, payload: bytes) -> Iterator[tuple[str, int, int]]:
         query = (
@@ -262,6 +276,22 @@ class View:
         )
         first = (self._db.execute(f"{query} AND {which} LIMIT 1", (payload,)).fetchone() for which in (IS_WHOLE, "1"))
         yield from islice(filter(None, first), 1)
+
+    def count_records(self) -> int:
+        return int(self._db.execute("SELECT COUNT(*) FROM visit WHERE file_id IS NOT NULL").fetchone()[0])
+
+    def records(self) -> Iterator[Archived]:
+        """Every record of the archive that a visit points to, in the order of the log. Read in parts, so that whoever
+        looks at them does not keep the store from tidying up."""
+        last = 0
+        while rows := self._db.execute(
+            'SELECT v.log_id, a.name, v."offset", v.length, v.payload, v.revisit, COALESCE(v.request_url, u.url), r.number'
+            " FROM visit v JOIN archive a USING (file_id) JOIN url u USING (url_id) JOIN run r USING (run_id)"
+            " WHERE v.log_id > ? ORDER BY v.log_id LIMIT ?",
+            (last, _PAGE),
+        ).fetchall():
+            yield from (Archived(*row[1:]) for row in rows)
+            last = rows[-1][0]
 
     def last_records(self, run_id: int, until: int, limit: int) -> list[Kept]:
         """The newest records of a run's visits up to a seq."""

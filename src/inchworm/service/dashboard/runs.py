@@ -130,6 +130,15 @@ def _line(found: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+@routes.post("/crawls/{crawl_id}/runs/{number}/make-line")
+def make_line(app: Home, crawl_id: CrawlId, number: Number, form: Fields) -> Any:
+    """Have later runs build on this one; asked for twice, as it changes what all of them are told against."""
+    if form.text("sure") != "yes":
+        raise WrongUse("Later runs would build on another one, so it is asked for once more.", "Open it and say yes.")
+    made = app.make_line(crawl_of(app, crawl_id).crawl_id, number)
+    return back(f"/crawls/{crawl_id}/runs/{number}", f"Later runs build on run {made['line']}.")
+
+
 # Checkpoints
 
 
