@@ -303,6 +303,100 @@ def test_no_more_at_once_than_allowed_and_one_per_crawl(works: Works) -> None:
     assert running == {names[0], names[2]}, "the second is of the same crawl as the first"
 
 
+def test_who_is_woken_looks_now_and_not_at_the_next_poll(works: Works, served: Served) -> None:
+    scheduler = works.scheduler(dataclasses.replace(QUICK, poll=3600.0))
+    scheduler.tick()
+    name = works.add(served.url("/"))
+    works.clock.advance(3599)
+    scheduler.tick()
+    assert works.tries(name) == []
+    scheduler.wake()
+    scheduler.tick()
+    assert works.finish(scheduler, name)["status"] == "completed"
+    other = works.add(served.url("/p1"))
+    works.clock.advance(3600)
+    scheduler.tick()
+    assert works.finish(scheduler, other)["status"] == "completed", "nor is it woken for ever, or never again"
+
+
+def test_a_service_that_had_an_unexpected_error_goes_on(works: Works, served: Served) -> None:
+    name = works.add(served.url("/"))
+    with contextlib.closing(sqlite3.connect(works.folder / "home.db", isolation_level=None)) as db:
+        (task,) = db.execute("SELECT task FROM job").fetchone()
+        db.execute("UPDATE job SET task = '{'")
+        with scheduling(works.folder) as process:
+            wait_until(lambda: works.app.events.services() and works.app.events.services()[0].beats > 3)
+            db.execute("UPDATE job SET task = ?", (task,))
+            wait_until(lambda: works.tries(name) and works.tries(name)[-1]["status"] == "completed")
+            assert process.poll() is None
+
+
+def test_a_job_for_which_no_process_can_be_started_is_tried_again(
+    works: Works, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = works.scheduler()
+    name = works.add(served.url("/"))
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", "/nowhere/python")
+        works.look(scheduler)
+    (failed,) = works.tries(name)
+    assert failed["error_message"] == "no process could be started: No such file or directory"
+    assert works.run(scheduler, name)["status"] == "completed"
+
+
+def test_executions_have_a_terminal_of_their_own(works: Works) -> None:
+    """Ctrl-C at the terminal of the service is for the service, which lets its executions pause."""
+    with slowly(3, 60.0).serve() as served:
+        name = works.add(served.url("/"))
+        works.look(works.scheduler())
+        pid = works.child(name)
+        assert os.getsid(pid) == pid
+
+
+def test_what_is_too_old_is_forgotten_by_and_by(works: Works, served: Served) -> None:
+    scheduler = works.scheduler()
+    name = works.add(served.url("/"))
+    works.run(scheduler, name)
+    works.look(scheduler, 29 * 24 * HOUR)
+    assert len(works.tries(name)) == 1
+    works.look(scheduler, 2 * 24 * HOUR)
+    assert works.tries(name) == []
+
+
+def test_a_job_whose_crawl_somebody_works_on_comes_a_minute_later(works: Works) -> None:
+    """That is nobody's failure, unless somebody wanted one try, now."""
+    scheduler = works.scheduler()
+    with slowly(2, 60.0).serve() as served:
+        names = [works.add(served.url("/"), max_retries=retries) for retries in (1, 0)]
+        crawl = works.app.home.crawls()[0]
+        with works.app.owning(crawl, 60.0):
+            for _ in names:
+                works.clock.advance(1)
+                scheduler.wake()
+                scheduler.tick()
+                wait_until(lambda: not works.app.jobs.running() or scheduler.reap())
+                scheduler.reap()
+    patient, hasty = map(works.job, names)
+    assert (patient["status"], patient["current_retry_count"]) == ("scheduled", 0)
+    assert 50 < (works.due_in(names[0]) or 0) < 120
+    assert hasty["status"] == "failed"
+    assert served.log == []
+
+
+def test_a_seed_that_leads_elsewhere_is_judged_by_where_it_leads(works: Works) -> None:
+    pages: dict[str, Any] = {"/": Page("", 302, {"Location": "/en/"}), "/en/": "<main><p>The same as ever.</p></main>"}
+    scheduler, seen = works.scheduler(), []
+    with Site(pages).serve() as served:
+        name = works.add(served.url("/"), every=6 * HOUR)
+        works.run(scheduler, name, 0.0)
+        for text in ("The same as ever.", "Something new."):
+            pages["/en/"] = f"<main><p>{text}</p></main>"
+            works.app.run_job(name)
+            works.run(scheduler, name, 0.0)
+            seen.append(works.job(name)["unchanged_count"])
+    assert seen == [1, 0]
+
+
 # A site that is down
 
 
@@ -318,7 +412,7 @@ def test_a_site_that_is_down_is_tried_again_after_a_minute(works: Works) -> None
     assert (failed["status"], failed["attempt"], failed["items_crawled"]) == ("failed", 1, 0)
     after = works.job(name)
     assert (after["status"], after["current_retry_count"]) == ("scheduled", 1)
-    assert 50 < (works.due_in(name) or 0) < 75
+    assert 50 < (works.due_in(name) or 0) < 120
 
 
 def test_a_job_has_failed_after_all_its_retries(works: Works) -> None:
@@ -395,6 +489,18 @@ def test_a_run_that_got_nothing_is_gone_on_with_at_the_next_planned_time_too(wor
     assert works.faults() == []
 
 
+def test_what_failed_stays_failed_while_there_is_more_to_ask_for(works: Works) -> None:
+    """A run that ended at its budget is open anyway; the next session asks for the rest, and not for the same again."""
+    links = "".join(f"<url><loc>{{0}}/p{number}</loc></url>" for number in range(3))
+    pages: dict[str, Any] = {"*": Page("out of order", 500), "/robots.txt": ""}
+    with Site(pages).serve() as served:
+        pages["/sitemap.xml"] = f"<urlset>{links.format(served.url(''))}</urlset>"
+        failed = works.run(works.scheduler(), works.add(served.url("/"), settings={"budget": 1}))
+    assert failed["status"] == "failed"
+    (run,) = runs_of(works)
+    assert (run["state"], run["failed"], run["pending"]) == ("paused", 1, 3)
+
+
 def test_nobody_is_told_that_a_run_is_complete_that_got_nothing(works: Works) -> None:
     repeated = Repeated(notify=("http://127.0.0.1:9/hook",), notify_on="completion")
     works.run(works.scheduler(), works.add(down(), every=HOUR, repeated=repeated))
@@ -408,7 +514,7 @@ def test_a_site_that_is_up_again_is_crawled_by_the_next_try(works: Works) -> Non
         works.run(scheduler, name)
         port = served.port
     with Site(pages).serve(port) as served:
-        done = works.run(scheduler, name, 61)
+        done = works.run(scheduler, name, works.due_in(name) or 0)
         assert (done["status"], done["items_crawled"]) == ("completed", 5)
         assert sorted(pages_of(served)) == sorted(pages)
     assert [(run["run"], run["state"]) for run in runs_of(works)] == [(0, "completed")]
@@ -444,6 +550,23 @@ def test_a_time_that_was_brought_forward_and_comes_again_is_crawled(works: Works
         works.look(scheduler, due_in)
         works.finish(scheduler, name)
     assert len(pages_of(served)) > asked
+
+
+def test_a_planned_time_is_crawled_though_the_one_before_it_had_no_last_word(
+    works: Works, served: Served, sabotage: Callable[[str], None]
+) -> None:
+    """What an earlier time came to says nothing about this one."""
+    sabotage("die-before UPDATE execution SET state")
+    scheduler = works.scheduler()
+    name = works.add(served.url("/"), every=HOUR)
+    works.run(scheduler, name)
+    asked = len(pages_of(served))
+    works.app.pause_job(name)
+    works.clock.advance(1)
+    works.app.resume_job(name)
+    done = works.run(scheduler, name, works.due_in(name) or 0)
+    assert (done["status"], done["attempt"], done["run"]) == ("completed", 1, 1)
+    assert len(pages_of(served)) > asked == 12
 
 
 # Cancelling, and going on
@@ -576,6 +699,25 @@ def test_a_child_that_is_killed_is_followed_by_one_that_goes_on(works: Works) ->
     assert works.job(name)["status"] == "completed" and works.faults() == []
 
 
+@pytest.mark.parametrize("verb", ["fresh", "recrawl"])
+def test_what_a_killed_try_has_begun_is_not_begun_again(works: Works, verb: str) -> None:
+    scheduler, site = works.scheduler(), Site(linked_site(30, fan=30))
+    with site.serve() as served:
+        works.run(scheduler, works.add(served.url("/")))
+        (crawl,) = works.app.home.crawls()
+        site.latency = (0.1, 0.1)
+        task = Task(verb=verb, mode="full" if verb == "recrawl" else "", settings={**AT_ONCE, "workers": 2})
+        name = str(works.app.start_job(crawl, task)["id"])
+        works.look(scheduler, 60)
+        wait_for(served, 36)
+        os.kill(works.child(name), signal.SIGKILL)
+        works.finish(scheduler, name)
+        site.latency = (0.0, 0.0)
+        done = works.run(scheduler, name)
+    assert (done["status"], done["run"], done["session"]) == ("completed", 1, 2)
+    assert [run["state"] for run in runs_of(works)] == ["completed", "completed"]
+
+
 SABOTAGE = """
     import os, signal, sqlite3, sys, time
 
@@ -626,7 +768,7 @@ MOMENTS = {
     "before it begins": ("UPDATE execution SET machine", 1),
     "before its session is known": ("UPDATE execution SET run", 1),
     "between its session and its end": ("UPDATE execution SET state", 0),
-    "within the transaction of its end": ("UPDATE job SET", 0),
+    "within the transaction of its end": ("UPDATE job SET state", 0),
 }
 
 
@@ -775,6 +917,7 @@ def test_a_service_that_stops_ends_who_stands_still_before_it_writes(
         trap.unlink()
         names.append(works.add(served.url("/p2")))
         wait_until(trap.exists)
+        time.sleep(1.0)  # by now the service waits for its turn
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     assert [works.job(name)["is_locked"] for name in names] == [False, False]
@@ -965,6 +1108,24 @@ def test_executions_that_were_frozen_together_with_their_scheduler_are_left_alon
         assert [one["status"] for one in works.tries(name)] == ["running"]
 
 
+def test_who_lost_its_job_ends_though_nobody_ends_it(works: Works) -> None:
+    """Nobody else has taken the crawl, so nothing keeps it from going on but itself."""
+    with slowly(300, 0.2).serve() as served:
+        name = works.add(served.url("/"), settings={"workers": 1})
+        works.look(works.scheduler())
+        wait_for(served, 2)
+        (lock,) = works.app.jobs.locks()
+        assert works.app.take_back(lock.token)
+        wait_until(lambda: not is_at_work(works.child(name)))
+        assert len(pages_of(served)) < 300
+
+
+def is_at_work(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
 # Hanging before the beginning
 
 
@@ -1139,6 +1300,28 @@ def test_a_service_that_lives_is_not_taken_for_dead(works: Works) -> None:
         for scheduler in schedulers:
             works.look(scheduler, 0.6)
     assert len(works.app.events.services()) == 3
+
+
+def test_a_service_that_polls_seldom_is_not_taken_for_dead(works: Works) -> None:
+    seldom = dataclasses.replace(QUICK, poll=5.0)
+    _, other = works.scheduler(seldom), works.scheduler(seldom)
+    for seconds, left in ((14.0, 2), (2.0, 1)):
+        for _ in range(round(seconds / 0.1)):
+            works.clock.advance(0.1)
+            other.tick()
+        assert len(works.app.events.services()) == left
+
+
+def test_what_another_service_runs_is_that_ones_business(works: Works) -> None:
+    scheduler, other = works.scheduler(), works.scheduler()
+    execution = claimed_by(works, other)
+    with somebody(execution) as process:
+        pass
+    works.app.jobs.begin(execution.execution_id, execution.token, this_machine(), process.pid)
+    works.look(scheduler)
+    assert [one.service_id for one in works.app.jobs.running()] == [other.service_id]
+    works.look(other)
+    assert works.app.jobs.execution(execution.execution_id).error == "its process is gone"
 
 
 # Jobs that are changed while they run

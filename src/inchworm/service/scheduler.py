@@ -49,6 +49,10 @@ class _Child:
     asked_to_end: float | None = None
 
 
+class _Stopping(Exception):
+    """Who is to stop does not wait for somebody that stands still."""
+
+
 class Scheduler:
     """One of the schedulers of a home, in a thread of its own."""
 
@@ -57,6 +61,7 @@ class Scheduler:
         self._folder = folder
         self._values = values
         self._app = Scheduling(folder, clock)
+        self._app.home.while_waiting = self._while_waiting
         self._children: dict[int, _Child] = {}
         gap = max(3 * values.stale_check, values.stale_lock / 2)
         self._locks: Pulse[str] = Pulse(gap)
@@ -93,21 +98,26 @@ class Scheduler:
         while not self._stopping.is_set():
             try:
                 self.tick()
+            except _Stopping:
+                return
             except InchwormError as error:
                 log.error("%s %s", error.message, error.hint)
             except Exception:
                 log.exception("The scheduler had an unexpected error and goes on")
             self._wanted.wait(_LOOK_SECONDS)
 
+    def _while_waiting(self) -> None:
+        self.watch()
+        if self._stopping.is_set() and threading.current_thread() is self._thread:
+            raise _Stopping
+
     def enrol(self) -> None:
         """Tell others that this service is there."""
         self._app.enrol(self.service_id, self._values)
 
     def tick(self) -> None:
-        """Whatever is to be done now. Who stands still comes first: somebody that was stopped in the middle of a write
-        holds up all who want to write."""
+        """Whatever is to be done now."""
         self.watch()
-        self._app.home.wait_for_turn(self.watch)
         self.take_back()
         self.reap()
         woken = self._wanted.is_set()
@@ -163,7 +173,8 @@ class Scheduler:
         self._children[execution.execution_id] = _Child(execution, process, errors)
 
     def watch(self) -> None:
-        """End who stands still, and who does not end. Nothing is written here, so nobody can hold this up."""
+        """End who stands still, and who does not end. Who was stopped in the middle of a write holds up all others that
+        want to write; so nothing is written here, and it is done before every write and while one waits."""
         if self._is_time("watch", min(_LOOK_SECONDS, self._values.stale_check)):
             self._hurry()
         if not self._is_time("stale", self._values.stale_check):
@@ -186,7 +197,7 @@ class Scheduler:
         """Look after our children: those that have ended, and those that should have."""
         for number, child in list(self._children.items()):
             code = child.process.poll()
-            if code is not None:
+            if code is not None and child.execution.token not in self._still:
                 del self._children[number]
                 self._bury(child, code)
         self._hurry()

@@ -40,6 +40,9 @@ class Home:
                 f"{folder} cannot be made: {error.strerror}.", "Set INCHWORM_HOME to another folder."
             ) from None
         self.folder = folder
+        self.while_waiting: Callable[[], None] = lambda: None
+        """Called again and again while we wait for our turn to write."""
+
         self._path = folder / "home.db"
         self.db = open_file(self._path, "home")
         # It holds addresses with secrets.
@@ -59,12 +62,7 @@ class Home:
             with plain_errors(self._path), transaction(self.db):
                 yield self.db
 
-    def wait_for_turn(self, meanwhile: Callable[[], None]) -> None:
-        """Wait until nobody writes, as long as a write would, and meanwhile do this again and again."""
-        with (self.folder / "home.lock").open("a") as turn:
-            self._take(turn, meanwhile)
-
-    def _take(self, turn: IO[str], meanwhile: Callable[[], None] | None = None) -> None:
+    def _take(self, turn: IO[str]) -> None:
         """Wait for our turn, but not for ever: whoever has it may have been stopped."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
@@ -76,8 +74,7 @@ class Home:
                         f"{self._path} has been locked for {BUSY_SECONDS:.0f} seconds.",
                         "A process of this home stands still in the middle of a write; end it and try again.",
                     ) from None
-                if meanwhile is not None:
-                    meanwhile()
+                self.while_waiting()
                 time.sleep(_TURN_SECONDS)
             else:
                 return
