@@ -101,3 +101,12 @@ def test_every_host_rests_from_the_last_request_of_an_earlier_session():
     assert (h.turn(f"{A}/"), h.turn(f"{B}/"), h.turn("http://c.test/")) == (53.0, 51.0, 51.0)
     h.started(f"{A}/", 60.0)
     assert h.turn(f"{A}/") == 63.0
+
+
+def test_a_quiet_is_never_shortened():
+    h = hosts((A, "allow", None), delay=0)
+    h.keep_quiet("a.test", 100.0)
+    h.keep_quiet("a.test", 50.0)
+    assert h.turn(f"{A}/x") == 100.0
+    h.keep_quiet("a.test", 150.0)
+    assert h.turn(f"{A}/x") == 150.0

@@ -18,7 +18,7 @@ from tests.crash.website import Web
 IMPATIENT = Twist(env={"INCHWORM_STALE": "0.5"})
 STALE_SECONDS = 0.7
 """After so long, whoever is impatient takes an owner for asleep."""
-BUSY = Twist(env={"INCHWORM_STALE": "1"})
+BUSY = Twist(env={"INCHWORM_STALE": "3"})
 PATIENT = Twist(env={"INCHWORM_STALE": "30"})
 
 
@@ -82,7 +82,8 @@ def test_two_make_the_same_crawl_in_the_same_moment(web: Web, trial: Trial) -> N
     with web.slowly(0.02, 0.03):
         with write_lock(trial.home / "home.db"):
             started = [trial.start() for _ in range(2)]
-            time.sleep(1.0)
+            wait_until(lambda: all(_has_open(running, "home.db") for running in started))
+            time.sleep(0.5)
         ends = [running.wait() for running in started]
     assert sorted(ended.code for ended in ends) == [0, 3], "\n".join(map(str, ends))
     assert len(list((trial.home / "crawls").iterdir())) == 1
@@ -97,9 +98,18 @@ def test_an_owner_that_is_just_starting_is_not_taken_for_a_sleeping_one(web: Web
             first = trial.start(twist=PATIENT)
             wait_until(lambda: _is_locked(trial))
             second = trial.start(twist=PATIENT)
-            time.sleep(1.0)
+            wait_until(lambda: second.process.poll() is not None or _has_open(second, "crawl.db"))
+            time.sleep(0.5)
         ends = [first.wait(), second.wait()]
     assert [ended.code for ended in ends] == [0, 3], "\n".join(map(str, ends))
+
+
+def _has_open(running: Running, name: str) -> bool:
+    """Whether a process has come as far as to open this file: however slowly it starts, before that nothing is tested."""
+    try:
+        return any(link.readlink().name == name for link in Path(f"/proc/{running.pid}/fd").iterdir())
+    except OSError:
+        return False
 
 
 def _make_old(trial: Trial) -> None:
@@ -229,12 +239,13 @@ def test_a_dead_owner_is_replaced_at_once(web: Web, trial: Trial) -> None:
 
 
 def test_a_living_owner_is_left_alone_for_ever(web: Web, trial: Trial) -> None:
-    """It beats while it waits for a slow server, so nobody takes it for asleep."""
-    with web.slowly(0.05, 0.06):
-        first = trial.start("--workers", "2", twist=BUSY)
-        first.wait_for(10)
+    """It beats while it waits for a slow server and has nothing to commit, so nobody takes it for asleep."""
+    first = trial.start("--workers", "2", "--grace", "1", twist=BUSY)
+    first.wait_for(10)
+    with web.slowly(18.0, 18.0):
+        first.wait_for(first.asked() + 2)
         for _ in range(2):
-            time.sleep(1.2)
+            time.sleep(4.0)
             assert trial.start(twist=BUSY).wait().code == 3
         first.send(signal.SIGTERM)
         assert first.wait().code == 143

@@ -1,6 +1,8 @@
 """A host that says it is asked too much is left alone: all of it, as long as it says, also across a kill."""
 
+import sqlite3
 import time
+from contextlib import closing
 from email.utils import formatdate
 
 import pytest
@@ -115,3 +117,25 @@ def test_after_a_push_back_it_goes_slower(home: Home) -> None:
         after = sorted(hit.time for hit in served.log if hit.time > site.refused_at)
     assert gaps(after)[0] >= 0.4, "half a second on top of a delay of none"
     assert gap_but_one(after) >= 0.2, "which goes by and by"
+
+
+def test_a_shorter_wait_does_not_take_back_a_longer_one(home: Home) -> None:
+    """Two requests were under way; the second answer asks for less, and after a kill the first still counts."""
+    answers = {"/1": Page("", 429, {"Retry-After": "3600"}), "/2": Page("", 429, {"Retry-After": "1"}, delay=0.3)}
+    pages = {"/": words("home", "/1", "/2", "/3"), "/3": words("three"), **answers}
+    with Site(pages).serve() as served:
+        assert home.crawl(served.url("/"), sitemap=False, workers=2).ended_by == "waiting"
+        asked = len(served.log)
+        assert home.crawl(served.url("/")).ended_by == "waiting"
+        assert len(served.log) == asked
+
+
+def test_a_clock_that_was_set_back_makes_no_wait_longer_than_was_asked_for(home: Home) -> None:
+    site = Touchy(retry_after="1")
+    with Site(site.pages()).serve() as served:
+        home.crawl(served.url("/"), sitemap=False, workers=1, budget=2)
+        crawl = home.app.home.find(home.word)
+        with closing(sqlite3.connect(home.app.crawl_folder(crawl) / "crawl.db")) as db, db:
+            assert db.execute("UPDATE host SET wait_until_ms = wait_until_ms + 864000000").rowcount == 1
+        ended = home.crawl(served.url("/"), max_wait=60)
+    assert (ended.pages, ended.run_state) == (7, "completed")

@@ -154,3 +154,19 @@ def test_a_robots_file_that_was_cleared_is_asked_for_again(home: Home) -> None:
         assert home.app.retry(home.word) == 1
         ended = home.resume()
     assert (ended.pages, ended.failed) == (2, 0)
+
+
+def test_r8_what_it_forbids_now_gives_its_request_back_to_the_budget(tmp_path: Path) -> None:
+    """A page that was granted and waited for its turn when its robots.txt grew old: others get the request."""
+    clock = JumpingClock()
+
+    def visited(visit: Visit) -> None:
+        if visit.entry.url.endswith("/p1"):
+            clock.ahead += DAY + 60
+
+    with site([ALLOW, f"{ALLOW}\nDisallow: /p2"]).serve() as served:
+        hooks = Hooks(visited=visited)
+        ended = crawl(tmp_path, served.url("/"), clock, hooks, budget=5, workers=2, delay=0.2, max_retries=0)
+        pages = [path for path in served.paths() if path != "/robots.txt"]
+    assert pages == ["/", "/p0", "/p1", "/p3", "/p4"]
+    assert (ended["pages"], ended["refused"], ended["pending"]) == (5, 1, 1)

@@ -120,7 +120,11 @@ def _write_knowledge(db: sqlite3.Connection, changes: Changes) -> None:
         [(d.kind, d.message, d.since_ms, d.sessions, d.origin) for d in changes.down],
     )
     many("UPDATE origin SET down_since_ms = 0, down_sessions = 0 WHERE origin = ?", [(one,) for one in changes.up])
-    many("UPDATE host SET wait_until_ms = ?, wait_ms = ? WHERE host_id = ?", changes.quiet)
+    # A quiet that was asked for is not shortened by an answer to a request that was under way then.
+    many(
+        "UPDATE host SET wait_until_ms = ?1, wait_ms = ?2 WHERE host_id = ?3 AND wait_until_ms < ?1",
+        changes.quiet,
+    )
     many("DELETE FROM suspect WHERE run_id = ? AND url_id = ?", [(run_id, url_id) for url_id in changes.pardoned])
     many(
         f"INSERT OR REPLACE INTO cookie (run_id, seq, idx, {COOKIE}) VALUES ({marks(10)})",
