@@ -119,7 +119,8 @@ def changes(summary: Any) -> list[str]:
         texts.append(f"  saved         {size(summary.saved_bytes)} of {size(whole)} ({share:.1%})")
     for word, count in sorted(summary.downloaded.items(), key=lambda one: -one[1]):
         if word != "sampled":
-            texts.append(f"  not saved     {count:,} unchanged pages: {DOWNLOADED[word]}")
+            pages = "1 unchanged page" if count == 1 else f"{count:,} unchanged pages"
+            texts.append(f"  not saved     {pages}: {DOWNLOADED[word]}")
     if summary.alarm:
         texts.insert(0, f"  ATTENTION     {summary.alarm}")
     if summary.new + summary.modified + summary.deleted + summary.unknown:
