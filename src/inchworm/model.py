@@ -80,6 +80,7 @@ class Note(StrEnum):
     VALIDATORS_CHANGED = "validators_changed"
     SAME_VALIDATOR = "same_validator"
     DISTRUSTED = "distrusted"
+    SHARED_VALIDATORS = "shared_validators"
     SAMPLED = "sampled"
     READER_CHANGED = "reader_changed"
     ASKED_IN_FULL = "asked_in_full"

@@ -105,7 +105,7 @@ def test_an_owner_that_is_just_starting_is_not_taken_for_a_sleeping_one(web: Web
 
 
 def _has_open(running: Running, name: str) -> bool:
-    """Whether a process has come as far as to open this file: however slowly it starts, before that nothing is tested."""
+    """Whether a process has come as far as to open this file. Before that, nothing is tested."""
     try:
         return any(link.readlink().name == name for link in Path(f"/proc/{running.pid}/fd").iterdir())
     except OSError:

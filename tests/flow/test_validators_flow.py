@@ -279,7 +279,89 @@ def test_e3_a_validator_that_most_pages_share_is_not_sent(home: Home, header: st
         since = len(served.log)
         assert numbers(crawl(home, served)) == (0, 1, 6, 0, 0)
         assert sent_validators(served, since) == []
-        assert notes(home) == {"distrusted": 6, "same_validator": 1}
+        assert notes(home) == {"shared_validators": 6, "same_validator": 1}
+
+
+class Copied(Server):
+    """A folder that was copied: all files have one date, until somebody writes one anew."""
+
+    def __init__(self, count: int, header: str = "Last-Modified") -> None:
+        self.dates: dict[str, str] = {}
+        super().__init__(count, lambda path, _: self.dates.get(path, DATE if header != "ETag" else '"copied"'), header)
+        self._clock = itertools.count(10)
+
+    def rewrite(self, *paths: str) -> None:
+        super().rewrite(*paths)
+        for path in paths:
+            hour = next(self._clock)
+            self.dates[path] = f'"{hour}"' if self.header == "ETag" else f"Thu, 22 Oct 2015 {hour}:00:00 GMT"
+
+
+@pytest.mark.parametrize("header", ["ETag", "Last-Modified"])
+def test_a_date_that_all_files_share_is_believed_once_it_moved_together_with_a_page(home: Home, header: str) -> None:
+    server = Copied(8, header)
+    with serving(Site(server.pages())) as served:
+        crawl(home, served)
+        since = len(served.log)
+        summary = crawl(home, served)
+        assert (numbers(summary), summary.downloaded) == ((0, 0, 9, 0, 0), {"shared_validators": 9})
+        server.rewrite("/p3")
+        summary = crawl(home, served)
+        assert (numbers(summary), summary.saved_bytes) == ((0, 1, 8, 0, 0), 0)
+        assert sent_validators(served, since) == [], "until now nothing was known of it"
+        for _ in range(2):
+            since = len(served.log)
+            summary = crawl(home, served)
+            assert (numbers(summary), summary.saved_bytes > 0) == ((0, 0, 9, 0, 0), True)
+            assert len(sent_validators(served, since)) == 8, "all but the seed, which is asked for in full"
+        server.rewrite("/p5", "/p6")
+        assert numbers(crawl(home, served)) == (0, 2, 7, 0, 0)
+
+
+def test_a_date_that_did_not_move_with_every_changed_page_is_not_believed(home: Home) -> None:
+    server = Copied(8)
+    with serving(Site(server.pages())) as served:
+        crawl(home, served)
+        server.rewrite("/p3", "/p4")
+        del server.dates["/p4"]
+        assert numbers(crawl(home, served)) == (0, 2, 7, 0, 0)
+        since = len(served.log)
+        assert numbers(crawl(home, served)) == (0, 0, 9, 0, 0)
+        assert sent_validators(served, since) == []
+        server.rewrite("/p5")
+        assert numbers(crawl(home, served)) == (0, 1, 8, 0, 0), "this time it moved with every page that changed"
+        assert numbers(crawl(home, served)) == (0, 0, 9, 0, 0)
+        assert len(sent_validators(served, since)) == 8
+
+
+def test_a_sample_finds_out_that_a_shared_date_was_believed_too_soon(home: Home) -> None:
+    server = Copied(8)
+    with serving(Site(server.pages())) as served:
+        crawl(home, served)
+        server.rewrite("/p3")
+        crawl(home, served)
+        server.rewrite("/", "/p4")
+        server.dates = {"/p3": server.dates["/p3"]}
+        assert numbers(crawl(home, served)) == (0, 2, 7, 0, 0), "the seed is asked for in full, and then all are"
+        since = len(served.log)
+        summary = crawl(home, served)
+        assert (numbers(summary), summary.downloaded) == ((0, 0, 9, 0, 0), {"distrusted": 9})
+        assert sent_validators(served, since) == []
+
+
+def test_what_is_not_saved_is_told_in_words(home: Home) -> None:
+    server = Copied(8)
+    with serving(Site(server.pages())) as served:
+        crawl(home, served)
+        said = home.cli("crawl", served.url("/"), "--delay", "0").stderr
+        assert "9 unchanged pages: most pages have one and the same date, so all are asked for in full until" in said
+        server.rewrite("/p3")
+        crawl(home, served)
+        server.rewrite("/", "/p4")
+        server.dates = {"/p3": server.dates["/p3"]}
+        crawl(home, served)
+        said = home.cli("crawl", served.url("/"), "--delay", "0").stderr
+    assert "9 unchanged pages: the server's dates do not change with its pages, so all are asked for in full" in said
 
 
 def test_e3_a_shared_date_beside_a_tag_that_cannot_be_sent_is_not_sent(home: Home) -> None:

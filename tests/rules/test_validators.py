@@ -127,3 +127,9 @@ def test_about_one_page_in_so_many_is_a_sample_and_others_in_the_next_run() -> N
 
 def test_three_tags_that_changed_for_nothing_are_enough() -> None:
     assert validators.USELESS == 3
+
+
+def test_a_shared_validator_has_to_move_with_every_page_that_changed():
+    assert [validators.has_proven_itself(*counts) for counts in ((0, 0), (1, 0), (9, 0), (9, 1), (0, 1))] == [
+        *(False, True, True, False, False)
+    ]

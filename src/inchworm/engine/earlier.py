@@ -50,8 +50,8 @@ class EarlierRuns:
             return Note.ASKED_IN_FULL
         if version.reader != self._fingerprint:
             return Note.READER_CHANGED
-        if (entry.lane, which) in self._distrusted:
-            return Note.DISTRUSTED
+        if why := self._distrusted.get((entry.lane, which)):
+            return Note.SHARED_VALIDATORS if why == validators.SHARED else Note.DISTRUSTED
         is_sampled = entry.source is Source.INITIAL or validators.is_sampled(entry.url, self._run.number)
         return Note.SAMPLED if is_sampled else None
 

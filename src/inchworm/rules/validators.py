@@ -2,7 +2,8 @@
 
 An entity tag or a date of last change is sent back as it came, or not at all. Only one of them is sent: a server that
 is given both may answer by the one that says less. A few pages are asked for without any, so that a server whose
-validators lie is found out; and what most pages of a host have in common says nothing about one of them.
+validators lie is found out. What most pages of a host have in common says nothing about one of them, until it was seen
+to move together with every page that changed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from inchworm.rules.url import hash64
 
 ETAG = "etag"
 LAST_MODIFIED = "last_modified"
+SHARED = "shared"
 
 SAMPLE = 128
 """One page in so many is asked for in full, though its validators are believed."""
@@ -65,3 +67,9 @@ def same(version: Version, etag: str, last_modified: str) -> str:
 def shared(pages: int, most_common: int) -> bool:
     """Whether a validator that so many of a host's pages have in common says nothing about one of them."""
     return most_common > max(2, pages // 2)
+
+
+def has_proven_itself(moved: int, stayed: int) -> bool:
+    """Whether one that most pages share can be believed all the same: on how many pages that changed, in a run that
+    asked for all of them in full, it moved along, and on how many it did not."""
+    return moved > 0 and not stayed

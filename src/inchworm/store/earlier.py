@@ -114,16 +114,20 @@ class AcrossRuns:
 
     # Whom to believe
 
-    def distrusted(self, run_id: int, horizon: int) -> set[tuple[int, str]]:
-        """Lanes and validators that a run does not go by: found out before it began."""
+    def distrusted(self, run_id: int, horizon: int) -> dict[tuple[int, str], str]:
+        """Lanes and validators that a run does not go by, found out before it began, and why."""
         query = (
-            "SELECT host_id, validator FROM distrust WHERE (run_id = ? AND seq = 0)"
+            "SELECT host_id, validator, why FROM distrust WHERE (run_id = ? AND seq = 0)"
             f" OR (run_id IN ({line_from(_BEFORE)}) AND seq > 0 AND (why <> 'useless' OR run_id >= ?))"
         )
-        return set(self.db.execute(query, (run_id, horizon, horizon - validators.FORGIVEN)))
+        rows = self.db.execute(
+            f"{query} ORDER BY why = 'shared' DESC", (run_id, horizon, horizon - validators.FORGIVEN)
+        )
+        return {(lane, validator): why for lane, validator, why in rows}
 
     def shared_validators(self, run_id: int) -> list[tuple[int, str, int, str]]:
-        """What most pages of a lane had in common in a run, as rows for the one that builds on it."""
+        """What most pages of a lane had in common in a run, as rows for the one that builds on it. Not what proved to
+        change with the pages, when they were all asked for in full."""
         found = []
         for column, other in ((validators.ETAG, ""), (validators.LAST_MODIFIED, _NO_ETAG)):
             rows = self.db.execute(
@@ -132,8 +136,27 @@ class AcrossRuns:
                 f" GROUP BY f.lane, v.{column}) GROUP BY lane",
                 (run_id,),
             )
-            found += [(lane, column, 0, "shared") for lane, pages, most in rows if validators.shared(pages, most)]
+            lanes = [lane for lane, pages, most in rows if validators.shared(pages, most)]
+            said = f"v.{column} IS NOT NULL{other}"
+            found += [
+                (lane, column, 0, validators.SHARED)
+                for lane in lanes
+                if not self._is_proven(run_id, lane, column, said)
+            ]
         return found
+
+    def _is_proven(self, run_id: int, lane: int, column: str, said: str) -> bool:
+        """By the last run on the line that asked for all pages of a lane in full, because they share a validator, and
+        found that some had changed."""
+        row = self.db.execute(
+            "SELECT SUM(v.note IS NULL OR v.note NOT LIKE '%same_validator%'), SUM(v.note LIKE '%same_validator%')"
+            " FROM distrust d JOIN run r USING (run_id) JOIN visit v ON v.run_id = d.run_id AND v.change = 'modified'"
+            " JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id AND f.done = v.seq AND f.lane = d.host_id"
+            f" WHERE d.run_id IN ({line_from('SELECT ?')}) AND r.state = 'completed' AND d.host_id = ? AND d.validator = ?"
+            f" AND d.seq = 0 AND d.why = ? AND {said} GROUP BY d.run_id ORDER BY d.run_id DESC LIMIT 1",
+            (run_id, lane, column, validators.SHARED),
+        ).fetchone()
+        return row is not None and validators.has_proven_itself(row[0] or 0, row[1] or 0)
 
     def contradicted(self, run_id: int) -> list[Contradicted]:
         rows = self.db.execute(

@@ -18,7 +18,15 @@ SPAN = 100_000
 """So many steps of a run are searched at a time for pages that fit."""
 
 _PAGE = 500
-_WHY = ("no_validators", "validators_changed", "distrusted", "sampled", "reader_changed", "asked_in_full")
+_WHY = (
+    "no_validators",
+    "validators_changed",
+    "distrusted",
+    "shared_validators",
+    "sampled",
+    "reader_changed",
+    "asked_in_full",
+)
 _FOR_EVER = 1 << 62
 _NO_LIMIT = -1
 _SAME = (
