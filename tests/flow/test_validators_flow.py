@@ -361,7 +361,10 @@ def test_what_is_not_saved_is_told_in_words(home: Home) -> None:
         server.dates = {"/p3": server.dates["/p3"]}
         crawl(home, served)
         said = home.cli("crawl", served.url("/"), "--delay", "0").stderr
-    assert "9 unchanged pages: the server's dates do not change with its pages, so all are asked for in full" in said
+    assert (
+        "9 unchanged pages: the server's ETags or dates do not change with its pages, so all are asked for in full"
+        in said
+    )
 
 
 def test_e3_a_shared_date_beside_a_tag_that_cannot_be_sent_is_not_sent(home: Home) -> None:

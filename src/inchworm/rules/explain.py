@@ -32,7 +32,7 @@ REASONS: Mapping[str, str] = {
 DOWNLOADED: Mapping[str, str] = {
     "no_validators": "the server sends neither ETag nor Last-Modified",
     "validators_changed": "their ETag or Last-Modified changed, though they did not",
-    "distrusted": "the server's ETags or dates do not change with its pages, so they are asked for in full",
+    "distrusted": "the server's ETags or dates do not change with its pages, so all are asked for in full",
     "shared_validators": "most pages have one and the same date, so all are asked for in full until it moves with one",
     "sampled": "to see whether the server tells the truth",
     "reader_changed": "they are read in another way now",
