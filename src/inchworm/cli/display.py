@@ -94,6 +94,9 @@ def status(found: Mapping[str, Any]) -> None:
     ]
     if not found["on_line"]:
         rows.insert(2, ("beside", f"the line, so later runs do not build on it but on run {found['line_end']}"))
+    if lost := found["lost_files"]:
+        count = "1 file is" if len(lost) == 1 else f"{len(lost):,} files are"
+        rows.append(("archive", f"{count} missing or cut off; `inchworm doctor` names the pages that are lost"))
     if found["order"]:
         rows.append(("order", found["order"]))
     _rows(rows)
