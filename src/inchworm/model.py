@@ -551,7 +551,7 @@ class Progress(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class CrawlInfo:
     """A crawl. `settings`: what its last session was given; `defaults`: what holds for each; `typed`: its seeds were
-    typed on this machine, so they may lie in a private network."""
+    typed on this machine, so they may lie in a private network; `started`: it was worked on, so it has a record."""
 
     crawl_id: str
     name: str
@@ -562,6 +562,7 @@ class CrawlInfo:
     incremental: bool = True
     enabled: bool = True
     typed: bool = True
+    started: bool = False
 
 
 class WarcRecord(NamedTuple):

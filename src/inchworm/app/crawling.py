@@ -149,7 +149,8 @@ class Crawling(Desk):
         async with indexed(self, crawl, str(given["index"])) as report:
             summary = await self._session(crawl, start, hooks, planned)
             report.hurry = bool(summary.signal)
-        return dataclasses.replace(summary, indexed=report.indexed, note=report.note)
+        note = " ".join(filter(None, (summary.note, report.note)))
+        return dataclasses.replace(summary, indexed=report.indexed, note=note)
 
     async def _session(self, crawl: CrawlInfo, start: Start, hooks: Hooks, planned: Planner) -> Summary:
         """One session. Nothing is changed before all that was typed is known to be right."""
@@ -157,7 +158,7 @@ class Crawling(Desk):
 
         remembered = {**crawl.settings, **start.given}
         values = settings.make({**self.ground(), **self._unmasked({**defaults_of(crawl), **remembered})})
-        with self.owning(crawl, values.stale) as owner:
+        with self.owning(crawl, values.stale, start.fresh) as owner:
             plan = planned(owner, crawl, start)
             values = dataclasses.replace(values, **plan.settings)
             async with fetching(crawl, values, run.credentials(start.seeds)) as fetcher:
@@ -165,6 +166,8 @@ class Crawling(Desk):
                 self._keep_what_made_it(owner, crawl, start)
                 self._note_crash(owner)
                 current = plan.begin(values)
+                if not crawl.started:
+                    self.home.configure(crawl.crawl_id, started=True)
                 if not current.beside:  # What a branch is tried with is not meant for the runs of the line.
                     self.home.remember(crawl.crawl_id, presentable(remembered))
                 session_part = json.dumps(presentable(settings.to_json(values, SESSION)))
@@ -172,7 +175,8 @@ class Crawling(Desk):
                 if hooks.started:
                     hooks.started(crawl, current, number)
                 sitting = Sitting(self.home, self.clock, owner, crawl, current, values, number)
-                return await sitting.work(fetcher, hooks)
+                summary = await sitting.work(fetcher, hooks)
+                return dataclasses.replace(summary, note=_about_lost(owner.lost_files))
 
     def _keep_what_made_it(self, owner: Owner, crawl: CrawlInfo, start: Start) -> None:
         """What the first start of a crawl names belongs to the crawl, until somebody changes it there."""
@@ -408,6 +412,17 @@ def _refuse_private(seeds: Sequence[str]) -> None:
     for text in seeds:
         for form in urls.seed(text) or ():
             refuse_private(form, run.shown(text))
+
+
+def _about_lost(files: Sequence[str]) -> str:
+    """What to say when parts of the archive are not there any more. The record is, so the crawl goes on."""
+    if not files:
+        return ""
+    count = "1 file of the archive is" if len(files) == 1 else f"{len(files):,} files of the archive are"
+    return (
+        f"ATTENTION: {count} missing or cut off ({files[0]}), and the bodies with them. `inchworm doctor` names the"
+        " pages. Put them back from a backup, or start again from the seeds with --fresh."
+    )
 
 
 def _refuse_for_line(chosen: RunInfo) -> None:

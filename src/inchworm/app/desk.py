@@ -15,7 +15,7 @@ from inchworm import run, settings
 from inchworm.checkpoint import Ledger
 from inchworm.draft import Session as LedgerSession
 from inchworm.engine.owner import NoArchive, Owner, SystemClock
-from inchworm.errors import NotNow, Unknown, WrongUse
+from inchworm.errors import Broken, NotNow, Unknown, WrongUse
 from inchworm.model import CrawlInfo, RunInfo
 from inchworm.ports import Clock
 from inchworm.rules import proxies
@@ -93,6 +93,7 @@ class Desk:
     @contextlib.contextmanager
     def reading(self, crawl: CrawlInfo) -> Iterator[CrawlStore]:
         path = self.crawl_folder(crawl) / "crawl.db"
+        self._refuse_if_lost(crawl)
         if not path.exists():
             raise NotNow(f"The crawl {crawl.name!r} has not started yet.", f"Start it: {command(crawl)}")
         store = CrawlStore(path, read_only=True)
@@ -110,8 +111,20 @@ class Desk:
             raise Unknown(f"The crawl {crawl.name!r} has no {which}.", "`inchworm status` shows its runs.")
         return found
 
+    def _refuse_if_lost(self, crawl: CrawlInfo) -> None:
+        """Somebody deleted the record of a crawl: nothing begins anew unless that is wanted."""
+        path = self.crawl_folder(crawl) / "crawl.db"
+        if crawl.started and (not path.exists() or not path.stat().st_size):
+            raise Broken(
+                f"The record of {crawl.name!r} is gone: {path} is missing or empty, though it was crawled before.",
+                f"Put {path.parent} back from a backup, or start again from the seeds: {command(crawl)} --fresh",
+            )
+
     @contextlib.contextmanager
-    def owning(self, crawl: CrawlInfo, stale_seconds: float) -> Iterator[Owner]:
+    def owning(self, crawl: CrawlInfo, stale_seconds: float, is_anew: bool = False) -> Iterator[Owner]:
+        """`is_anew`: though its record may be gone."""
+        if not is_anew:
+            self._refuse_if_lost(crawl)
         owner = Owner(self.crawl_folder(crawl), stale_seconds)
         try:
             with plain_errors(owner.folder):

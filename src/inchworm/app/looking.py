@@ -72,6 +72,7 @@ class Looking(Desk):
             down = store.down()
             blocked = View(store).count_failed(current.run_id, "blocked") if current.counters.failed else 0
             several = store.has_several_lanes(current.run_id)
+            lost = self._lost_files(crawl, store)
         running = self.is_running(crawl)
         state = run.state_of(current, running)
         last = sessions[-1] if sessions else None
@@ -96,7 +97,14 @@ class Looking(Desk):
             "message": last.message if last else "",
             "blocked": blocked,
             "down": [down_json(one) for one in down],
+            "lost_files": lost,
         }
+
+    def _lost_files(self, crawl: CrawlInfo, store: CrawlStore) -> list[str]:
+        """Files of the archive that are missing, or shorter than what was committed."""
+        archive = self.crawl_folder(crawl) / "archive"
+        files = [(name, length, archive / name) for _, _, name, length in store.files()]
+        return [name for name, length, path in files if not path.exists() or path.stat().st_size < length]
 
     def queue(self, word: str) -> dict[str, Any]:
         """The frontier in numbers."""
@@ -209,12 +217,8 @@ class Looking(Desk):
             ]
             if wrong and not self.is_running(crawl):
                 problems.append(f"run {current.number}: counters differ from a recount: {', '.join(wrong)}")
-        archive = self.crawl_folder(crawl) / "archive"
-        for _, _, name, length in store.files():
-            path = archive / name
-            if not path.exists() or path.stat().st_size < length:
-                problems.append(f"the archive file {name} is missing or shorter than what was committed")
-        return problems
+        lost = self._lost_files(crawl, store)
+        return problems + [f"the archive file {name} is missing or shorter than what was committed" for name in lost]
 
     def check_archive(self, crawl: CrawlInfo, store: CrawlStore, progress: Callable[[int, int], None]) -> list[str]:
         """Read every record that a visit points to; which pages are lost. `progress` is told how many were read, of how

@@ -99,6 +99,9 @@ def status(found: Mapping[str, Any]) -> None:
     ]
     if not found["on_line"]:
         rows.insert(2, ("beside", f"the line, so later runs do not build on it but on run {found['line_end']}"))
+    if lost := found["lost_files"]:
+        count = counted(len(lost), "file is", "files are")
+        rows.append(("archive", f"{count} missing or cut off; `inchworm doctor` names the pages that are lost"))
     if found["order"] not in ("", EXACT):
         rows.append(("order", found["order"]))
     if found["blocked"]:

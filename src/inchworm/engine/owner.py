@@ -33,6 +33,7 @@ class Owner:
     def __init__(self, folder: Path, stale_seconds: float) -> None:
         self.folder = folder
         self.archive = folder / "archive"
+        self.lost_files: list[str] = []
         # For nobody else, like a home that we make; one that was there before may be open to others.
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -65,7 +66,7 @@ class Owner:
         if any(self.archive.glob("*.warc.gz")) and (not path.exists() or not path.stat().st_size):
             raise Broken(
                 f"{path} is missing or empty, though its archive is there.",
-                f"Restore it from a backup, or move {self.folder} away to start over.",
+                f"Put it back from a backup, or move {self.folder} away and start again from the seeds with --fresh.",
             )
 
     def _refuse_if_alive(self, stale_seconds: float) -> None:
@@ -94,7 +95,7 @@ class Owner:
 
     def cut_archive(self) -> None:
         """Make the archive end where the record ends."""
-        warc.recover(self.archive, {name: length for _, _, name, length in self.store.files()})
+        self.lost_files = warc.recover(self.archive, {name: length for _, _, name, length in self.store.files()})
 
     def _leave_old_files(self) -> None:
         """An owner that is only asleep may still append to its files; ours must be others."""

@@ -130,7 +130,8 @@ class Home:
             db.execute("UPDATE crawl SET settings = ? WHERE crawl_id = ?", (json.dumps(dict(settings)), crawl_id))
 
     def configure(self, crawl_id: str, **values: Any) -> None:
-        """Change what is known of a crawl: `name`, `settings`, `defaults`, `incremental`, `enabled`, `typed`."""
+        """Change what is known of a crawl: `name`, `settings`, `defaults`, `incremental`, `enabled`, `typed`,
+        `started`."""
         columns = ", ".join(f"{name} = ?" for name in _CONFIGURABLE if name in values)
         given = [
             json.dumps(values[n]) if n in ("settings", "defaults") else values[n] for n in _CONFIGURABLE if n in values
@@ -187,8 +188,10 @@ _REMOVE_JOBS = (
     "UPDATE slot SET jobs = jobs - (SELECT COUNT(*) FROM job j WHERE j.slot = slot.slot AND j.crawl_id = ?)",
     "DELETE FROM job WHERE crawl_id = ?",
 )
-_CONFIGURABLE = ("name", "settings", "defaults", "incremental", "enabled", "typed")
-_SELECT = "SELECT crawl_id, name, seeds, settings, created_ms, defaults, incremental, enabled, typed FROM crawl"
+_CONFIGURABLE = ("name", "settings", "defaults", "incremental", "enabled", "typed", "started")
+_SELECT = (
+    "SELECT crawl_id, name, seeds, settings, created_ms, defaults, incremental, enabled, typed, started FROM crawl"
+)
 
 
 def _crawl(row: tuple[Any, ...]) -> CrawlInfo:
