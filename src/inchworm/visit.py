@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -105,7 +106,7 @@ class Tools:
     may_probe: Callable[[str], Awaitable[bool]] = _always
     has_answered: Callable[[str], bool] = lambda _: False
     probes: dict[str, Probe] = field(default_factory=dict)
-    probing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    probing: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
 
 async def visit(entry: Entry, tools: Tools) -> Visit | Unanswered:
@@ -344,7 +345,7 @@ async def _probe(document: Document, tools: Tools) -> Probe | Failure | None:
     The address is the same whichever page is in doubt, so that the answer is, too. It is asked for once per directory.
     """
     directory = document.url.partition("?")[0].rpartition("/")[0] + "/"
-    async with tools.probing:
+    async with tools.probing[directory]:
         if directory in tools.probes:
             return tools.probes[directory]
         address = f"{directory}{urls.hash64(directory) & 0xFFFFFFFFFF:x}-is-not-here"
