@@ -209,7 +209,7 @@ def _check_exports(home: Home) -> None:
     assert [row["seq"] for row in table] == [str(visit["seq"]) for visit in record]
     json.loads(home.export("fingerprints"))
     for name in FORMATS:
-        if FORMATS[name].target is Target.FOLDER:
+        if FORMATS[name].target is not Target.STREAM:  # one sitemap may be too small for all of it
             written = home.app.export_folder(home.word, name, home.folder / f"{name}{home.status()['run']}")
             assert written.skipped == 0, name
         else:
