@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import re
-import shutil
 import signal
 import subprocess
 import threading
@@ -18,7 +17,7 @@ import pytest
 from tests.flow.crawling import PATIENCE, Home, page, wait_until
 from tests.sink.test_notify import Hook
 
-from inchworm.app import App, Hooks, Summary, SystemClock
+from inchworm.app import App, Hooks, Start, Summary, SystemClock
 from inchworm.app.repeating import Ending, Listener, Repetition
 from inchworm.errors import InchwormError, Owned, Unknown, WrongUse
 from inchworm.rules.repetition import Stop
@@ -128,8 +127,7 @@ def test_after_the_baseline_nobody_waits(home: Home) -> None:
 
 def test_a_crawl_that_never_started_gets_its_baseline_first(home: Home) -> None:
     with Site(site()).serve() as served:
-        home.crawl(served.url("/"))
-        shutil.rmtree(home.folder / "crawls" / home.word)
+        home.app.find_or_make(Start((served.url("/"),)))
         tale = Tale()
         assert repeat(home, tale, every=SOON, max_iterations=1) == Ending(Stop.ENOUGH, 1)
         assert tale.done == ["run 0 completed", "run 1 completed"]
