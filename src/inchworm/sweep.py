@@ -50,15 +50,16 @@ class Sweep:
     def ask(self) -> None:
         """Enter every known page that was not reached, and take back what was believed of servers that lie."""
         pages = self._store.unreached(self._run_id, self._horizon)
-        doubted = [self._store.believed(self._run_id, lane) for lane in sorted(self._liars())]
-        if pages or any(doubted):
+        # A duplicate may be one of what several of them said: it is doubted once.
+        doubted = {one.seq: one for lane in sorted(self._liars()) for one in self._store.believed(self._run_id, lane)}
+        if pages or doubted:
             self._draft.next_step()
         for start in range(0, len(pages), _CHUNK):
             chunk = pages[start : start + _CHUNK]
             self._draft.look_up({page.url for page in chunk}.difference(self._draft.known))
             for index, page in enumerate(chunk, start):
                 self._enter(page, (self._draft.seq, index))
-        for believed in doubted:
+        for believed in doubted.values():
             self._doubt(believed)
         self._draft.swept = self._draft.seq
 
@@ -84,15 +85,14 @@ class Sweep:
             verdict = verdict._replace(reason=Reason.UNLINKED)
         self._discovery.enter(found, parent, place, verdict, unlinked=unlinked)
 
-    def _doubt(self, pages: Sequence[Believed]) -> None:
+    def _doubt(self, believed: Believed) -> None:
         """A server was found out: what it said is unchanged is asked for again, and in full."""
-        for believed in pages:
-            before = believed.judgement
-            after = before._replace(outcome=Outcome.RETRY.value, change=None, note=Note.DISTRUSTED.value)
-            self._draft.judge(believed.seq, before, after)
-            for row in self._store.rows(self._run_id, [believed.url_id]):
-                self._draft.reopen(row, row.standing._replace(attempts=1), self._draft.next_place())
-            self._uncount(believed.seed, before, believed.saved)
+        before = believed.judgement
+        after = before._replace(outcome=Outcome.RETRY.value, change=None, note=Note.DISTRUSTED.value)
+        self._draft.judge(believed.seq, before, after)
+        for row in self._store.rows(self._run_id, [believed.url_id]):
+            self._draft.reopen(row, row.standing._replace(attempts=1), self._draft.next_place())
+        self._uncount(believed.seed, before, believed.saved)
 
     def _uncount(self, seed: int, before: Judgement, saved: int) -> None:
         name = {"page": "pages", "duplicate": "duplicates", "resource": "resources"}[before.outcome]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 from _pytest.mark import ParameterSet
-from tests.flow.crawling import Home, page
+from tests.flow.crawling import PATIENCE, Home, page
 from tests.flow.test_checkpoints import folder_of
 from tests.flow.test_incremental import (
     Pages,
@@ -25,6 +26,7 @@ from tests.flow.test_incremental import (
     verdicts,
 )
 
+from inchworm.app import Start
 from inchworm.testing import Answer, Hit, Page, Served, Site
 
 # E1: sent back as it came, or not at all
@@ -254,6 +256,22 @@ def test_e3_a_lie_that_no_sample_meets_is_believed_and_found_out_later(home: Hom
         assert numbers(crawl(home, served)) == (0, 0, 4, 0, 0)
         server.rewrite("/")
         assert numbers(crawl(home, served)) == (0, 2, 2, 0, 0)
+
+
+def test_e3_what_two_liars_say_alike_is_doubted_once(home: Home) -> None:
+    """A page of the one that says the same as one of the other is a duplicate of it, and the counters have it once."""
+    servers = [Server(3, lambda path, _: f'"{path}"') for _ in range(2)]
+    servers[1].bodies["/"] = page("the other", "/p0", "/p1", "/p2")
+    with serving(Site(servers[0].pages(), {"localhost": servers[1].pages()})) as served:
+        given = {"delay": 0, "allow_private": True, "sitemap": False}
+        start = Start((served.url("/"), served.url("/", "localhost")), given=given)
+        for run in range(2):
+            ended = asyncio.run(asyncio.wait_for(home.app.crawl(start), PATIENCE))
+            assert not (found := unsound(home)), found
+            assert (ended.pages, ended.duplicates, ended.pending) == (5, 3, 0), run
+            for server in servers:
+                server.rewrite("/")
+        assert ended.modified == 2
 
 
 def test_e3_a_stamp_under_the_same_tag_is_no_lie(home: Home) -> None:
