@@ -303,9 +303,9 @@ def test_a_site_that_was_not_there_does_not_look_well(api: Api) -> None:
     wait_for(lambda: api.app.job(job_id)["status"] != "pending" and not api.app.job(job_id)["is_locked"], "a try")
     wait_for(lambda: not api.is_running(crawl_id), "the session to end")
     text = get(api, f"/crawls/{crawl_id}")
-    assert "Nothing could be fetched." in text and "http://127.0.0.1:9/" in text.split("Nothing could be fetched.")[1]
-    assert 'class="state failed">nothing fetched' in text
-    assert 'class="state failed">nothing fetched' in get(api, "/crawls")
+    assert "Nothing could be fetched. 127.0.0.1:9: connection refused." in text
+    assert 'class="state paused"' in text and 'class="state paused"' in get(api, "/crawls")
+    assert "127.0.0.1:9: connection refused" in get(api, "/")
 
 
 def test_a_crawl_is_turned_off_and_on(api: Api, done: str) -> None:

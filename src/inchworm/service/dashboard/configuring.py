@@ -32,7 +32,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "How fast": (
         *("workers", "delay", "connections_per_host", "max_delay", "max_retries", "timeout", "connect_timeout"),
-        *("first_byte_timeout", "max_wait", "grace"),
+        *("first_byte_timeout", "max_wait", "host_patience", "grace"),
     ),
     "Limits": ("page_limit", "budget", "max_time", "max_bytes", "max_body", "stop_below", "stop_window"),
     "Identity and network": ("cookies", "max_redirects", "rotate_user_agent", "user_agent"),
