@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.flow.crawling import Home, page, path_of, wait_until
 
+from inchworm.app import Start
 from inchworm.app.checkpoints import Back
 from inchworm.app.searching import SNIPPET_CHARS, decoded, snippet
 from inchworm.cli.search import Progress
-from inchworm.errors import NotNow, WrongUse
+from inchworm.errors import Broken, NotNow, WrongUse
 from inchworm.store.search import parsed, plain
 from inchworm.testing import Page, Site, linked_site, redirect
 
@@ -209,8 +210,11 @@ def test_there_must_be_something_to_search(home: Home) -> None:
     with Site({"/": page("start")}).serve() as served:
         home.crawl(served.url("/"))
     shutil.move(index_of(home).with_name("crawl.db"), home.folder / "elsewhere")
-    with pytest.raises(NotNow):
+    with pytest.raises(Broken, match="is gone"):
         home.app.search(home.word, "start")
+    home.app.find_or_make(Start(("http://127.0.0.1:9/",)))
+    with pytest.raises(NotNow):
+        home.app.search("http://127.0.0.1:9/", "start")
 
 
 def test_progress_is_told_only_when_it_takes_long(capsys: pytest.CaptureFixture[str]) -> None:
