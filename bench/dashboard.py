@@ -80,7 +80,7 @@ def serving(home: Path) -> Iterator[Ask]:
     with log.open("w") as out:
         made = subprocess.Popen([INCHWORM, "serve", "--port", "0"], env=environment, stdout=out, stderr=out)
     try:
-        while not (found := re.search(r"(http://\S+)/login", log.read_text())):
+        while not (found := re.search(r" at (http://\S+)/\n", log.read_text())):
             time.sleep(0.1)
         token = _run(INCHWORM, "token", "--read-only", env=environment).strip()
 

@@ -364,7 +364,7 @@ def test_why_says_what_would_become_of_a_url_that_nobody_found(home: Home) -> No
 
 def test_make_crawl_without_an_address_says_how() -> None:
     made = subprocess.run(
-        ["make", "-C", str(ROOT), "crawl", "PYTHON=false", "BIN=/nowhere", "STAMP=Makefile", "PLAIN=Makefile"],
+        ["make", "-C", str(ROOT), "crawl", "PYTHON=false", "BIN=/nowhere"],
         env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
         capture_output=True,
         text=True,

@@ -29,10 +29,11 @@ from inchworm.app.scheduling import this_machine
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.errors import InchwormError, Owned
 from inchworm.job import Execution, ExecutionState, Job, JobState
-from inchworm.model import Change, Counters, CrawlInfo, EndedBy, Progress, RunInfo, RunState, SessionInfo
-from inchworm.rules import occurrence, repetition
+from inchworm.model import Change, CrawlInfo, EndedBy, Progress, RunInfo, RunState, SessionInfo
+from inchworm.rules import failures, occurrence, repetition
 from inchworm.rules.occurrence import Ended
 from inchworm.rules.repetition import Occasion, Stop
+from inchworm.rules.url import host_of
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.events import MOST_LINES, Events, Line
 from inchworm.store.home import Home
@@ -163,9 +164,9 @@ class Executing(Working, Repeating):
         with self.reading(crawl) as store:
             current = self.run_of(crawl, store, made.run)
             seen = [_seed_changed(store, current, seed.url, made.started_ms) for seed in current.seeds]
+            error = _failure(View(store), current, message)
         changed = True if any(seen) else False if seen and all(one is False for one in seen) else None
         pages = current.counters.pages + current.counters.duplicates
-        error = _failure(current.counters, message)
         return Ended(ended_by, pages, made.indexed, changed, _enough(job, self._iterations(crawl), current), error)
 
     def _iterations(self, crawl: CrawlInfo) -> int:
@@ -201,10 +202,15 @@ def _was_broken_off(execution: Execution) -> bool:
     return execution.ended_by == "crashed" or execution.error == STOPPED
 
 
-def _failure(counters: Counters, message: str) -> str:
-    """A run that got nothing at all, because the site was not there, is a try that failed. Its session says why."""
+def _failure(view: View, current: RunInfo, message: str) -> str:
+    """A run that got nothing at all, because the site was not there, is a try that failed: why, as its session says, or
+    what failed first."""
+    counters = current.counters
     if counters.pages or counters.duplicates or counters.unchanged or counters.deleted:
         return ""
+    if not message and counters.failed:
+        url, kind, said = view.first_failure(current.run_id)
+        message = failures.cause(host_of(url), kind, said)
     return message.translate(_CONTROL)
 
 
