@@ -105,15 +105,15 @@ def _export(trial: Trial, format_name: str) -> subprocess.Popen[bytes]:
 
 
 def test_an_export_that_is_killed_leaves_the_old_one(trial: Trial) -> None:
-    """It is written beside and put in place when it is whole. Killed as late as it can be on this machine."""
+    """It is written beside and put in place when it is whole: whenever it is killed, there is the old one or all of the
+    new one."""
     trial.complete()
-    target = trial.folder / "out"
+    target, whole = trial.folder / "out", trial.export("jsonl").decode()
     command = [sys.executable, "-m", "inchworm", "export", trial.seeds[0], "--format", "jsonl", "-o", str(target)]
     for seconds in (0.2, 0.15, 0.12, 0.1, 0.08, 0.06, 0.03, 0.01):
         target.write_text("the old one")
         try:
             subprocess.run(command, check=True, env=PLAIN.environment(trial.home), timeout=seconds, capture_output=True)
         except subprocess.TimeoutExpired:
-            assert target.read_text() == "the old one"
-            return
-    raise AssertionError("it was never killed in time")
+            assert target.read_text() in ("the old one", whole)
+    assert target.read_text() == "the old one", "nobody is that quick"
