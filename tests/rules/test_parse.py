@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -438,10 +438,10 @@ def test_a_huge_base_is_not_multiplied() -> None:
     ],
 )
 def test_slow_inputs_m7(body: bytes) -> None:
-    started = perf_counter()
+    started = process_time()
     read(body, HTML, URL, How(True, text=True))
     read(b"", "text/html;" + " " * 100_000 + ";charset" * 10_000, URL)
-    assert perf_counter() - started < 1
+    assert process_time() - started < 1
 
 
 TAGS = [
