@@ -389,7 +389,7 @@ class _Transfer:
             return "connect", f"the proxy does not take us: {said}" if self._options.proxy else said
         if self._head_complete and code in _BREAKS:
             return ("protocol_error" if self._is_misframed(code, message) else "truncated"), message
-        return _KINDS.get(code, "protocol_error"), message or "the answer is not what HTTP is"
+        return _KINDS.get(code, "protocol_error"), message
 
     def _was_never_sent(self, code: int) -> bool:
         """Whether nobody was there to take the request: then it is the host's trouble, or the proxy's."""
