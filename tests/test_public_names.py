@@ -9,7 +9,7 @@ from pathlib import Path
 
 import inchworm
 
-NAMES = ["Crawl", "__version__"]
+NAMES = ["Crawl", "Link", "Page", "__version__", "read"]
 
 
 def test_the_public_names_are_these_in_order():

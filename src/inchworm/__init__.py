@@ -1,25 +1,34 @@
 """inchworm: a web crawler that never loses its place.
 
-from inchworm import Crawl
+from inchworm import Crawl, read
 
 summary = Crawl("https://example.org/docs", budget=100).run_sync()
+page = read(body, "https://example.org/docs/install", "text/html")
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from inchworm.library import Crawl
+    from inchworm.page import Page, read
+    from inchworm.rules.document import Link
 
 __version__ = "0.1.0"
-__all__ = ["Crawl", "__version__"]
+__all__ = ["Crawl", "Link", "Page", "__version__", "read"]
+
+_HOMES = {
+    "Crawl": "inchworm.library",
+    "Link": "inchworm.rules.document",
+    "Page": "inchworm.page",
+    "read": "inchworm.page",
+}
 
 
 def __getattr__(name: str) -> Any:
-    # The pure rules can be imported without loading the engine.
-    if name == "Crawl":
-        from inchworm.library import Crawl
-
-        return Crawl
+    # The pure rules can be imported without loading the engine, and pages be read without it.
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'inchworm' has no attribute {name!r}")

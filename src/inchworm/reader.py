@@ -5,7 +5,7 @@ is read by a child process, which has a memory limit, is killed when it takes to
 up the event loop. Small pages never leave this process: handing them over would cost more than reading them.
 
 The child is this module run as a program. Both sides speak in lines of JSON, each followed by as many bytes as it
-says.
+says. Crawls ask it to read a document as they do; whoever looks at one later asks for a part of it (`apart`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ from inchworm.ports import Read
 from inchworm.rules import content, disguise, parse, sitemap, wall
 from inchworm.rules import url as urls
 from inchworm.rules.control import sitemap_file
+from inchworm.rules.document import OpenDocument
 from inchworm.rules.focus import Query
 
 SECONDS = 20.0
 MEMORY_BYTES = 1 << 30
-_REPLACE_AFTER_BYTES = 50_000_000
+REPLACE_AFTER_BYTES = 50_000_000
 """A child that has read this much makes room for a new one: memory once used is seldom given back."""
 
+COMMAND = (sys.executable, "-P", "-m", "inchworm.reader")
 _CHUNK = 1 << 16
 _SHORT_WORDS = 4_000
 """No page that says that a page is not there says more than this."""
@@ -97,7 +99,7 @@ class DocumentReader:
                 await self._end_child()
                 return Failure("reader_crashed", "reading it took more memory than it may, or broke the reader")
             self._read_bytes += len(document.body)
-            if self._read_bytes > _REPLACE_AFTER_BYTES:
+            if self._read_bytes > REPLACE_AFTER_BYTES:
                 await self._end_child()
         # A page with very many links takes a while to unpack; in a thread, so that others get their turn.
         return await asyncio.to_thread(_unpack, answer)
@@ -131,17 +133,18 @@ class DocumentReader:
             await asyncio.shield(child.communicate())
 
 
+def environment() -> dict[str, str]:
+    """What the child is started with, so that it finds what we have found."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
 async def _start() -> asyncio.subprocess.Process:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",
-        "-m",
-        "inchworm.reader",
+        *COMMAND,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
-        env=environment,
+        env=environment(),
         start_new_session=True,  # Ctrl-C is for us; we tell the child
         limit=_CHUNK,
     )
@@ -195,22 +198,28 @@ def _unpack(answer: bytes) -> Read | Failure:
 
 def serve(jobs: BinaryIO, answers: BinaryIO) -> None:
     """Read what comes until nothing comes any more."""
-    readers: dict[tuple[bool, tuple[str, ...], bool, str], DocumentReader] = {}
+    readers: _Readers = {}
     for line in iter(jobs.readline, b""):
         job = json.loads(line)
         body = jobs.read(job["size"])
         _limit_time()
-        told = (job["resources"], tuple(job["drop_params"]), job["text"], job["query"])
-        reader = readers.setdefault(told, DocumentReader(*told))
-        document = Document(body, job["content_type"], job["url"], Kind(job["kind"]), job["at_ms"], job["is_cut"])
-        answer = _answer(reader, document)
+        answer = _answer(job, body, readers)
         answers.write(b"%d\n" % len(answer))
         answers.write(answer)
         answers.flush()
 
 
-def _answer(reader: DocumentReader, document: Document) -> bytes:
+_Readers = dict[tuple[bool, tuple[str, ...], bool, str], DocumentReader]
+
+
+def _answer(job: dict[str, Any], body: bytes, readers: _Readers) -> bytes:
     try:
+        if name := job.get("part"):
+            part = getattr(OpenDocument(body, job["content_type"], job["url"]), name)
+            return json.dumps({"part": part}, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        told = (job["resources"], tuple(job["drop_params"]), job["text"], job["query"])
+        reader = readers.setdefault(told, DocumentReader(*told))
+        document = Document(body, job["content_type"], job["url"], Kind(job["kind"]), job["at_ms"], job["is_cut"])
         return _pack(reader.read(document))
     except MemoryError:
         raise  # who ran out of it once had better start anew

@@ -249,10 +249,10 @@ class Trial:
         with closing(db):
             yield db
 
-    def export(self, format_name: str = "urls") -> bytes:
+    def export(self, format_name: str = "urls", *options: str) -> bytes:
         """What the command writes, in this process: only the crawl itself has to be killed."""
         target = self.folder / "export"
-        words = ("export", self.seeds[0], "--format", format_name, "-o", str(target))
+        words = ("export", self.seeds[0], "--format", format_name, "-o", str(target), *options)
         done = CliRunner().invoke(main, words, env={"INCHWORM_HOME": str(self.home)})
         assert done.exit_code == 0, done.output
         return target.read_bytes()

@@ -273,7 +273,7 @@ def test_the_archive_of_a_branch_can_be_exported(crawled: Home, tmp_path: Path) 
     out = tmp_path / "branch.warc.gz"
     crawled.cli("export", crawled.word, "--format", "warc", "--run", "1", "-o", str(out))
     found = {record.headers.get("warc-target-uri") for record in reader.records(out)}
-    assert found >= {visit["request_url"] for visit in crawled.record(1)}
+    assert found >= {visit["url"] for visit in crawled.record(1)}
 
 
 @pytest.mark.parametrize("given", [{}, {"exclude": ("*p59",)}], ids=["same settings", "others"])

@@ -205,7 +205,7 @@ def _check_what_is_shown(home: Home) -> None:
 def _check_exports(home: Home) -> None:
     record = home.record()
     table = list(csv.DictReader(io.StringIO(home.export("csv").decode(), newline=""), strict=True))
-    assert [row["request_url"] for row in table] == [visit["request_url"] for visit in record]
+    assert [row["url"] for row in table] == [visit["url"] for visit in record]
     assert [row["seq"] for row in table] == [str(visit["seq"]) for visit in record]
     json.loads(home.export("fingerprints"))
     for name in FORMATS:

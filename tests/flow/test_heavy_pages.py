@@ -26,7 +26,7 @@ def read(home: Home, heavy: Page, **given: object) -> dict[str, object]:
     """The record of /heavy, and proof that the rest of the site did not suffer."""
     with Site({"/": HOME, "/heavy": heavy, "/after": page("after")}).serve() as served:
         home.crawl(served.url("/"), sitemap=False, robots=False, max_depth=1, **given)
-    record = {visit["request_url"].removeprefix(served.url("")): visit for visit in home.record()}
+    record = {visit["url"].removeprefix(served.url("")): visit for visit in home.record()}
     assert record["/after"]["outcome"] == "page"
     found: dict[str, object] = record["/heavy"]
     return found
@@ -36,7 +36,7 @@ def test_m2_a_million_links(home: Home) -> None:
     body = TITLE + b"".join(b"<a href=/%d>" % number for number in range(1_000_000))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     heavy = read(home, html(body))
-    assert (heavy["outcome"], heavy["links"]) == ("page", 100_000)
+    assert (heavy["outcome"], heavy["link_count"]) == ("page", 100_000)
     assert heavy["meta"] == {"links_capped": True}
     assert home.reasons() == {"max_depth": 100_000}
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 5 * 20 + 64 + 100
@@ -68,7 +68,7 @@ def test_what_is_hard_to_read_is_read(home: Home, body: bytes, title: str, flags
 )
 def test_m6_what_is_no_html_is_not_read_as_html(home: Home, body: bytes) -> None:
     heavy = read(home, html(body + bytes(range(256)) * 10))
-    assert (heavy["outcome"], heavy["links"], heavy["title"]) == ("page", 0, None)
+    assert (heavy["outcome"], heavy["link_count"], heavy["title"]) == ("page", 0, None)
 
 
 def test_a_page_that_takes_more_memory_than_it_may_is_set_aside(home: Home) -> None:

@@ -107,7 +107,7 @@ class Verdict(NamedTuple):
 
 def verdicts(home: Home, run: int | None = None) -> dict[str, Verdict]:
     return {
-        path_of(visit["request_url"]): Verdict(
+        path_of(visit["url"]): Verdict(
             visit["failure"] or visit["outcome"],
             visit["change"],
             frozenset((visit["note"] or "").split()),
@@ -310,7 +310,7 @@ def test_news_of_news_come_first_too(home: Home) -> None:
 def record(home: Home, run: int | None = None) -> list[tuple[Any, ...]]:
     """Every visit in order: what it was, what it came to, and what had changed."""
     return [
-        tuple(visit[name] for name in ("seq", "request_url", "outcome", "failure", "status", "change", "note"))
+        tuple(visit[name] for name in ("seq", "url", "outcome", "failure", "status", "change", "note"))
         for visit in home.record(run)
     ]
 

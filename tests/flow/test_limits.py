@@ -29,7 +29,7 @@ def trouble(top: str, unique: int, name: str = "") -> dict[str, Answer]:
 
 def only_what_is_recorded(home: Home, served: Served) -> None:
     """Every request that the server saw is in the record, and nothing else is."""
-    requested = [visit["request_url"] for visit in home.record()]
+    requested = [visit["url"] for visit in home.record()]
     assert Counter(asked(served)) == Counter(requested)
 
 

@@ -136,7 +136,7 @@ def test_what_is_meant_when_no_run_is_named(crawled: Home, tmp_path: Path) -> No
     assert crawled.app.compare(crawled.word) == crawled.app.compare(crawled.word, 0, 1), "it builds on no other"
     out = tmp_path / "branch.warc.gz"
     crawled.cli("export", crawled.word, "--format", "warc", "--run", "1", "-o", str(out))
-    assert {visit["request_url"] for visit in crawled.record(1)} <= {
+    assert {visit["url"] for visit in crawled.record(1)} <= {
         record.headers.get("warc-target-uri") for record in reader.records(out)
     }
 

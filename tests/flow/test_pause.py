@@ -475,7 +475,8 @@ def test_young_pages_are_reused_without_a_request(home: Home) -> None:
         assert served.paths()[requests:] == ["/robots.txt", "/gone"], "only what has no page is asked for"
         assert (again.run, again.fetched, again.run_state) == (1, 1, "completed")
         assert (again.pages, again.duplicates, again.known) == (first.pages, first.duplicates, first.known)
-        for name in ("url", "outcome", "seq", "depth", "found_on", "title", "links", "content_hash", "alternate_urls"):
+        same = ("url", "outcome", "seq", "depth", "found_on", "title", "link_count", "content_hash", "alternate_urls")
+        for name in same:
             assert [one[name] for one in home.record(1)] == [one[name] for one in home.record(0)]
         assert home.reason(served.url("/secret")) == "nofollow"
 

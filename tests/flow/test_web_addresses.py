@@ -163,7 +163,7 @@ def test_s5_the_host_that_is_dialled_is_the_one_that_is_judged(home: Home) -> No
         }
         pages["/"] = page("home", *dialled)
         home.crawl(f"http://{seed}/", scope="any", allow_private=False, sitemap=False)
-        ends = {visit["request_url"]: visit["failure"] or visit["outcome"] for visit in home.record()}
+        ends = {visit["url"]: visit["failure"] or visit["outcome"] for visit in home.record()}
         wanted = {url: "address_refused" if private in url.split("/")[2] else "page" for url in dialled.values()}
         assert ends == {f"http://{seed}/": "page", **wanted}
         assert inside.count() == 0

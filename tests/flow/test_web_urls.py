@@ -71,7 +71,7 @@ def test_u3_spellings_of_one_url_are_one_url(home: Home, name: str) -> None:
         ended = home.crawl(served.url("/"), sitemap=False)
         assert (ended.pages, ended.known, ended.failed) == (2, 2, 0)
         assert len(asked(served)) == 2
-        (row,) = (visit["url"] for visit in home.record() if visit["url"] != served.url("/"))
+        (row,) = (visit["canonical_url"] for visit in home.record() if visit["url"] != served.url("/"))
         assert row == served.url(canonical)
         sound(home)
 
@@ -82,10 +82,10 @@ def test_u3_what_is_on_record_is_its_own_canonical_form(homes: list[Home]) -> No
     with Site(pages).serve() as served:
         pages["/"] = page("home", *itertools.chain(*(spellings for spellings, _ in SPELLINGS.values())))
         homes[0].crawl(served.url("/"), sitemap=False)
-        urls = [visit["url"] for visit in homes[0].record()]
+        urls = [visit["canonical_url"] for visit in homes[0].record()]
         assert sorted(urls) == sorted([served.url("/"), *(served.url(one) for _, one in SPELLINGS.values())])
         homes[1].crawl(*urls, sitemap=False)
-        assert sorted(visit["url"] for visit in homes[1].record()) == sorted(urls)
+        assert sorted(visit["canonical_url"] for visit in homes[1].record()) == sorted(urls)
 
 
 # Redirects and refreshes

@@ -16,6 +16,7 @@ from tests.flow.crawling import page
 from tests.service.in_process import Api, serving, wait_for
 
 from inchworm.app import looking
+from inchworm.app.exports import Wanted
 from inchworm.model import Source
 from inchworm.service import crawls, pages, web
 from inchworm.store import view
@@ -257,7 +258,7 @@ def test_exports(api: Api, crawl: str, name: str, ending: str, kind: str) -> Non
     assert answer.headers["content-disposition"] == f'attachment; filename="{crawl_id}-run0.{ending}"'
     assert int(answer.headers["content-length"]) == len(answer.content)
     written = io.BytesIO()
-    api.app.export(crawl_id, name, written)
+    api.app.export(crawl_id, name, written, Wanted(0))
     if name == "parquet":
         assert pyarrow.parquet.read_table(io.BytesIO(answer.content)).num_rows == 11
     elif name == "warc":
@@ -389,6 +390,6 @@ def test_a_large_export_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(web, "_CHUNK", 64)
     with Site(made_pages()).serve() as served, serving(tmp_path / "home", pages.routes) as api:
         crawl_id = api.crawled(served.url("/"), max_retries=0)
-        answer = api.request("GET", f"/crawl/{crawl_id}/export", params={"format": "jsonl"})
+        answer = api.request("GET", f"/crawl/{crawl_id}/export", params={"format": "jsonl", "run": 0})
         lines = [json.loads(line) for line in answer.text.splitlines()]
         assert len(lines) == 11 and {one["source"] for one in lines} == {Source.INITIAL, Source.SPIDER}

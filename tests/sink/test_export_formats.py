@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
+from tests.sink.pages import pages_of
 
 from inchworm.rules.times import iso
 from inchworm.sink import export
+from inchworm.sink.columns import USUAL
 from inchworm.sink.export import FORMATS, Target
 
 VISIT = {
@@ -21,17 +23,13 @@ VISIT = {
     "content_type": "text/html", "etag": '"1"', "last_modified": None, "text_hash": "ab", "payload": "cd",
     "title": "Grün\u2028\n", "language": "de", "canonical": None, "meta": {"author": "A"}, "redirect": None,
     "source": "spider", "depth": 2, "hops": 0, "found_on": "http://a.test/", "links": 3, "file": "x.warc.gz",
-    "offset": 10, "length": 20,
+    "offset": 10, "length": 20, "run": 3, "alternate_urls": ["http://a.test/x"],
 }  # fmt: skip
-
-
-def alternates(text_hash: str) -> list[str]:
-    return [f"like {text_hash}"]
 
 
 def lines(*visits: dict[str, object]) -> list[dict[str, object]]:
     out = io.BytesIO()
-    assert export.jsonl(visits, alternates, out) == len(visits)
+    assert export.jsonl(pages_of(visits), USUAL, out) == len(visits)
     assert out.getvalue().count(b"\n") == len(visits)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
@@ -44,7 +42,7 @@ def test_urls_are_one_per_line():
 
 def test_nothing_is_exported_as_nothing():
     out = io.BytesIO()
-    assert (export.urls([], out), export.jsonl([], alternates, out)) == (0, 0)
+    assert (export.urls([], out), export.jsonl([], USUAL, out)) == (0, 0)
     assert out.getvalue() == b""
 
 
@@ -58,13 +56,16 @@ def test_every_format_is_a_function_that_says_what_it_writes_to(name):
 def test_a_visit_is_one_json_object_with_names_for_people():
     (line,) = lines(VISIT)
     assert line == {
-        "url": "http://a.test/x", "request_url": "http://a.test/x/", "seq": 7, "outcome": "page", "failure": None,
+        "url": "http://a.test/x/", "canonical_url": "http://a.test/x", "run": 3, "seq": 7, "outcome": "page",
+        "failure": None,
         "message": None, "change": None, "note": None, "status": 200,
         "fetched_at": "2026-01-01T00:00:00.123Z", "seconds": 0.25, "bytes": 12,
         "content_type": "text/html", "etag": '"1"', "last_modified": None, "content_hash": "ab", "payload_hash": "cd",
-        "title": "Grün\u2028\n", "language": "de", "canonical": None, "meta": {"author": "A"}, "redirect": None,
-        "source": "spider", "depth": 2, "hops": 0, "found_on": "http://a.test/", "links": 3,
-        "alternate_urls": ["like ab"], "archive": {"file": "x.warc.gz", "offset": 10, "length": 20},
+        "title": "Grün\u2028\n", "language": "de", "author": "A", "published": None, "modified": None,
+        "description": None, "canonical": None, "meta": {"author": "A"}, "redirect": None,
+        "source": "spider", "depth": 2, "hops": 0, "found_on": "http://a.test/", "link_count": 3, "alternate_of": None,
+        "alternate_urls": ["http://a.test/x"], "text": "The text of a page.",
+        "archive": {"file": "x.warc.gz", "offset": 10, "length": 20},
     }  # fmt: skip
 
 
@@ -73,10 +74,10 @@ def test_the_change_since_the_last_run_is_told():
     assert (line["change"], line["note"]) == ("modified", '"15.3" → "15.4"')
 
 
-@pytest.mark.parametrize("outcome", ["duplicate", "redirect", "failed", "retry", "resource"])
-def test_only_the_page_that_owns_a_content_lists_its_urls(outcome):
+@pytest.mark.parametrize("outcome", ["redirect", "failed", "retry", "deleted"])
+def test_what_is_no_page_has_no_text(outcome):
     (line,) = lines({**VISIT, "outcome": outcome})
-    assert line["alternate_urls"] == []
+    assert line["text"] is None
 
 
 def test_visits_keep_their_order_and_any_text_can_be_written():

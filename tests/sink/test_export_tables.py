@@ -16,11 +16,15 @@ from hypothesis import example, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 from pyarrow import parquet
+from tests.sink.pages import pages_of
 
 from inchworm.errors import WrongUse
 from inchworm.rules.times import iso
 from inchworm.sink import export, table
-from inchworm.sink.table import COLUMNS, NAMES, Type
+from inchworm.sink.columns import USUAL as COLUMNS
+from inchworm.sink.columns import Type
+
+NAMES = tuple(column.flat for column in COLUMNS)
 
 VISIT = {
     "run_id": 1, "seq": 7, "url": "http://a.test/x", "request_url": "http://a.test/x/", "outcome": "page",
@@ -28,11 +32,12 @@ VISIT = {
     "content_type": "text/html", "etag": '"1"', "last_modified": None, "text_hash": "ab", "payload": "cd",
     "title": "Grün, \"rot\"\r\nund blau", "language": "de", "canonical": None, "meta": {"author": "A", "n": [1, None]},
     "redirect": None, "source": "spider", "depth": 2, "hops": 0, "found_on": "http://a.test/", "links": 3,
-    "file": "x.warc.gz", "offset": 10, "length": 20, "change": "new", "note": None,
+    "file": "x.warc.gz", "offset": 10, "length": 20, "change": "new", "note": None, "run": 3,
+    "alternate_urls": ["http://a.test/ab", "http://a.test/ü"],
 }  # fmt: skip
 FAILED = {
     **dict.fromkeys(VISIT), "seq": 8, "url": "http://a.test/y", "outcome": "failed", "failure": "dns", "status": 0,
-    "at_ms": 0, "millis": 0, "size": 0, "meta": {}, "links": 0,
+    "at_ms": 0, "millis": 0, "size": 0, "meta": {}, "links": 0, "request_url": "http://a.test/y", "alternate_urls": [],
 }  # fmt: skip
 HOSTILE = [
     "=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "\n=1", " \n\t +1", "\xa0=1", "\u200b=1", "\ufeff=1",
@@ -42,13 +47,9 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def alternates(text_hash: str) -> list[str]:
-    return [f"http://a.test/{text_hash}", "http://a.test/ü"]
-
-
 def as_csv(visits: Iterable[dict[str, object]]) -> bytes:
     out = io.BytesIO()
-    export.csv(visits, alternates, out)
+    export.csv(pages_of(visits), COLUMNS, out)
     return out.getvalue()
 
 
@@ -58,20 +59,20 @@ def rows(data: bytes) -> list[dict[str, str]]:
 
 def as_parquet(visits: Iterable[dict[str, object]]) -> pyarrow.Table:
     out = io.BytesIO()
-    export.parquet(visits, alternates, out)
+    export.parquet(pages_of(visits), COLUMNS, out)
     return parquet.read_table(io.BytesIO(out.getvalue()))
 
 
 def as_lines(visits: Iterable[dict[str, object]]) -> list[dict[str, object]]:
     out = io.BytesIO()
-    export.jsonl(visits, alternates, out)
+    export.jsonl(pages_of(visits), COLUMNS, out)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
 def flat(line: dict[str, object]) -> dict[str, object]:
     """A JSON line as one level, the way the tables have it."""
-    place = line.pop("archive")
-    return {**line, **{f"archive_{name}": value for name, value in place.items()}}
+    place, text = line.pop("archive"), line.pop("text")
+    return {**line, **{f"archive_{name}": value for name, value in place.items()}, "text": text}
 
 
 # CSV
@@ -82,13 +83,15 @@ def test_a_line_of_names_and_a_line_for_each_visit():
     assert data.startswith(",".join(NAMES).encode() + b"\r\n")
     first, second = rows(data)
     assert first == {
-        "url": "http://a.test/x", "request_url": "http://a.test/x/", "seq": "7", "outcome": "page", "failure": "",
+        "url": "http://a.test/x/", "canonical_url": "http://a.test/x", "run": "3", "seq": "7", "outcome": "page",
+        "failure": "",
         "message": "", "change": "new", "note": "", "status": "200", "fetched_at": "2026-01-01T00:00:00.123Z",
         "seconds": "0.25", "bytes": "12", "content_type": "text/html", "etag": '"1"', "last_modified": "",
         "content_hash": "ab", "payload_hash": "cd", "title": "Grün, \"rot\"\r\nund blau", "language": "de",
-        "canonical": "", "meta": '{"author": "A", "n": [1, null]}', "redirect": "", "source": "spider", "depth": "2",
-        "hops": "0", "found_on": "http://a.test/", "links": "3",
-        "alternate_urls": '["http://a.test/ab", "http://a.test/ü"]',
+        "author": "A", "published": "", "modified": "", "description": "", "canonical": "",
+        "meta": '{"author": "A", "n": [1, null]}', "redirect": "", "source": "spider", "depth": "2",
+        "hops": "0", "found_on": "http://a.test/", "link_count": "3", "alternate_of": "",
+        "alternate_urls": '["http://a.test/ab", "http://a.test/ü"]', "text": "The text of a page.",
         "archive_file": "x.warc.gz", "archive_offset": "10", "archive_length": "20",
     }  # fmt: skip
     assert (second["fetched_at"], second["failure"], second["archive_offset"]) == (
@@ -106,13 +109,13 @@ def test_every_line_ends_as_the_standard_has_it_and_nothing_is_in_between():
 
 def test_nothing_is_a_line_of_names():
     out = io.BytesIO()
-    assert export.csv([], alternates, out) == 0
+    assert export.csv([], COLUMNS, out) == 0
     assert out.getvalue() == ",".join(NAMES).encode() + b"\r\n"
 
 
 def test_a_visit_that_knows_little_has_empty_cells():
     (row,) = rows(as_csv([{"url": "http://a.test/", "outcome": "failed"}]))
-    assert {name for name, value in row.items() if value} == {"url", "outcome", "alternate_urls"}
+    assert {name for name, value in row.items() if value} == {"url", "canonical_url", "outcome"}
 
 
 FORMULAS = [text for text in HOSTILE if text.strip("\x00\ufeff\u200b \t\r\n\xa0")[:1] in tuple("=+-@＝＋－＠")]
@@ -168,7 +171,7 @@ def test_columns_have_real_types():
     assert types["alternate_urls"] == pyarrow.list_(pyarrow.string())
     assert types["seconds"] == pyarrow.float64()
     assert {name for name, one in types.items() if one == pyarrow.int64()} == {
-        "seq", "status", "bytes", "depth", "hops", "links", "archive_offset", "archive_length",
+        "run", "seq", "status", "bytes", "depth", "hops", "link_count", "archive_offset", "archive_length",
     }  # fmt: skip
     others = set(types) - {"fetched_at", "alternate_urls", "seconds"}
     assert {types[name] for name in others} == {pyarrow.string(), pyarrow.int64()}
@@ -206,7 +209,7 @@ def test_row_groups_are_bounded(monkeypatch):
             beginnings.append(out.tell())
             yield {**VISIT, "seq": seq, "title": "x" * (10_000 if seq >= 90 else 10)}
 
-    assert export.parquet(visits(), alternates, out) == 95
+    assert export.parquet(pages_of(visits()), COLUMNS, out) == 95
     found = parquet.ParquetFile(io.BytesIO(out.getvalue()))
     sizes = [found.metadata.row_group(number).num_rows for number in range(found.metadata.num_row_groups)]
     assert sizes == [10] * 9 + [2, 2, 1]
@@ -216,16 +219,16 @@ def test_row_groups_are_bounded(monkeypatch):
 
 def test_the_stream_stays_open():
     out = io.BytesIO()
-    export.parquet([VISIT], alternates, out)
+    export.parquet(pages_of([VISIT]), COLUMNS, out)
     assert not out.closed
 
 
 def test_without_pyarrow_the_way_to_get_it_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(WrongUse) as raised:
-        export.parquet([VISIT], alternates, io.BytesIO())
+        export.parquet(pages_of([VISIT]), COLUMNS, io.BytesIO())
     assert (raised.value.message, raised.value.hint) == (
-        "Parquet needs pyarrow.",
+        "Parquet, and tables for other programs, need pyarrow.",
         "Install it: pip install 'inchworm[parquet]'",
     )
 
@@ -267,7 +270,7 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
 def test_duckdb_finds_the_types_by_itself(kind, tmp_path, database):
     path = tmp_path / f"record.{kind}"
     with path.open("wb") as out:
-        getattr(export, kind)([VISIT, FAILED] * 20, alternates, out)
+        getattr(export, kind)(pages_of([VISIT, FAILED] * 20), COLUMNS, out)
     query = (
         "SELECT epoch_ms(fetched_at), status + 1, seconds * 2, bytes, title, meta->>'author', archive_offset"
         f" FROM '{path}' WHERE outcome = 'page' AND failure IS NULL AND fetched_at < TIMESTAMPTZ '2026-01-02 00:00:00Z'"
@@ -279,7 +282,8 @@ def test_duckdb_finds_the_types_by_itself(kind, tmp_path, database):
 def test_duckdb_reads_any_text_out_of_csv(tmp_path, database):
     path = tmp_path / "record.csv"
     with path.open("wb") as out:
-        export.csv(({**VISIT, "seq": seq, "title": title} for seq, title in enumerate(HOSTILE)), alternates, out)
+        visits = ({**VISIT, "seq": seq, "title": title} for seq, title in enumerate(HOSTILE))
+        export.csv(pages_of(visits), COLUMNS, out)
     found = database.execute(
         f"SELECT seq, title FROM read_csv('{path}', all_varchar = true) ORDER BY seq::INT"
     ).fetchall()

@@ -116,7 +116,7 @@ class Diary:
     def go_back(self, number: int) -> None:
         point, current = self.history.checkpoint(number), self.store.run(self.run.number)
         assert point is not None and current is not None
-        self.history.go_back(self.token, current, point)
+        self.history.go_back(self.token, current, point, 0)
 
     def branch(self, number: int) -> None:
         point = self.history.checkpoint(number)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from inchworm.app.desk import identity
 from inchworm.app.looking import Looking, visit_json
-from inchworm.app.searching import opened_texts, snippet
+from inchworm.app.searching import Texts, snippet
 from inchworm.archive import reader as warc_reader
 from inchworm.engine.bodies import Bodies
 from inchworm.errors import Unknown, WrongUse
@@ -159,8 +159,7 @@ class Browsing(Looking):
                 return None
             if content.is_large(response.body) and not at_any_cost:
                 return None
-            with opened_texts(store, self.crawl_folder(crawl) / "archive") as texts:
-                return texts.of(_as_page(visit, current))
+            return Texts(store, self.crawl_folder(crawl) / "archive").of(_as_page(visit, current))
 
     def _response(
         self, crawl: CrawlInfo, store: CrawlStore, current: RunInfo, url: str
@@ -180,8 +179,8 @@ class Browsing(Looking):
         """The pages that say something, best first, of those that are in the index after so many seconds. `missing`:
         how many are not in it yet, because there was no time."""
         query, folder = index.parsed(text), self.crawl_folder(crawl)
-        with self.reading(crawl) as store, opened_texts(store, folder / "archive") as texts:
-            source = index.Source(store, texts.of)
+        with self.reading(crawl) as store:
+            source = index.Source(store, Texts(store, folder / "archive").of)
             question = index.Question(query, limit, snippet)
             found, missing = browse.search(folder / "search.db", source, question, seconds)
             known = store.run()

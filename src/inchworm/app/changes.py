@@ -140,7 +140,7 @@ class Changes(Desk):
                 "`inchworm runs` lists the runs, `inchworm show` what is known of a URL.",
             )
         asked_for = next(filter(None, asked), address)
-        return {"url": address, "request_url": asked_for, "baseline": a.number, "current": b.number, "texts": texts}
+        return {"url": asked_for, "canonical_url": address, "baseline": a.number, "current": b.number, "texts": texts}
 
     def _lines(self, crawl: CrawlInfo, store: CrawlStore, one: RunInfo, url: str) -> list[str] | None:
         """Title, text and links of a page as a run has it; None when it has none."""

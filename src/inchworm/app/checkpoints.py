@@ -285,7 +285,7 @@ class WayBack(Past):
         """Undo what came after a checkpoint; its run is open again."""
         current = self.run(point)
         if current.seq != point.seq or not run.is_open(current):
-            self._history.go_back(self._owner.token, current, point)
+            self._history.go_back(self._owner.token, current, point, self._now_ms)
             fault.point("gone_back")
             self._owner.cut_archive()
         return self.run(point)

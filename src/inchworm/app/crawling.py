@@ -35,6 +35,7 @@ from inchworm.rules import freshness, order, proxies
 from inchworm.rules import url as urls
 from inchworm.rules.scope import Patterns
 from inchworm.settings import RUN, SESSION, Settings
+from inchworm.store.history import History
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +319,7 @@ class Crawling(Desk):
             # The settings first: should we die here, the second try still sees the difference.
             self.home.remember(crawl.crawl_id, {**crawl.settings, **others})
             line = run.line_to(owner.store.runs(), chosen)
-            owner.store.set_line(owner.token, [one.run_id for one in line])
+            History(owner.store).set_line(owner.token, [one.run_id for one in line], self.clock.now_ms())
         return {"crawl_id": crawl.crawl_id, "line": number, "before": end.number, "settings": others}
 
     # From another process

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inchworm.app.desk import Desk, defaults_of
-from inchworm.app.searching import Texts, opened_texts
+from inchworm.app.searching import Texts
 from inchworm.errors import Broken, WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.rules import proxies
@@ -52,11 +52,10 @@ class Indexing(Desk):
         folder = self.crawl_folder(crawl)
         with (
             self.reading(crawl) as store,
-            opened_texts(store, folder / "archive") as texts,
             stored.alone(folder),
             contextlib.closing(Server(address_of(self, crawl), self.waits)) as server,
         ):
-            return _Teller(self, crawl, _Ends(store, texts, server), progress).work(rebuild)
+            return _Teller(self, crawl, _Ends(store, Texts(store, folder / "archive"), server), progress).work(rebuild)
 
     def index_status(self, word: str) -> dict[str, Any]:
         """How far the search server has been told, without asking it."""

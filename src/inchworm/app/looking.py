@@ -31,6 +31,7 @@ from inchworm.rules.explain import explanation, prospect
 from inchworm.rules.scope import Judge, Patterns, Scope
 from inchworm.rules.times import iso
 from inchworm.settings import Settings
+from inchworm.sink.columns import shown
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.view import SPAN, Sought, View
 
@@ -148,7 +149,8 @@ class Looking(Desk):
     def page(self, word: str, url: str, number: int | None = None) -> dict[str, Any]:
         """What is known of one URL, with times as they are written."""
         found = self.show(word, url, number)
-        waits_until = found.pop("not_before_ms")
+        waits_until, asked_for = found.pop("not_before_ms"), found.pop("request_url")
+        found |= {"url": asked_for or found["url"], "canonical_url": found["url"]}
         visits = [{**visit_json(one), "alternate_urls": one["alternate_urls"]} for one in found["visits"]]
         return {**found, "not_before": iso(waits_until) if waits_until else None, "visits": visits}
 
@@ -175,7 +177,8 @@ class Looking(Desk):
         except Unknown as error:
             error.message += self._prospect(word, url, number)
             raise
-        return {"url": found["url"], "state": found["state"], "reason": found["reason"], "why": explanation(found)}
+        told = {"url": found["request_url"] or found["url"], "canonical_url": found["url"]}
+        return {**told, "state": found["state"], "reason": found["reason"], "why": explanation(found)}
 
     def _prospect(self, word: str, url: str, number: int | None) -> str:
         crawl = self.find(word)
@@ -254,22 +257,7 @@ def _linked_by_a_seed(current: RunInfo, values: Settings, address: str) -> Reaso
 
 def visit_json(visit: Mapping[str, Any]) -> dict[str, Any]:
     """A visit as it is shown."""
-    return {
-        **{name: visit[name] for name in _AS_THEY_ARE},
-        "fetched_at": iso(visit["at_ms"]),
-        "seconds": visit["millis"] / 1000,
-        "bytes": visit["size"],
-        "content_hash": visit["text_hash"],
-        "payload_hash": visit["payload"],
-        "archive": {name: visit[name] for name in ("file", "offset", "length")},
-    }
-
-
-_AS_THEY_ARE = (
-    *("url", "request_url", "seq", "session", "kind", "outcome", "failure", "message", "change", "note", "missing"),
-    *("status", "content_type", "etag", "last_modified", "title", "language", "canonical", "meta", "redirect"),
-    *("source", "depth", "hops", "found_on", "links"),
-)
+    return {**shown(visit), **{name: visit[name] for name in ("session", "kind", "missing")}}
 
 
 def down_json(one: Down) -> dict[str, Any]:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import re
 from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from inchworm.app.desk import Desk
 from inchworm.engine.bodies import Bodies
 from inchworm.errors import WrongUse
-from inchworm.model import Document, Failure, Kind
-from inchworm.ports import Read
-from inchworm.reader import DocumentReader
-from inchworm.rules import content, parse
+from inchworm.page import read
 from inchworm.rules.times import iso
 from inchworm.store import search as index
 from inchworm.store.crawl import CrawlStore
@@ -48,8 +42,8 @@ class Searching(Desk):
         query = index.parsed(text)
         crawl = self.find(word)
         folder = self.crawl_folder(crawl)
-        with self.reading(crawl) as store, opened_texts(store, folder / "archive") as texts:
-            source = index.Source(store, texts.of, progress)
+        with self.reading(crawl) as store:
+            source = index.Source(store, Texts(store, folder / "archive").of, progress)
             found = index.search(folder / "search.db", source, index.Question(query, limit, snippet))
         return {"query": text, "count": found.total, "results": [_as_json(one) for one in found.results]}
 
@@ -66,38 +60,21 @@ def _as_json(one: index.Result) -> dict[str, Any]:
     }
 
 
-@contextlib.contextmanager
-def opened_texts(store: CrawlStore, archive: Path) -> Iterator[Texts]:
-    with contextlib.closing(_Apart()) as apart:
-        yield Texts(Bodies(store, archive), apart)
-
-
 class Texts:
     """The text of pages, read again from the archive."""
 
-    def __init__(self, bodies: Bodies, apart: _Apart) -> None:
-        self._bodies = bodies
-        self._apart = apart
-        self._how = parse.How(text=True)
+    def __init__(self, store: CrawlStore, archive: Path) -> None:
+        self._bodies = Bodies(store, archive)
 
     def of(self, page: Page) -> str | None:
-        """The main text of a page, laid out; None when the archive has lost it."""
+        """The main text of a page, laid out; None when the archive has lost it. One that nobody can read must not keep
+        all others from being found: it has none."""
         response = self._bodies.of(page.payload)
         if response is None:
             return None
-        try:
-            return self._read(response.body, page)
-        except Exception:
-            # One page that nobody can read must not keep all others from being found.
-            return ""
-
-    def _read(self, body: bytes, page: Page) -> str:
-        content_type = page.content_type
-        if content_type.partition(";")[0].strip().lower() in _PLAIN_TYPES:
-            return decoded(body, content_type)
-        if content.is_large(body):
-            return self._apart.text(Document(body, content_type, page.request_url, Kind.PAGE, page.at_ms))
-        return parse.read(body, content_type, page.request_url, self._how).text
+        if page.content_type.partition(";")[0].strip().lower() in _PLAIN_TYPES:
+            return decoded(response.body, page.content_type)
+        return read(response.body, page.request_url, page.content_type).text
 
 
 def decoded(body: bytes, content_type: str) -> str:
@@ -112,27 +89,6 @@ def decoded(body: bytes, content_type: str) -> str:
 
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
-
-
-class _Apart:
-    """Reads large pages in a process with limits, as the crawl did. A thread waits for it, because our caller may have
-    an event loop of its own."""
-
-    def __init__(self) -> None:
-        self._reader: DocumentReader | None = None
-        self._runner = asyncio.Runner()
-        self._thread = ThreadPoolExecutor(1)
-
-    def text(self, document: Document) -> str:
-        reader = self._reader = self._reader or DocumentReader(text=True)
-        read: Read | Failure = self._thread.submit(lambda: self._runner.run(reader.read_apart(document))).result()
-        return "" if isinstance(read, Failure) else read.reading.text
-
-    def close(self) -> None:
-        if (reader := self._reader) is not None:
-            self._thread.submit(lambda: self._runner.run(reader.close())).result()
-            self._thread.submit(self._runner.close).result()
-        self._thread.shutdown()
 
 
 # ---- snippets

@@ -2,67 +2,129 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from inchworm.app import FORMATS, Target, Written
-from inchworm.app.exports import Exports
+from inchworm.app.exports import CONTENT, TOLD, Exports, Wanted
 from inchworm.cli.commands import main
 from inchworm.cli.door import paragraph, print_json, say
 from inchworm.cli.options import json_flag, opened, opened_file
+from inchworm.cli.search import Progress
 from inchworm.cli.words import counted
 from inchworm.errors import WrongUse
 from inchworm.rules.explain import LONGEST
 from inchworm.rules.url import shorten
 
 _SHOWN_LOST = 20
+_PACKED = (".gz", ".zst")
+_USUAL = "jsonl"
+
+
+def _several(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> tuple[str, ...]:
+    """Names that may be given one by one or with commas between them."""
+    return tuple(name.strip() for text in given for name in text.split(",") if name.strip())
 
 
 @main.command()
 @click.argument("word", metavar="CRAWL")
-@click.option("--format", "format_name", type=click.Choice(list(FORMATS)), required=True, help="What to write.")
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(list(FORMATS)),
+    default=None,
+    help=f"What to write. [default: as the file's ending says, or {_USUAL}]",
+)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=None, help="File or folder to write. [default: stdout]"
 )
-@click.option("--run", "number", type=int, default=None, metavar="N", help="Which run. [default: the last]")
+@click.option("--run", type=int, default=None, metavar="N", help="The record of one run. [default: the crawl now]")
+@click.option("--since", metavar="RUN|DATE", default=None, help="Only what changed since then: 3, 2026-01-31, 36h, 7d.")
 @click.option(
-    "--type", "wanted", multiple=True, metavar="TYPE", help="With files: only these, as pdf or image/*; repeatable."
+    "--only", multiple=True, callback=_several, metavar="CHANGES", help=f"Only these changes: {', '.join(TOLD)}."
+)
+@click.option("--unique", is_flag=True, help="Each content once, whatever URLs have it.")
+@click.option("--columns", multiple=True, callback=_several, metavar="NAMES", help="Exactly these columns.")
+@click.option(
+    "--with",
+    "more",
+    multiple=True,
+    callback=_several,
+    metavar="NAMES",
+    help=f"These too: {', '.join(column.name for column in CONTENT)}.",
+)
+@click.option("--bom", "mark", is_flag=True, help="With csv: begin with the mark by which Excel knows UTF-8.")
+@click.option(
+    "--type", "types", multiple=True, metavar="TYPE", help="With files: only these, as pdf or image/*; repeatable."
 )
 @json_flag
-def export(
-    word: str, format_name: str, output: Path | None, number: int | None, wanted: tuple[str, ...], as_json: bool
-) -> None:
-    """Write a run's record and pages in other forms.
+def export(word: str, format_name: str | None, output: Path | None, as_json: bool, **wanted: Any) -> None:
+    """Write the pages of a crawl in other forms.
 
     \b
-      urls          every URL requested, one per line, in the order of record
-      jsonl csv parquet   every visit with all that is known of it
-      fingerprints  JSON by URL: hashes, validators, sizes
-      sitemap       sitemap.xml; into a folder when it takes more than one file
+      jsonl csv parquet   a row per page: its text and all that is known of it
       markdown      a folder of pages as Markdown, one file each
       files         a folder of bodies as they were served, one file each
-      warc          one WARC file
+      sitemap       sitemap.xml; into a folder when it takes more than one file
+      urls          every URL that a run requested, one per line
+      fingerprints  JSON by URL: hashes, validators, sizes of a run
+      warc          a run as one WARC file
 
-    The run as it stands now, also while it is being crawled.
+    The crawl as it is now: the newest version of every page that is there, whichever run saw it. --run takes the
+    record of one run instead, failures and redirects included. Works while the crawl runs, too. A file that ends in .gz
+    or .zst is compressed.
+
+    \b
+      inchworm export CRAWL -o pages.parquet
+      inchworm export CRAWL --columns url,title,text -o pages.jsonl.gz
+      inchworm export CRAWL --since yesterday -o changes.jsonl
+
+    Whoever follows a crawl takes each row of --since for the new state of its page, and deletes what is deleted.
     """
-    if wanted and format_name != "files":
-        raise WrongUse("--type goes with the format `files`.", "Leave it out.")
-    target = FORMATS[format_name].target
+    format_name = format_name or _format_of(output)
+    asked = Wanted(**wanted)
+    _refuse_unfit(format_name, asked)
+    target, progress = FORMATS[format_name].target, Progress("Writing", is_patient=True)
     with opened(Exports) as app:
         if target is Target.FOLDER or (target is Target.EITHER and output is not None and output.is_dir()):
-            written = _to_folder(app, word, format_name, output, number, wanted)
+            if output is None:
+                raise WrongUse(f"The format {format_name!r} writes a folder.", "Say where: -o FOLDER")
+            written = app.export_folder(word, format_name, output, asked, progress)
         else:
-            written = _to_file(app, word, format_name, output, number)
+            with opened_file(output, FORMATS[format_name].is_binary) as out:
+                written = app.export(word, format_name, out, asked, progress)
+        since = app.next_since(word)
     if written.lost and (output is None or not as_json):
         _tell_lost(written)
-    if output is None:
-        return
+    if output is not None:
+        _tell_written(written, format_name, output, since if as_json or asked.is_about_changes else None, as_json)
+
+
+def _format_of(output: Path | None) -> str:
+    """The format that the name of a file asks for."""
+    endings = [ending.lower() for ending in output.suffixes if ending.lower() not in _PACKED] if output else []
+    name = endings[-1].removeprefix(".") if endings else ""
+    return {"ndjson": "jsonl", "txt": "urls", "xml": "sitemap"}.get(name, name if name in FORMATS else _USUAL)
+
+
+def _refuse_unfit(format_name: str, wanted: Wanted) -> None:
+    if wanted.types and format_name != "files":
+        raise WrongUse("--type goes with the format `files`.", "Leave it out.")
+    if wanted.mark and format_name != "csv":
+        raise WrongUse("--bom goes with the format `csv`.", "Leave it out.")
+
+
+def _tell_written(written: Written, format_name: str, output: Path, since: int | None, as_json: bool) -> None:
     if as_json:
         told = {"path": str(output), "count": written.files, "skipped": written.skipped, "lost": list(written.lost)}
-        print_json(told)
+        print_json({**told, "next_since": since})
         return
     paragraph(f"{counted(written.files, FORMATS[format_name].thing)} to {output}")
+    if since is not None:
+        paragraph(f"What changes from now on: --since {since}")
 
 
 def _tell_lost(written: Written) -> None:
@@ -73,16 +135,3 @@ def _tell_lost(written: Written) -> None:
     if written.skipped > _SHOWN_LOST:
         say(f"  … and {written.skipped - _SHOWN_LOST:,} more; --json lists them", err=True)
     say("  `inchworm doctor` tells more.", err=True)
-
-
-def _to_file(app: Exports, word: str, format_name: str, output: Path | None, number: int | None) -> Written:
-    with opened_file(output, FORMATS[format_name].is_binary) as out:
-        return app.export(word, format_name, out, number)
-
-
-def _to_folder(
-    app: Exports, word: str, format_name: str, output: Path | None, number: int | None, wanted: tuple[str, ...]
-) -> Written:
-    if output is None:
-        raise WrongUse(f"The format {format_name!r} writes a folder.", "Say where: -o FOLDER")
-    return app.export_folder(word, format_name, output, number, wanted)

@@ -26,6 +26,8 @@ _FEW = 300
 """So many pages are read in about a second: nobody needs to be told."""
 
 _PAUSE_SECONDS = 5.0
+_BLINK_SECONDS = 0.1
+"""How long nothing is said after something was: in a log, and on a terminal."""
 
 
 @main.command()
@@ -59,18 +61,22 @@ def search(word: str, text: tuple[str, ...], limit: int, as_json: bool) -> None:
 class Progress:
     """Says how reading goes on, when it is worth it: on one line of a terminal, in a log now and then."""
 
-    def __init__(self, doing: str) -> None:
+    def __init__(self, doing: str, is_patient: bool = False) -> None:
+        """`is_patient`: nothing is said of what does not take long."""
         self._doing = doing
-        self._said = -_PAUSE_SECONDS
+        self._said = time.monotonic() if is_patient else -_PAUSE_SECONDS
+        self._may_say_the_end = not is_patient
         self._is_terminal = sys.stderr.isatty()
 
     def __call__(self, done: int, total: int) -> None:
         if total < _FEW:
             return
         now, is_over = time.monotonic(), done == total
-        if not is_over and not self._is_terminal and now - self._said < _PAUSE_SECONDS:
+        if not is_over and now - self._said < (_BLINK_SECONDS if self._is_terminal else _PAUSE_SECONDS):
             return
-        self._said = now
+        if is_over and not self._may_say_the_end:
+            return
+        self._said, self._may_say_the_end = now, True
         said = f"{self._doing}: {done:,} of {total:,}"
         say_over(said, is_over) if self._is_terminal else say(said, err=True)
 

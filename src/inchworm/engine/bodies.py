@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from inchworm.archive import reader as warc_reader
 from inchworm.archive import warc
 from inchworm.errors import WrongUse
 from inchworm.fetch import replay
-from inchworm.model import Response, Version
+from inchworm.model import Reply, Response, Version
 from inchworm.store.crawl import CrawlStore
 
 _NO_BYTES = hashlib.sha256().digest()
+_NOTHING = Response(200, b"", {}, b"", b"", 0.0)
 EXPECTED = 1024
 """How many versions are kept at hand until they are asked about."""
 
@@ -49,15 +51,30 @@ class Bodies:
     def of(self, payload: bytes | None) -> Response | None:
         """The answer that brought this payload; None when it is lost."""
         if payload == _NO_BYTES:
-            return Response(200, b"", {}, b"", b"", 0.0)  # there is nothing in it that could be lost
+            return _NOTHING  # there is nothing in it that could be lost
         spot = self._store.body_spot(payload) if payload else None
-        if spot is None:
+        return self._response(spot, payload) if spot and payload else None
+
+    def of_visit(self, visit: Mapping[str, Any]) -> Response | None:
+        """The answer that a visit read. Most visits know by themselves where it lies."""
+        payload = bytes.fromhex(visit["payload"]) if visit["payload"] else None
+        if not visit["file"] or visit["revisit"] or payload == _NO_BYTES or not payload:
+            return self.of(payload)
+        return self._response((visit["file"], visit["offset"]), payload) or self.of(payload)
+
+    def at(self, file: str, offset: int) -> Reply | None:
+        """The answer in one place of the archive."""
+        try:
+            return replay.answer_of(warc_reader.record_at(self._archive / file, offset))
+        except WrongUse:
             return None
+
+    def _response(self, spot: tuple[str, int], payload: bytes) -> Response | None:
         try:
             record = warc_reader.record_at(self._archive / spot[0], spot[1])
         except WrongUse:
             return None
-        if payload and record.headers.get("warc-payload-digest") != warc.digest(payload):
+        if record.headers.get("warc-payload-digest") != warc.digest(payload):
             return None
         reply = replay.answer_of(record)
         return reply if isinstance(reply, Response) else None

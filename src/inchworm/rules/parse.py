@@ -22,8 +22,9 @@ import turbohtml
 from turbohtml import Document, Element, Namespace, Node
 
 from inchworm.model import Found, Kind, Reading, Source, Substance
-from inchworm.rules import main_part
+from inchworm.rules import data, main_part
 from inchworm.rules import url as urls
+from inchworm.rules.data import Data
 from inchworm.rules.describe import MAX_ITEMS, WANTED, Said, address, describe, squeeze
 from inchworm.rules.disguise import has_password_field as has_password_field
 from inchworm.rules.disguise import looks_missing as looks_missing
@@ -90,6 +91,37 @@ def main_of(body: bytes, content_type: str, url: str) -> tuple[Node, str]:
     page = _gather(_document(body, content_type))
     main = main_part.find(page.document, page.marks, page.title or "")
     return main.node, _base(url, page.base).url
+
+
+def main_html(body: bytes, content_type: str, url: str) -> str:
+    """The main part of an HTML page as HTML whose links are absolute. Nothing for the rest."""
+    if not is_html(content_type, body):
+        return ""
+    main, base = main_of(body, content_type, url)
+    for element in main.iter_elements(_WITH_ADDRESS, include_self=True):
+        for name in ("href", "src", "poster"):
+            if (href := element.attr(name)) and (target := address(href, base)):
+                element.attrs[name] = target
+    return main.html[:MAX_TEXT]
+
+
+_WITH_ADDRESS = ("a", "area", "audio", "img", "iframe", "source", "track", "video")
+
+
+def data_of(body: bytes, content_type: str) -> Data:
+    """What an HTML page says for machines. Nothing for the rest."""
+    return data.data_of(_document(body, content_type)) if is_html(content_type, body) else {}
+
+
+def source_of(body: bytes, content_type: str) -> str:
+    """The source of an HTML page, decoded as a browser would. Nothing for the rest."""
+    if not is_html(content_type, body):
+        return ""
+    document = _document(body, content_type)
+    try:
+        return body.decode(document.encoding or "utf-8", "replace").removeprefix("\ufeff")
+    except LookupError:
+        return document.html
 
 
 def is_plain_text(content_type: str) -> bool:

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import StreamingResponse
 from pydantic import ConfigDict, Field
 
+from inchworm.app.exports import Wanted
 from inchworm.app.looking import Part
 from inchworm.app.reporting import REPORTS
 from inchworm.app.whole import App
@@ -41,7 +42,7 @@ _MOST_LINES = 2_000
 
 class PageAnswer(Answer):
     url: str
-    request_url: str
+    canonical_url: str
     seq: int
     outcome: str
     status: int
@@ -61,6 +62,7 @@ class PageList(Answer):
 
 class KnownAnswer(Answer):
     url: str
+    canonical_url: str
     state: str
     reason: str | None
     source: str
@@ -71,6 +73,7 @@ class KnownAnswer(Answer):
 
 class WhyAnswer(Answer):
     url: str
+    canonical_url: str
     state: str
     reason: str | None
     why: str
@@ -78,6 +81,7 @@ class WhyAnswer(Answer):
 
 class DiffAnswer(Answer):
     url: str
+    canonical_url: str
     baseline: int
     current: int
     diff: list[str]
@@ -241,4 +245,4 @@ def export(
         raise WrongUse(f"There is no export {format!r} over HTTP.", f"There is {', '.join(_FILES)}.")
     ending, kind = _FILES[format]
     name = f"{crawl.crawl_id}{'' if run is None else f'-run{run}'}.{ending}"
-    return as_file(name, kind, lambda out: app.export(crawl.crawl_id, format, out, run))
+    return as_file(name, kind, lambda out: app.export(crawl.crawl_id, format, out, Wanted(run)))

@@ -15,9 +15,8 @@ from typing import NamedTuple
 
 from inchworm.rules.times import iso
 from inchworm.sink.folder import Folder
-from inchworm.sink.listing import GOOD
+from inchworm.sink.listing import GOOD, Alternates, Visit
 from inchworm.sink.names import INDEX, file_name, page_name, url_extension
-from inchworm.sink.table import Alternates, Visit
 
 EXTENSIONS = {
     "application/atom+xml": "xml",

@@ -1,6 +1,6 @@
-"""Exports: a run's record in other forms, as it stood when the export began.
+"""Exports: what a crawl has in other forms, as it stood when the export began.
 
-Every export takes visits (or URLs, or places in the archive) in the order of record, reads them once, writes as they
+Every export takes pages (or visits, URLs, places in the archive) in a stable order, reads them once, writes as they
 come, and says how many it wrote.
 """
 
@@ -9,14 +9,16 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from inchworm.sink.documents import Written, files, markdown
+from inchworm.sink.documents import MOST_LOST, Written, files, markdown
 from inchworm.sink.listing import fingerprints, sitemap, sitemaps, urls
 from inchworm.sink.records import warc
 from inchworm.sink.table import csv, jsonl, parquet
 
 __all__ = [
     "FORMATS",
+    "MOST_LOST",
     "Format",
+    "Rows",
     "Target",
     "Written",
     "csv",
@@ -40,22 +42,33 @@ class Target(StrEnum):
     EITHER = "either"
 
 
+class Rows(StrEnum):
+    """What an export goes through: the record of one run, the crawl as it is now, or that or what changed."""
+
+    RUN = "run"
+    NOW = "now"
+    PAGES = "pages"
+
+
 class Format(NamedTuple):
-    """What a format writes to, what it writes many of, and whether only programs can read that."""
+    """What a format writes to, what it writes many of, what it goes through, whether columns can be chosen, and whether
+    only programs can read it."""
 
     target: Target
     thing: str
+    rows: Rows
+    has_columns: bool = False
     is_binary: bool = False
 
 
 FORMATS = {
-    "urls": Format(Target.STREAM, "URL"),
-    "jsonl": Format(Target.STREAM, "line"),
-    "csv": Format(Target.STREAM, "row"),
-    "parquet": Format(Target.STREAM, "row", is_binary=True),
-    "fingerprints": Format(Target.STREAM, "fingerprint"),
-    "sitemap": Format(Target.EITHER, "URL"),
-    "markdown": Format(Target.FOLDER, "page"),
-    "files": Format(Target.FOLDER, "file"),
-    "warc": Format(Target.STREAM, "record", is_binary=True),
+    "jsonl": Format(Target.STREAM, "line", Rows.PAGES, has_columns=True),
+    "csv": Format(Target.STREAM, "row", Rows.PAGES, has_columns=True),
+    "parquet": Format(Target.STREAM, "row", Rows.PAGES, has_columns=True, is_binary=True),
+    "markdown": Format(Target.FOLDER, "page", Rows.NOW),
+    "files": Format(Target.FOLDER, "file", Rows.NOW),
+    "sitemap": Format(Target.EITHER, "URL", Rows.NOW),
+    "urls": Format(Target.STREAM, "URL", Rows.RUN),
+    "fingerprints": Format(Target.STREAM, "fingerprint", Rows.RUN),
+    "warc": Format(Target.STREAM, "record", Rows.RUN, is_binary=True),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from html import escape
@@ -16,7 +16,12 @@ from inchworm.errors import WrongUse
 from inchworm.rules.times import iso
 from inchworm.rules.url import canonicalize, origin_of
 from inchworm.sink.folder import Folder
-from inchworm.sink.table import Visit
+
+Visit = Mapping[str, Any]
+"""A visit of the record. What it does not have counts as None."""
+
+Alternates = Callable[[str], list[str]]
+"""All URLs that have the text with this hash, the primary one first."""
 
 GOOD = ("page", "duplicate", "resource")
 """What a visit comes to when it brought what was asked for."""

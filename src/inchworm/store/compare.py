@@ -15,19 +15,19 @@ from inchworm.store.earlier import line_from
 from inchworm.store.sqlite import snapshot
 
 _PRESENT = (
-    "SELECT f.url_id, v.payload, v.text_hash, v.link_hash, v.reader, v.change FROM frontier f"
+    "SELECT f.url_id, v.payload, v.text_hash, v.link_hash, v.reader, v.change, v.request_url FROM frontier f"
     " JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done"
     " WHERE f.run_id = ? AND f.state = 'done' AND v.kind = 'page' AND v.outcome IN ('page', 'duplicate')"
     " AND f.url_id > ? AND f.url_id <= ?"
 )
 _BOTH = (
-    "SELECT u.url_id, u.url, a.payload, a.text_hash, a.link_hash, a.reader, f.state, f.reason, v.outcome, v.failure,"
+    "SELECT u.url_id, COALESCE(v.request_url, a.request_url, u.url), a.payload, a.text_hash, a.link_hash, a.reader, f.state, f.reason, v.outcome, v.failure,"
     " v.change, v.note, v.payload, v.text_hash, v.link_hash, v.reader"
     f" FROM ({_PRESENT}) a JOIN url u USING (url_id) LEFT JOIN frontier f ON f.run_id = ? AND f.url_id = a.url_id"
     " LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done AND v.url_id = f.url_id ORDER BY a.url_id"
 )
 _ONLY_LATER = (
-    f"SELECT u.url_id, u.url, b.change FROM ({_PRESENT}) b JOIN url u USING (url_id) WHERE NOT EXISTS (SELECT 1 FROM frontier f"
+    f"SELECT u.url_id, COALESCE(b.request_url, u.url), b.change FROM ({_PRESENT}) b JOIN url u USING (url_id) WHERE NOT EXISTS (SELECT 1 FROM frontier f"
     " JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done WHERE f.run_id = ? AND f.url_id = b.url_id"
     " AND f.state = 'done' AND v.outcome IN ('page', 'duplicate')) ORDER BY b.url_id"
 )
@@ -50,7 +50,8 @@ _BACKWARDS = {Change.NEW: Change.DELETED, Change.DELETED: Change.NEW, Change.UNK
 
 
 class Compared(NamedTuple):
-    """One page, what became of it between two runs, and why nothing certain is known."""
+    """One page by its address as it was requested, what became of it between two runs, and why nothing certain is
+    known."""
 
     url: str
     change: Change

@@ -161,13 +161,6 @@ class CrawlStore(AcrossRuns):
         row = self.db.execute(f"SELECT {_RUN} FROM run {which}", arguments).fetchone()
         return self._run(row) if row else None
 
-    def set_line(self, token: int, run_ids: Iterable[int]) -> None:
-        """Make these runs the line; all others lie beside it."""
-        with plain_errors(self.path), transaction(self.db):
-            self._fence(token)
-            self.db.execute("UPDATE run SET beside = 1")
-            self.db.executemany("UPDATE run SET beside = 0 WHERE run_id = ?", [(one,) for one in run_ids])
-
     def last_change(self) -> RunInfo | None:
         """The last run of the line that found something new, modified or deleted."""
         return self._one_run(

@@ -47,10 +47,12 @@ CREATE TABLE todo (           -- URLs to be looked up
 );
 """
 
-_TELLING = (
+TELLING = (
     "v.kind = 'page' AND (v.outcome IN ('page', 'duplicate', 'deleted')"
     " OR (v.outcome = 'redirect' AND v.change = 'deleted'))"
 )
+"""What a visit is like that tells whether its page is there."""
+
 _DAMAGE = {1, 11, 26}
 """SQLite's codes for a table that is not there, a malformed file, and no database at all."""
 
@@ -314,7 +316,7 @@ class Log:
 
     def visits(self, seen: int, upto: int) -> list[tuple[int, int]]:
         """URL and number of the entries that tell whether a page is there."""
-        query = f"SELECT v.url_id, v.log_id FROM visit v WHERE v.log_id > ? AND v.log_id <= ? AND {_TELLING}"
+        query = f"SELECT v.url_id, v.log_id FROM visit v WHERE v.log_id > ? AND v.log_id <= ? AND {TELLING}"
         return self.rows(query, seen, upto)
 
     def undone(self, seen: int, upto: int) -> list[tuple[int, int, int]]:
@@ -340,6 +342,6 @@ class Log:
         query = (
             f"SELECT v.url_id, u.url, MAX(v.log_id), {PAGE}"
             " FROM visit v INDEXED BY visit_url JOIN url u USING (url_id) JOIN run r USING (run_id)"
-            f" WHERE v.url_id IN ({marks(len(url_ids))}) AND {_TELLING} GROUP BY v.url_id"
+            f" WHERE v.url_id IN ({marks(len(url_ids))}) AND {TELLING} GROUP BY v.url_id"
         )
         return {row[0]: Page._make(row) for row in self.rows(query, *url_ids)}

@@ -7,6 +7,7 @@ changed in place left its old values in `undo`. Going back therefore touches onl
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from inchworm import fault
@@ -31,6 +32,7 @@ from inchworm.store.commit import (
     STANDING,
     VISIT,
     checkpoint_row,
+    marks,
 )
 from inchworm.store.crawl import CrawlStore
 
@@ -42,6 +44,12 @@ _OLDEST = (
     "SELECT subject_id, before FROM undo WHERE undo_id IN"
     " (SELECT MIN(undo_id) FROM undo WHERE run_id = ? AND seq > ? AND subject = ? GROUP BY subject_id)"
 )
+_WITHDRAW = (
+    "INSERT INTO withdrawn SELECT DISTINCT ?1, v.run_id, u.url, COALESCE(v.request_url, u.url) FROM visit v"
+    " JOIN url u USING (url_id) WHERE v.run_id = ?2 AND v.kind = 'page' AND (v.seq > ?3 OR v.seq IN"
+    " (SELECT subject_id FROM undo WHERE run_id = ?2 AND seq > ?3 AND subject = 'visit'))"
+)
+"""What a run has told of pages after a seq, or judged anew."""
 _LATER = ("visit", "robots", "cookie", "probe", "distrust", "undo")
 """Tables whose rows of a run go when their seq is undone."""
 
@@ -124,10 +132,11 @@ class History:
         ).fetchone()
         return int(row[0]) if row else None
 
-    def go_back(self, token: int, run: RunInfo, point: Checkpoint) -> None:
+    def go_back(self, token: int, run: RunInfo, point: Checkpoint, now_ms: int) -> None:
         """Undo everything of a run after a checkpoint, in one transaction. The files are cut afterwards."""
         with self._store.committing(token):
             self._touch(run.run_id, point.seq)
+            self._db.execute(_WITHDRAW, (now_ms, run.run_id, point.seq))
             seeds, lanes = self._used_later(run.run_id, point.seq), self._pending_by_lane(run.run_id)
             self._cut_archive(run.run_id, point.seq)
             self._take_back(run.run_id, point.seq)
@@ -258,6 +267,20 @@ class History:
             f" {', '.join(f'{name} = ?' for name in COUNTERS)} WHERE run_id = ?",
             (point.seq, point.disturbed, *numbers, run_id),
         )
+
+    # The line
+
+    def set_line(self, token: int, run_ids: Sequence[int], now_ms: int) -> None:
+        """Make these runs the line; all others lie beside it."""
+        with self._store.committing(token):
+            is_other = f"(r.run_id IN ({marks(len(run_ids))})) = r.beside"
+            self._db.execute(
+                "INSERT INTO withdrawn SELECT DISTINCT ?, v.run_id, u.url, COALESCE(v.request_url, u.url) FROM run r"
+                f" JOIN visit v USING (run_id) JOIN url u USING (url_id) WHERE {is_other} AND v.kind = 'page'",
+                (now_ms, *run_ids),
+            )
+            self._db.execute("UPDATE run SET beside = 1")
+            self._db.executemany("UPDATE run SET beside = 0 WHERE run_id = ?", [(one,) for one in run_ids])
 
     # Branching off
 

@@ -24,7 +24,7 @@ from inchworm.store.commit import marks
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.follow import File, Follower, Log, Page, Progress, Unfit, transaction, used
 
-VERSION = f"1 reader={READER} unicode={unicodedata.unidata_version}"
+VERSION = f"2 reader={READER} unicode={unicodedata.unidata_version}"
 """An index of another version is made anew: it has other words."""
 
 MAX_TEXT = 1_000_000
@@ -36,7 +36,7 @@ _CHUNK_CHARS = 8_000_000
 SCHEMA = """
 CREATE TABLE page (           -- the newest visit of each URL that tells whether the page is there
   url_id   INTEGER PRIMARY KEY,
-  url      TEXT NOT NULL,
+  url      TEXT NOT NULL,     -- as it was requested
   log_id   INTEGER NOT NULL,
   run_id   INTEGER NOT NULL,
   seq      INTEGER NOT NULL,
@@ -169,7 +169,7 @@ class Index(Follower):
         now = self._enter(page, texts) if page.is_there else None
         self.db.execute(
             f"INSERT OR REPLACE INTO page VALUES ({marks(9)})",
-            (*page[:7], page.outcome == "duplicate", now),
+            (*page._replace(url=page.request_url)[:7], page.outcome == "duplicate", now),
         )
         return before if before != now else None
 

@@ -93,7 +93,7 @@ class View:
     def _visits_of(self, run_id: int, url_id: int) -> list[dict[str, Any]]:
         # The plus keeps SQLite off the index of the record, which would have it read the whole run.
         where = "v.run_id = ? AND v.url_id = ? ORDER BY +v.seq"
-        return [self._with_alternates(visit) for visit in self._visits(where, run_id, url_id)]
+        return [self._with_alternates(visit) for visit in self.visits(where, run_id, url_id)]
 
     def _with_alternates(self, visit: dict[str, Any]) -> dict[str, Any]:
         visit["alternate_urls"] = self.alternates(visit["run_id"], visit["text_hash"])
@@ -110,7 +110,14 @@ class View:
         rows = [row for outcome in ("page", "duplicate") for row in self._db.execute(_SAME.format(outcome), values)]
         return [url for _, url in sorted(rows)]
 
-    def _visits(self, where: str, *arguments: Any) -> Iterator[dict[str, Any]]:
+    def primary(self, run_id: int, text_hash: str) -> str | None:
+        """The page of a run that has this text for its own."""
+        values = (run_id, bytes.fromhex(text_hash), _FOR_EVER, 1)
+        row = self._db.execute(_SAME.format("page"), values).fetchone()
+        return row[1] if row else None
+
+    def visits(self, where: str, *arguments: Any) -> Iterator[dict[str, Any]]:
+        """Visits as people are told of them; `where` is a condition on `v`, with its order."""
         cursor = self._db.execute(
             "SELECT v.run_id, v.seq, v.session, u.url, COALESCE(v.request_url, u.url) AS request_url, v.kind, v.outcome,"
             " v.requested, v.failure, v.message, v.status, v.at_ms, v.millis, v.size, v.content_type, v.etag,"
@@ -138,7 +145,7 @@ class View:
         while after < until:
             upper = min(after + _PAGE, until)
             where = "v.run_id = ? AND v.seq > ? AND v.seq <= ? AND v.kind IN ('page', 'resource') ORDER BY v.seq"
-            yield from self._visits(where, run_id, after, upper)
+            yield from self.visits(where, run_id, after, upper)
             after = upper
 
     def requested_urls(self, run_id: int, until: int) -> Iterator[str]:
@@ -156,7 +163,7 @@ class View:
             "v.run_id = ? AND v.outcome = 'failed' AND f.done = v.seq AND f.state = 'done'"
             " AND v.failure = COALESCE(?, v.failure) ORDER BY v.seq"
         )
-        return self._visits(where, run_id, kind)
+        return self.visits(where, run_id, kind)
 
     def first_failure(self, run_id: int) -> tuple[str, str, str]:
         """URL, kind and message of what failed first, of what is failed now."""
@@ -201,7 +208,7 @@ class View:
         found = [seq for (seq,) in rows]
         if not found:
             return []
-        return list(self._visits(f"v.run_id = ? AND v.seq IN ({marks(len(found))}) ORDER BY v.seq", run_id, *found))
+        return list(self.visits(f"v.run_id = ? AND v.seq IN ({marks(len(found))}) ORDER BY v.seq", run_id, *found))
 
     def pages_by_session(self, run_id: int) -> dict[int, int]:
         """How many pages each session of a run brought, duplicates included."""

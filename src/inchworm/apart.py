@@ -1,0 +1,131 @@
+"""Documents that are read in a process of their own, for whoever has no event loop: exports, search, `inchworm.read`.
+
+The process is the one that a crawl reads large pages in (`reader`), with the same limits: a document made to be hard to
+read is given up after a while, and costs nobody else anything.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import subprocess
+import threading
+from functools import cache, cached_property
+from typing import Any
+
+from inchworm.reader import COMMAND, REPLACE_AFTER_BYTES, SECONDS, environment
+from inchworm.rules.data import Data
+from inchworm.rules.document import Link, Said
+
+
+class Unreadable(Exception):
+    """A document that cannot be read within the limits."""
+
+
+class Apart:
+    """The process, started when it is first needed. Several threads may ask; each waits for its turn."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._read_bytes = 0
+        self._one_at_a_time = threading.Lock()
+
+    def part(self, name: str, body: bytes, content_type: str, url: str) -> Any:
+        """A part of a document, as JSON has it."""
+        job = {"part": name, "content_type": content_type, "url": url, "size": len(body)}
+        with self._one_at_a_time:
+            answer = self._ask(json.dumps(job).encode() + b"\n", body)
+            self._read_bytes += len(body)
+            if answer is None or self._read_bytes > REPLACE_AFTER_BYTES:
+                self._end()
+        if answer is None:
+            raise Unreadable(f"reading it took longer than {SECONDS:g} s, more memory than it may, or broke the reader")
+        told: dict[str, Any] = json.loads(answer.decode("utf-8", "surrogatepass"))
+        if "raised" in told:
+            raise Unreadable(f"reading it failed: {told['raised']}")
+        return told["part"]
+
+    def _ask(self, job: bytes, body: bytes) -> bytes | None:
+        """The child's answer; None when it died over it, or was killed because it took too long."""
+        child = self._child = self._child or subprocess.Popen(  # noqa: S603 - our own program
+            COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment(),
+            start_new_session=True,  # Ctrl-C is for us
+        )
+        assert child.stdin is not None
+        assert child.stdout is not None
+        alarm = threading.Timer(SECONDS, child.kill)
+        alarm.start()
+        try:
+            child.stdin.write(job)
+            child.stdin.write(body)
+            child.stdin.flush()
+            size = int(child.stdout.readline() or b"-1")
+            answer = child.stdout.read(size) if size >= 0 else b""
+            return answer if len(answer) == size else None
+        except OSError:
+            return None
+        except BaseException:
+            # Interrupted half way: what the child says next would be the answer to another question.
+            self._end()
+            raise
+        finally:
+            alarm.cancel()
+
+    def close(self) -> None:
+        with self._one_at_a_time:
+            self._end()
+
+    def _end(self) -> None:
+        child, self._child, self._read_bytes = self._child, None, 0
+        if child is not None:
+            child.kill()
+            with contextlib.suppress(OSError):
+                child.communicate()
+
+
+@cache
+def shared() -> Apart:
+    """The one process that serves all who have none of their own."""
+    apart = Apart()
+    atexit.register(apart.close)
+    return apart
+
+
+class ApartDocument:
+    """`Parts` that are read apart."""
+
+    def __init__(self, body: bytes, content_type: str, url: str) -> None:
+        self._body, self._type, self._url = body, content_type, url
+
+    def _part(self, name: str) -> Any:
+        return shared().part(name, self._body, self._type, self._url)
+
+    @cached_property
+    def said(self) -> Said:
+        return Said(*self._part("said"))
+
+    @cached_property
+    def links(self) -> list[Link]:
+        return [Link(*one) for one in self._part("links")]
+
+    @cached_property
+    def markdown(self) -> str:
+        return str(self._part("markdown"))
+
+    @cached_property
+    def html(self) -> str:
+        return str(self._part("html"))
+
+    @cached_property
+    def source(self) -> str:
+        return str(self._part("source"))
+
+    @cached_property
+    def data(self) -> Data:
+        data: Data = self._part("data")
+        return data

@@ -1,0 +1,169 @@
+"""The one table of columns: what exports, the HTTP API and the library call each thing that is known of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from inchworm.errors import WrongUse
+from inchworm.page import Page
+from inchworm.rules.times import iso
+
+Record = Mapping[str, Any]
+"""What the store has on a visit. What it does not have counts as None."""
+
+
+class Type(StrEnum):
+    """What the values of a column are. Times are milliseconds since 1970, as records have them."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    NUMBER = "number"
+    TIME = "time"
+    LIST = "list"
+    JSON = "json"
+
+
+class Column(NamedTuple):
+    """A column, its type, how to get its value from a page, and what it is. A dot in its name makes a level of its own
+    in JSON."""
+
+    name: str
+    type: Type
+    get: Callable[[Page], Any]
+    help: str
+
+    @property
+    def flat(self) -> str:
+        """Its name where there are no levels."""
+        return self.name.replace(".", "_")
+
+    def json(self, page: Page) -> Any:
+        """Its value as JSON has it."""
+        value = self.get(page)
+        return iso(value) if self.type is Type.TIME and value is not None else value
+
+
+def _known(name: str, help_: str, kind: Type = Type.TEXT, key: str = "") -> Column:
+    key = key or name
+    return Column(name, kind, lambda page: page.record.get(key), help_)
+
+
+def _said(name: str, help_: str) -> Column:
+    """What the page says of itself."""
+    return Column(name, Type.TEXT, lambda page: (page.record.get("meta") or {}).get(name), help_)
+
+
+def _seconds(page: Page) -> float | None:
+    millis = page.record.get("millis")
+    return None if millis is None else millis / 1000
+
+
+def _content(name: str, help_: str, kind: Type = Type.TEXT, get: Callable[[Page], Any] | None = None) -> Column:
+    """What is read out of the archive. Pages that are not there, lost ones and such that nobody can read have none."""
+    read = get or (lambda page: getattr(page, name))
+
+    def value(page: Page) -> Any:
+        found = None if page.is_gone or page.is_lost else read(page)
+        return None if page.failure else found
+
+    return Column(name, kind, value, help_)
+
+
+KNOWN = (
+    _known("url", "The address as it was requested."),
+    _known(
+        "canonical_url", "The address by which it is told from others; every other column with addresses has these."
+    ),
+    _known("run", "The run that saw this version.", Type.INTEGER),
+    _known("seq", "Its place in the record of that run.", Type.INTEGER),
+    _known("outcome", "What came of it: page, duplicate, resource, redirect, failed, deleted, retry."),
+    _known("failure", "The kind of failure."),
+    _known("message", "What went wrong, in words."),
+    _known("change", "new, modified, unchanged, deleted or unknown; nothing in a first run."),
+    _known("note", "Words that say more of the change."),
+    _known("status", "The HTTP status.", Type.INTEGER),
+    _known("fetched_at", "When it was asked for.", Type.TIME, "at_ms"),
+    Column("seconds", Type.NUMBER, _seconds, "How long the answer took."),
+    _known("bytes", "The size of the answer as it was transferred.", Type.INTEGER, "size"),
+    _known("content_type", "As the server says."),
+    _known("etag", "As the server says."),
+    _known("last_modified", "As the server says."),
+    _known("content_hash", "SHA-256 of title and main text, or of the body: equal for equal content.", key="text_hash"),
+    _known("payload_hash", "SHA-256 of the body as it was transferred.", key="payload"),
+    _known("title", "The title of the page."),
+    _known("language", "As the page says."),
+    _said("author", "As the page says."),
+    _said("published", "As the page says."),
+    _said("modified", "As the page says."),
+    _said("description", "As the page says."),
+    _known("canonical", "The address that the page itself calls the canonical one."),
+    _known("meta", "All that the page says of itself.", Type.JSON),
+    _known("redirect", "Where it leads."),
+    _known("source", "How the URL was found: initial, spider, sitemap, redirect, resource, manual."),
+    _known("depth", "Links from a seed.", Type.INTEGER),
+    _known("hops", "Distance outside of the scope.", Type.INTEGER),
+    _known("found_on", "The page on which it was first found."),
+    _known("link_count", "How many links it has.", Type.INTEGER, "links"),
+    _known("alternate_of", "The page that has the same content and was there first; only duplicates have it."),
+    _known("alternate_urls", "All pages with this content, the first one first; only that one has it.", Type.LIST),
+    _known("archive.file", "The WARC file that holds the answer.", key="file"),
+    _known("archive.offset", "Where in it.", Type.INTEGER, "offset"),
+    _known("archive.length", "How much of it.", Type.INTEGER, "length"),
+)
+"""What the store knows of every page."""
+
+
+def _links(page: Page) -> list[dict[str, str]]:
+    return [link._asdict() for link in page.links]
+
+
+CONTENT = (
+    _content("text", "The main text."),
+    _content("markdown", "The main part as Markdown."),
+    _content("html", "The main part as HTML."),
+    _content("raw_html", "The document as it came."),
+    _content("links", "Every link: url and text.", Type.JSON, _links),
+    _content("data", "JSON-LD, microdata and Open Graph as they stand in the page.", Type.JSON),
+    _content("headers", "The headers of the answer.", Type.JSON, lambda page: dict(page.headers)),
+)
+"""What is read out of the archive, on request."""
+
+USUAL = (*KNOWN, *(column for column in CONTENT if column.name == "text"))
+ALL = (*KNOWN, *CONTENT)
+
+
+def chosen(names: Sequence[str] = (), more: Sequence[str] = (), fields: Sequence[Column] = ()) -> tuple[Column, ...]:
+    """The columns of these names, or the usual ones; and some more. Fields come with the usual ones."""
+    known = {column.flat: column for column in (*ALL, *fields)} | {column.name: column for column in ALL}
+    for name in (*names, *more):
+        if name not in known:
+            raise WrongUse(f"There is no column {name!r}.", f"Known ones: {', '.join(column.flat for column in ALL)}.")
+    base = [known[name] for name in names] if names else [*USUAL, *fields]
+    return tuple(dict.fromkeys((*base, *(known[name] for name in more))))
+
+
+def nested(columns: Sequence[Column], page: Page) -> dict[str, Any]:
+    """A page as a JSON object."""
+    told: dict[str, Any] = {}
+    for column in columns:
+        level, _, name = column.name.partition(".")
+        if name:
+            told.setdefault(level, {})[name] = column.json(page)
+        else:
+            told[level] = column.json(page)
+    return told
+
+
+_SHOWN = tuple(column for column in KNOWN if column.name not in ("run", "alternate_of", "alternate_urls"))
+
+
+def renamed(visit: Record) -> dict[str, Any]:
+    """A visit of the store by the names that people know: the address as it was requested is what they call its URL."""
+    return {**visit, "url": visit["request_url"], "canonical_url": visit["url"]}
+
+
+def shown(visit: Record) -> dict[str, Any]:
+    """What is known of a visit, as a JSON object."""
+    return nested(_SHOWN, Page(visit["request_url"], "", lambda: None, renamed(visit)))
