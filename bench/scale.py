@@ -137,7 +137,7 @@ class Bench:
         current = self.store.run(0)
         assert current is not None
         started = time.perf_counter()
-        history.go_back(self.token, current, point)
+        history.go_back(self.token, current, point, 0)
         self.sit()
         assert next(iter(self.window.lanes())).todo[0].entry.url
         return made, time.perf_counter() - started, point.size

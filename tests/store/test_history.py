@@ -47,7 +47,7 @@ class Past(Desk):
 
     def back(self, point: Checkpoint) -> None:
         """Go back, and begin a new session there."""
-        self.history.go_back(self.token, self.info, point)
+        self.history.go_back(self.token, self.info, point, 0)
         self.sit()
 
     def dump(self, run_id: int = RUN_ID) -> dict[str, list[object]]:
@@ -163,7 +163,7 @@ def test_only_the_owner_goes_back(past: Past) -> None:
     before = past.dump()
     past.store.take(Life.of_this_process())
     with pytest.raises(Lost):
-        past.history.go_back(past.token, past.info, point)
+        past.history.go_back(past.token, past.info, point, 0)
     assert_same(past.dump(), before)
     assert past.rows_of("SELECT * FROM undone") == []
 
