@@ -122,7 +122,7 @@ def test_a_large_document_is_read_apart_and_as_here() -> None:
     assert (large.title, large.text) == ("Large", small.said.text)
     assert large.links == [Link("https://example.org/next", "Next")]
     assert (large.markdown, large.html, large.raw_html) == (small.markdown, small.html, small.source)
-    assert (large.data, large.failure) == ({}, None)
+    assert (large.data, large.unreadable) == ({}, None)
 
 
 def test_a_document_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,6 +130,6 @@ def test_a_document_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPa
     body = b"<p>word</p>" * 200_000
     page = read(body, URL, "text/html")
     assert page.text == ""
-    assert "took longer" in (page.failure or "")
+    assert "took longer" in (page.unreadable or "")
     monkeypatch.undo()
     assert read(body, URL, "text/html").text.startswith("word")

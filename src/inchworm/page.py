@@ -48,7 +48,7 @@ class Page:
         self._load = load
         self._earlier = earlier
         self._load_headers = load_headers
-        self.failure: str | None = None
+        self.unreadable: str | None = None
         """Why a part of the document could not be read, once it was asked for."""
 
     def __repr__(self) -> str:
@@ -103,7 +103,7 @@ class Page:
         try:
             return part(self._parts)
         except Exception as error:
-            self.failure = str(error) or repr(error)
+            self.unreadable = str(error) or repr(error)
             return nothing
 
     @cached_property

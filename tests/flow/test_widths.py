@@ -97,7 +97,18 @@ def looks(home: Home, tmp_path: Path) -> dict[str, list[tuple[str, ...]]]:
 
 NOT_LOOKED_AT = {
     *("crawl", "resume", "pause", "cancel", "recrawl", "repeat", "continue", "index", "serve", "token", "delete"),
-    *("demo", "demo-serve", "jobs add", "jobs change", "jobs cancel", "jobs retry", "jobs run", "jobs delete"),
+    *(
+        "demo",
+        "demo-serve",
+        "read",
+        "map",
+        "jobs add",
+        "jobs change",
+        "jobs cancel",
+        "jobs retry",
+        "jobs run",
+        "jobs delete",
+    ),
 }
 """They work, and say a sentence or draw what other tests measure."""
 

@@ -33,7 +33,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with Site(linked_site(8)).serve() as web:
         with serving(home) as running:
             running.once(web.url())
-        with serving(home, "--no-scheduler") as running:
+        # Guesses at addresses lead nowhere but to this machine.
+        with serving(home, "--no-scheduler", env={"INCHWORM_PROXIES": "http://127.0.0.1:9"}) as running:
             yield running
 
 

@@ -155,14 +155,16 @@ class Crawling(Desk):
 
     async def _session(self, crawl: CrawlInfo, start: Start, hooks: Hooks, planned: Planner) -> Summary:
         """One session. Nothing is changed before all that was typed is known to be right."""
-        from inchworm.engine.sitting import Sitting, fetching  # whoever only looks does not wait for curl and parsers
+        # Whoever only looks does not wait for curl and parsers.
+        from inchworm.engine.fetching import fetching
+        from inchworm.engine.sitting import Sitting
 
         remembered = {**crawl.settings, **start.given}
         values = settings.make({**self.ground(), **self._unmasked({**defaults_of(crawl), **remembered})})
         with self.owning(crawl, values.stale, start.fresh) as owner:
             plan = planned(owner, crawl, start)
             values = dataclasses.replace(values, **plan.settings)
-            async with fetching(crawl, values, run.credentials(start.seeds)) as fetcher:
+            async with fetching(crawl.seeds if crawl.typed else (), values, run.credentials(start.seeds)) as fetcher:
                 # From here on nothing that the user typed can be wrong any more.
                 self._keep_what_made_it(owner, crawl, start)
                 self._note_crash(owner)

@@ -41,6 +41,7 @@ _ORDER = (
     *("recrawl", "repeat", "notifications", "runs", "compare", "diff"),
     *("checkpoint", "checkpoints", "continue"),
     *("show", "why", "failed", "retry", "queue", "search", "index", "report", "export"),
+    *("read", "map"),
     *("serve", "token", "jobs"),
     *("show-settings", "configure", "delete", "doctor", "demo", "demo-serve", "execute"),
 )
@@ -60,6 +61,8 @@ _ELSEWHERE = {
     "index": "index",
     "report": "report",
     "export": "output",
+    "read": "read",
+    "map": "read",
     "jobs": "jobs",
     "execute": "jobs",
     "serve": "serve",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
@@ -62,6 +62,11 @@ mode_option = click.option(
     help="How to crawl again: download what changed, or all. [default: incremental]",
 )
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+
+
+def several(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> tuple[str, ...]:
+    """Names that may be given one by one or with commas between them."""
+    return tuple(name.strip() for text in given for name in text.split(",") if name.strip())
 
 
 def given(values: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from inchworm.app import FORMATS, Target, Written
 from inchworm.app.exports import CONTENT, TOLD, Exports, Wanted
 from inchworm.cli.commands import main
 from inchworm.cli.door import paragraph, print_json, say
-from inchworm.cli.options import json_flag, opened, opened_file
+from inchworm.cli.options import json_flag, opened, opened_file, several
 from inchworm.cli.search import Progress
 from inchworm.cli.words import counted
 from inchworm.errors import WrongUse
@@ -22,11 +21,6 @@ from inchworm.rules.url import shorten
 _SHOWN_LOST = 20
 _PACKED = (".gz", ".zst")
 _USUAL = "jsonl"
-
-
-def _several(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> tuple[str, ...]:
-    """Names that may be given one by one or with commas between them."""
-    return tuple(name.strip() for text in given for name in text.split(",") if name.strip())
 
 
 @main.command()
@@ -44,15 +38,15 @@ def _several(_context: click.Context, _parameter: click.Parameter, given: Sequen
 @click.option("--run", type=int, default=None, metavar="N", help="The record of one run. [default: the crawl now]")
 @click.option("--since", metavar="RUN|DATE", default=None, help="Only what changed since then: 3, 2026-01-31, 36h, 7d.")
 @click.option(
-    "--only", multiple=True, callback=_several, metavar="CHANGES", help=f"Only these changes: {', '.join(TOLD)}."
+    "--only", multiple=True, callback=several, metavar="CHANGES", help=f"Only these changes: {', '.join(TOLD)}."
 )
 @click.option("--unique", is_flag=True, help="Each content once, whatever URLs have it.")
-@click.option("--columns", multiple=True, callback=_several, metavar="NAMES", help="Exactly these columns.")
+@click.option("--columns", multiple=True, callback=several, metavar="NAMES", help="Exactly these columns.")
 @click.option(
     "--with",
     "more",
     multiple=True,
-    callback=_several,
+    callback=several,
     metavar="NAMES",
     help=f"These too: {', '.join(column.name for column in CONTENT)}.",
 )

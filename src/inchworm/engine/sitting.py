@@ -7,14 +7,10 @@ import contextlib
 import dataclasses
 import functools
 import random
-import resource
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from inchworm import run
-from inchworm.archive import reader as warc_reader
 from inchworm.archive import warc
 from inchworm.checkpoint import Ledger
 from inchworm.draft import Committed
@@ -23,12 +19,7 @@ from inchworm.engine.caller import Hooks, Summary
 from inchworm.engine.earlier import EarlierRuns
 from inchworm.engine.owner import Owner
 from inchworm.engine.signals import stopping
-from inchworm.errors import InchwormError, Lost, WrongUse
-from inchworm.fetch.guard import Guard
-from inchworm.fetch.http import HttpFetcher, HttpOptions
-from inchworm.fetch.replay import ReplayFetcher
-from inchworm.fetch.room import Room
-from inchworm.fetch.rotation import RoundRobin
+from inchworm.errors import InchwormError, Lost
 from inchworm.model import (
     CheckpointType,
     Counters,
@@ -46,7 +37,7 @@ from inchworm.model import (
 )
 from inchworm.ports import Clock, Fetcher
 from inchworm.reader import DocumentReader
-from inchworm.rules import content, failures, order, proxies, scope
+from inchworm.rules import content, failures, order, scope
 from inchworm.rules import url as urls
 from inchworm.rules.cookies import Jar
 from inchworm.session import Ended, Session, Watch
@@ -98,37 +89,6 @@ class Inbox:
     def _checkpoint(self, inbox_id: int, _: Mapping[str, Any]) -> None:
         made = self._owner.checkpoint(CheckpointType.MANUAL, self._clock.now_ms())
         self._home.answer(inbox_id, str(made.number), self._clock.now_ms())
-
-
-_OTHER_FILES = 40
-_FILES_PER_CONNECTION = 2
-
-
-@contextlib.asynccontextmanager
-async def fetching(crawl: CrawlInfo, values: Settings, credentials: Mapping[str, str]) -> AsyncIterator[Fetcher]:
-    """What answers requests: the network, or WARC files. Credentials are by origin, and never stored."""
-    fetcher: Fetcher
-    if values.replay:
-        fetcher = ReplayFetcher([Path(name) for name in values.replay], warc_reader.records, warc_reader.record_at)
-    else:
-        _refuse_wrong(values.proxies)
-        typed = (urls.seed(text) or () for text in crawl.seeds if crawl.typed)
-        allowed = frozenset(_address(form) for forms in typed for form in forms)
-        options = HttpOptions(
-            values.user_agent,
-            Guard(values.allow_private, allowed),
-            values.connect_timeout,
-            values.first_byte_timeout,
-            _connections(max(64, values.workers)) // max(1, len(values.proxies)) or 1,
-            credentials=credentials,
-            room=Room(values.max_body * values.workers),
-        )
-        ways = [HttpFetcher(dataclasses.replace(options, proxy=text)) for text in values.proxies]
-        fetcher = RoundRobin(ways) if ways else HttpFetcher(options)
-    try:
-        yield fetcher
-    finally:
-        await fetcher.close()
 
 
 class Sitting:
@@ -321,28 +281,3 @@ def _has_nothing(counters: Counters) -> bool:
     return bool(counters.failed) and not (
         counters.pages or counters.duplicates or counters.resources or counters.deleted
     )
-
-
-def _connections(wanted: int) -> int:
-    """As many connections as we may have besides our files: running out of them would look like failures."""
-    needed = _OTHER_FILES + _FILES_PER_CONNECTION * wanted
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < needed:
-        soft = needed if hard == resource.RLIM_INFINITY else min(hard, needed)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return max(1, min(wanted, (soft - _OTHER_FILES) // _FILES_PER_CONNECTION))
-
-
-def _refuse_wrong(addresses: Sequence[str]) -> None:
-    for text in addresses:
-        if not proxies.is_proxy(text):
-            raise WrongUse(
-                f"{proxies.masked(text)!r} is not the address of a proxy.",
-                "Give one like http://host:3128 or socks5://host:1080.",
-            )
-
-
-def _address(url: str) -> tuple[str, int]:
-    """Host name and port of a URL in its normal form."""
-    parts = urlsplit(url)
-    return (parts.hostname or "").strip("[]"), parts.port or (443 if parts.scheme == "https" else 80)

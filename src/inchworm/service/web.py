@@ -13,6 +13,7 @@ import threading
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NamedTuple, cast
@@ -25,6 +26,9 @@ from pydantic.alias_generators import to_camel
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
+from inchworm import settings
+from inchworm.app.desk import ground_of
+from inchworm.app.single import SinglePages
 from inchworm.app.whole import App
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.model import CrawlInfo
@@ -96,6 +100,12 @@ class Verbs:
         self._all: list[App] = []
         self._idle: deque[App] = deque()
         self._mutex = threading.Lock()
+
+    @cached_property
+    def single_pages(self) -> SinglePages:
+        """One for all requests, so that a host has its pauses whoever asks."""
+        ground = {**ground_of(self.folder), "allow_private": self.values.allow_private}
+        return SinglePages(settings.make(ground))
 
     @property
     def app(self) -> App:
