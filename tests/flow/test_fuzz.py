@@ -25,12 +25,13 @@ from tests.flow.crawling import Home
 from tests.flow.fuzz import DOMAIN, Web
 from tests.flow.hostile import names, sound
 
+import inchworm
 from inchworm.app import FORMATS, App, Summary, Target
 from inchworm.app.reporting import REPORTS
+from inchworm.app.single import PARTS
 from inchworm.fetch import decode
 from inchworm.model import Request, Response
 from inchworm.rules import parse
-from inchworm.rules.markdown import markdown
 from inchworm.testing import Site
 
 IS_LONG = "INCHWORM_FUZZ_PAGES" in os.environ
@@ -243,4 +244,6 @@ def _read_in_every_way(web: Web, url: str) -> None:
         parse.read(reply.body, kind, url, parse.How(resources=True, text=True, anchors=True))
         parse.substance(reply.body, kind, url)
         parse.plain_text(reply.body, kind)
-        markdown(reply.body, kind, url)
+        read = inchworm.read(reply.body, url, kind)
+        assert all(getattr(read, name) is not None for name in ("title", "text", *PARTS))
+        assert read.unreadable is None
