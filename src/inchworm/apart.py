@@ -114,6 +114,10 @@ class ApartDocument:
         return [Link(*one) for one in self._part("links")]
 
     @cached_property
+    def targets(self) -> list[str]:
+        return list(self._part("targets"))
+
+    @cached_property
     def markdown(self) -> str:
         return str(self._part("markdown"))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable
 
+from inchworm import rows
 from inchworm.draft import Outcomes
 from inchworm.frontier import Slot
 from inchworm.host import Hosts
@@ -94,8 +95,7 @@ class Grants:
         since_ms = self._tools.clock.now_ms() - round(self._settings.max_age * 1000)
         if version is None or version.missing or version.at_ms < since_ms:
             return None
-        if version.reader != self._tools.fingerprint:
-            # Read in another way now: its links or its text would be others.
+        if rows.is_read_otherwise(version, self._tools.fingerprint):
             return None
         return reused(entry, version, self._tools.compares)
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from inchworm.rules import content
+from inchworm.rules import media
 
 if TYPE_CHECKING:
     from inchworm.rules.data import Data
@@ -28,6 +28,18 @@ def read(body: bytes, url: str = "", content_type: str = "") -> Page:
     """Read a document. Nothing is fetched and nothing is kept. `url` is what its links are relative to; without a
     `content_type` the document is looked at to tell what it is."""
     return Page(url, content_type, lambda: body)
+
+
+def opened(body: bytes, content_type: str, url: str) -> Parts:
+    """The parts of a document: read here, or in a process of their own where that is safer."""
+    # What reads documents takes long to load, and most who list pages never read one.
+    if media.is_risky(body, content_type):
+        from inchworm.apart import ApartDocument
+
+        return ApartDocument(body, content_type, url)
+    from inchworm.rules.document import OpenDocument
+
+    return OpenDocument(body, content_type, url)
 
 
 class Page:
@@ -89,14 +101,7 @@ class Page:
 
     @cached_property
     def _parts(self) -> Parts:
-        # What reads documents takes long to load, and most who list pages never read one.
-        if content.is_large(self.body):
-            from inchworm.apart import ApartDocument
-
-            return ApartDocument(self.body, self.content_type, self.url)
-        from inchworm.rules.document import OpenDocument
-
-        return OpenDocument(self.body, self.content_type, self.url)
+        return opened(self.body, self.content_type, self.url)
 
     def _read(self, part: Callable[[Parts], T], nothing: T) -> T:
         """A part of the document. Whatever somebody made of it: it can be asked for."""
@@ -110,7 +115,10 @@ class Page:
     def _said(self) -> Said:
         from inchworm.rules.document import Said
 
-        return self._read(lambda parts: parts.said, Said())
+        said = self._read(lambda parts: parts.said, Said())
+        if needed := said.meta.get("needs"):
+            self.failure = f"reading it needs more: pip install '{needed}'"
+        return said
 
     @property
     def title(self) -> str:

@@ -64,12 +64,12 @@ class Read(NamedTuple):
 class Reader(Protocol):
     """Makes sense of documents. What is in one is never an exception."""
 
-    def read(self, document: Document) -> Read:
+    def read(self, given: Document) -> Read:
         """Read a small document on the spot."""
         ...
 
-    async def read_apart(self, document: Document) -> Read | Failure:
-        """Read a large one within limits of time and memory, and without holding anybody up."""
+    async def read_apart(self, given: Document) -> Read | Failure:
+        """Read a large or risky one within limits of time and memory, and without holding anybody up."""
         ...
 
     async def close(self) -> None: ...
@@ -95,11 +95,13 @@ class Earlier(Protocol):
         ...
 
     def text_hash(self, version: Version, url: str) -> bytes:
-        """What the text of a version comes to for the reader of today; empty when its body is lost, or too large."""
+        """What the text of a version comes to for the reader of today; empty when its body is lost, or only
+        another process may read it."""
         ...
 
     def substance(self, version: Version, url: str) -> Substance | None:
-        """What a version said, read again from the archive; None when its body is lost."""
+        """What a version said, read again from the archive; None when its body is lost, or only another process
+        may read it."""
         ...
 
 

@@ -1,8 +1,9 @@
-"""Reading what answers brought: small pages here, large ones in a process of their own.
+"""Reading what answers brought: small pages here, large ones and packed ones in a process of their own.
 
-A page made to be hard to read must cost its own URL and nothing else. So whatever is large enough to be dangerous
-is read by a child process, which has a memory limit, is killed when it takes too long, and meanwhile does not hold
-up the event loop. Small pages never leave this process: handing them over would cost more than reading them.
+A page made to be hard to read must cost its own URL and nothing else. So whatever is large enough to be dangerous, or
+hides what is in it (PDF and office documents), is read by a child process, which has a memory limit, is killed when it
+takes too long, and meanwhile does not hold up the event loop. Small pages never leave this process: handing them over
+would cost more than reading them.
 
 The child is this module run as a program. Both sides speak in lines of JSON, each followed by as many bytes as it
 says. Crawls ask it to read a document as they do; whoever looks at one later asks for a part of it (`apart`).
@@ -22,11 +23,11 @@ from typing import Any, BinaryIO
 
 from inchworm.model import Document, Failure, Found, Kind, Reading, Source
 from inchworm.ports import Read
-from inchworm.rules import content, disguise, parse, sitemap, wall
+from inchworm.rules import content, disguise, document, parse, sitemap, wall
 from inchworm.rules import url as urls
 from inchworm.rules.control import sitemap_file
-from inchworm.rules.document import OpenDocument
 from inchworm.rules.focus import Query
+from inchworm.rules.media import Media, media_of
 
 SECONDS = 20.0
 MEMORY_BYTES = 1 << 30
@@ -52,13 +53,15 @@ class DocumentReader:
         self._child: asyncio.subprocess.Process | None = None
         self._read_bytes = 0
         self._one_at_a_time = asyncio.Lock()
+        self.unread = 0
+        """How many documents were not read because what reads them is not installed."""
 
-    def read(self, document: Document) -> Read:
+    def read(self, given: Document) -> Read:
         """Read it here and now."""
-        body, address = document.body, document.url
-        if document.kind is Kind.SITEMAP:
-            today = datetime.fromtimestamp(document.at_ms / 1000, UTC).date()
-            listing = sitemap.read(body, address, today, document.is_cut)
+        body, address = given.body, given.url
+        if given.kind is Kind.SITEMAP:
+            today = datetime.fromtimestamp(given.at_ms / 1000, UTC).date()
+            listing = sitemap.read(body, address, today, given.is_cut)
             pages = (
                 Found(canonical, urls.request_form(page.url), Kind.PAGE, Source.SITEMAP, lastmod=page.lastmod)
                 for page in listing.pages
@@ -66,26 +69,38 @@ class DocumentReader:
             )
             files = (sitemap_file(child) for child in listing.sitemaps)
             return Read(Reading(links=(*files, *pages)), b"", listing.note)
-        reading = parse.read(body, document.content_type, address, self.how)
-        if document.kind is not Kind.PAGE:
+        if given.kind is not Kind.PAGE:
+            reading = parse.read(body, given.content_type, address, self.how)
             return Read(reading._replace(words="", hrefs=""), b"", "")
+        reading = document.read(body, given.content_type, address, self.how)
+        # Only web servers excuse themselves, and they do it in HTML.
+        is_html = media_of(body, given.content_type) is Media.HTML
         return Read(
             reading._replace(words="", hrefs=""),
             content.text_hash(reading.title, reading.words, body),
             "",
             content.link_hash(reading.hrefs),
-            len(reading.words) < _SHORT_WORDS and disguise.looks_missing(reading.title, reading.words),
-            wall.is_page_wall(reading.title, reading.words, body),
+            is_html and len(reading.words) < _SHORT_WORDS and disguise.looks_missing(reading.title, reading.words),
+            is_html and wall.is_page_wall(reading.title, reading.words, body),
             self._query.page(reading.title, reading.words) if self._query else 0.0,
             self._query.matches(f"{reading.title}\n{reading.words}") if self._query else False,
         )
 
-    async def read_apart(self, document: Document) -> Read | Failure:
+    async def read_apart(self, given: Document) -> Read | Failure:
         """Read it in the child, within limits of time and memory."""
+        answer = await self._answer(given)
+        if isinstance(answer, Failure):
+            return answer
+        # A page with very many links takes a while to unpack; in a thread, so that others get their turn.
+        read = await asyncio.to_thread(_unpack, answer)
+        self.unread += isinstance(read, Read) and "needs" in read.reading.meta
+        return read
+
+    async def _answer(self, given: Document) -> bytes | Failure:
         async with self._one_at_a_time:
             try:
                 async with asyncio.timeout(SECONDS):
-                    answer = await self._ask(document)
+                    answer = await self._ask(given)
             except TimeoutError:
                 await self._end_child()
                 return Failure("reader_crashed", f"reading it took longer than {SECONDS:g} s")
@@ -98,25 +113,24 @@ class DocumentReader:
             if answer is None:
                 await self._end_child()
                 return Failure("reader_crashed", "reading it took more memory than it may, or broke the reader")
-            self._read_bytes += len(document.body)
+            self._read_bytes += len(given.body)
             if self._read_bytes > REPLACE_AFTER_BYTES:
                 await self._end_child()
-        # A page with very many links takes a while to unpack; in a thread, so that others get their turn.
-        return await asyncio.to_thread(_unpack, answer)
+            return answer
 
     async def close(self) -> None:
         await self._end_child()
 
-    async def _ask(self, document: Document) -> bytes | None:
+    async def _ask(self, given: Document) -> bytes | None:
         """The child's answer; None when it died over it."""
         child = self._child = self._child or await _start()
         assert child.stdin is not None
         assert child.stdout is not None
-        job = {**self._told, "url": document.url, "content_type": document.content_type, "kind": document.kind.value}
-        job |= {"at_ms": document.at_ms, "is_cut": document.is_cut}
+        job = {**self._told, "url": given.url, "content_type": given.content_type, "kind": given.kind.value}
+        job |= {"at_ms": given.at_ms, "is_cut": given.is_cut}
         try:
-            child.stdin.write(json.dumps({**job, "size": len(document.body)}).encode() + b"\n")
-            child.stdin.write(document.body)
+            child.stdin.write(json.dumps({**job, "size": len(given.body)}).encode() + b"\n")
+            child.stdin.write(given.body)
             await child.stdin.drain()
             size = int(await child.stdout.readline() or b"-1")
             return await child.stdout.readexactly(size) if size >= 0 else None
@@ -215,12 +229,12 @@ _Readers = dict[tuple[bool, tuple[str, ...], bool, str], DocumentReader]
 def _answer(job: dict[str, Any], body: bytes, readers: _Readers) -> bytes:
     try:
         if name := job.get("part"):
-            part = getattr(OpenDocument(body, job["content_type"], job["url"]), name)
+            part = getattr(document.OpenDocument(body, job["content_type"], job["url"]), name)
             return json.dumps({"part": part}, ensure_ascii=False).encode("utf-8", "surrogatepass")
         told = (job["resources"], tuple(job["drop_params"]), job["text"], job["query"])
         reader = readers.setdefault(told, DocumentReader(*told))
-        document = Document(body, job["content_type"], job["url"], Kind(job["kind"]), job["at_ms"], job["is_cut"])
-        return _pack(reader.read(document))
+        given = Document(body, job["content_type"], job["url"], Kind(job["kind"]), job["at_ms"], job["is_cut"])
+        return _pack(reader.read(given))
     except MemoryError:
         raise  # who ran out of it once had better start anew
     except Exception as error:

@@ -7,8 +7,9 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from inchworm.model import Cookie, Entry, Outcome, State, Visit
+from inchworm.model import Cookie, Entry, Outcome, State, Version, Visit
 from inchworm.ports import Row, Standing, VisitRow
+from inchworm.rules import pdf
 from inchworm.rules.scope import Verdict
 
 
@@ -62,6 +63,13 @@ def as_parent(row: Row, verdict: Verdict) -> Entry:
 def forbids_following(meta: str | None) -> bool:
     """Whether a page says of itself that its links are not to be followed."""
     return meta is not None and '"nofollow"' in meta and bool(json.loads(meta).get("nofollow"))
+
+
+def is_read_otherwise(version: Version, fingerprint: str) -> bool:
+    """Whether a version was read in another way than it would be now: its links or its text may be others. That is so,
+    too, where something was missing that is there by now."""
+    lacked = version.meta is not None and '"needs"' in version.meta and "needs" in json.loads(version.meta)
+    return version.reader != fingerprint or (lacked and pdf.is_readable())
 
 
 def cookies_mark(cookies: Sequence[Cookie]) -> str:

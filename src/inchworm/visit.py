@@ -44,7 +44,9 @@ from inchworm.rules import (
     control,
     cookies,
     disguise,
+    document,
     failures,
+    media,
     outage,
     parse,
     politeness,
@@ -178,14 +180,14 @@ async def _page(
     """What an answer comes to that is there to be read."""
     entry = made.entry
     is_cut = bool(reply.truncated)
-    document = Document(reply.body, made.content_type, entry.request_url, entry.kind, made.at_ms, is_cut)
-    read = await _read(document, entry, tools)
+    given = Document(reply.body, made.content_type, entry.request_url, entry.kind, made.at_ms, is_cut)
+    read = await _read(given, entry, tools)
     if isinstance(read, Failure):
         return _tried(made, read.kind, read.message, tools)
     if entry.kind is Kind.PAGE and read.looks_blocked:
         return _blocked(made, reply, tools)
     if entry.kind is Kind.PAGE and read.looks_missing:
-        probe = await _probe(document, tools)
+        probe = await _probe(given, tools)
         if isinstance(probe, Failure) and (held := _unanswered(entry, request, probe, tools)):
             return held
         made = _doubted(made, read, probe, tools)
@@ -194,7 +196,7 @@ async def _page(
     made = _made_sense_of(made, read, tools.settings)
     if entry.chain and disguise.has_password_field(reply.body):
         made = made._replace(reading=made.reading._replace(meta={**made.reading.meta, "login": True}))
-    return _compared(made, document, known, tools) if tools.compares and entry.kind is Kind.PAGE else made
+    return _compared(made, given, known, tools) if tools.compares and entry.kind is Kind.PAGE else made
 
 
 def _doubted(made: Visit, read: Read, probe: Probe | Failure | None, tools: Tools) -> Visit:
@@ -282,7 +284,9 @@ def reused(entry: Entry, version: Version, compares: bool) -> Visit:
 def _as_it_was(made: Visit, known: _Known | None, tools: Tools) -> Visit:
     """A page that redirects may have moved: its old text, to be compared with that of the target, has to be by the same
     reader."""
-    if tools.earlier is None or known is None or known.version.reader == tools.fingerprint or known.version.missing:
+    if tools.earlier is None or known is None or known.version.missing:
+        return made
+    if not rows.is_read_otherwise(known.version, tools.fingerprint):
         return made
     return made._replace(text_hash=tools.earlier.text_hash(known.version, made.entry.request_url))
 
@@ -299,13 +303,13 @@ def _gone(made: Visit, version: Version) -> Visit:
     )
 
 
-def _compared(made: Visit, document: Document, known: _Known | None, tools: Tools) -> Visit:
+def _compared(made: Visit, given: Document, known: _Known | None, tools: Tools) -> Visit:
     """The visit with what changed since the last version."""
     assert tools.earlier is not None
     if known is None:
         return made._replace(change=Change.NEW)
     version, why = known.version, known.objection or Note.VALIDATORS_CHANGED
-    verdict = _verdict(made, document, version, tools)
+    verdict = _verdict(made, given, version, tools)
     notes = verdict.notes
     if verdict.change is Change.UNCHANGED:
         notes += (why,)
@@ -325,26 +329,28 @@ def _compared(made: Visit, document: Document, known: _Known | None, tools: Tool
     )
 
 
-def _verdict(made: Visit, document: Document, version: Version, tools: Tools) -> change.Verdict:
+def _verdict(made: Visit, given: Document, version: Version, tools: Tools) -> change.Verdict:
     assert tools.earlier is not None
     digest = made.record.digest if made.record else None
     now = change.Print(digest, made.text_hash, made.link_hash, tools.fingerprint)
     verdict = change.by_print(change.print_of(version), now, tools.settings.compare_by == "bytes")
     if verdict is not None:
         return verdict
-    is_large = content.is_large(document.body) or version.size > content.LARGE_BYTES
-    old = None if is_large else tools.earlier.substance(version, made.entry.request_url)
+    is_large = version.size > content.LARGE_BYTES
+    if is_large or media.is_risky(given.body, given.content_type):
+        return change.Verdict(Change.MODIFIED)
+    old = tools.earlier.substance(version, made.entry.request_url)
     if old is None:
         return change.Verdict(Change.MODIFIED)
-    return change.by_substance(old, parse.substance(document.body, document.content_type, document.url, tools.how))
+    return change.by_substance(old, document.substance(given.body, given.content_type, given.url, tools.how))
 
 
-async def _probe(document: Document, tools: Tools) -> Probe | Failure | None:
+async def _probe(given: Document, tools: Tools) -> Probe | Failure | None:
     """What the server says of a page of the same directory that cannot be there; None where it may not be asked.
 
     The address is the same whichever page is in doubt, so that the answer is, too. It is asked for once per directory.
     """
-    directory = document.url.partition("?")[0].rpartition("/")[0] + "/"
+    directory = given.url.partition("?")[0].rpartition("/")[0] + "/"
     async with tools.probing[directory]:
         if directory in tools.probes:
             return tools.probes[directory]
@@ -357,16 +363,17 @@ async def _probe(document: Document, tools: Tools) -> Probe | Failure | None:
             return reply
         if reply.status in PUSHING_BACK or reply.status >= 500:
             return Failure(failures.for_status(reply.status) or "", f"the server answered {reply.status}")
-        probe = tools.probes[directory] = _held_against(document, directory, at_ms, reply, address, tools)
+        probe = tools.probes[directory] = _held_against(given, directory, at_ms, reply, address, tools)
         return probe
 
 
-def _held_against(document: Document, directory: str, at_ms: int, reply: Response, address: str, tools: Tools) -> Probe:
+def _held_against(given: Document, directory: str, at_ms: int, reply: Response, address: str, tools: Tools) -> Probe:
     digest = hashlib.sha256(reply.payload).digest()
     record = Record(address, reply.head, reply.payload, digest, reply.truncated)
-    if reply.status != 200 or content.is_large(reply.body):
+    content_type = reply.headers.get("content-type", "")
+    if reply.status != 200 or media.is_risky(reply.body, content_type):
         return Probe(directory, reply.status, False, b"", at_ms, record)
-    there = document._replace(body=reply.body, content_type=reply.headers.get("content-type", ""))
+    there = given._replace(body=reply.body, content_type=content_type)
     read = tools.reader.read(there)
     return Probe(directory, reply.status, read.looks_missing, read.text_hash, at_ms, record)
 
@@ -409,13 +416,13 @@ def _answered(entry: Entry, at_ms: int, reply: Response, address: str = "") -> V
     )
 
 
-async def _read(document: Document, entry: Entry, tools: Tools) -> Read | Failure:
-    if content.is_large(document.body):
-        return await tools.reader.read_apart(document)
+async def _read(given: Document, entry: Entry, tools: Tools) -> Read | Failure:
+    if media.is_risky(given.body, given.content_type):
+        return await tools.reader.read_apart(given)
     tools.mark.set(entry.url_id)
     fault.point("while_reading")
     try:
-        return tools.reader.read(document)
+        return tools.reader.read(given)
     finally:
         tools.mark.clear()
 

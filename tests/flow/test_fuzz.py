@@ -243,7 +243,6 @@ def _read_in_every_way(web: Web, url: str) -> None:
         kind = reply.headers.get("content-type", "")
         parse.read(reply.body, kind, url, parse.How(resources=True, text=True, anchors=True))
         parse.substance(reply.body, kind, url)
-        parse.plain_text(reply.body, kind)
         read = inchworm.read(reply.body, url, kind)
         assert all(getattr(read, name) is not None for name in ("title", "text", *PARTS))
         assert read.unreadable is None

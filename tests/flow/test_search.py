@@ -17,7 +17,7 @@ from tests.flow.crawling import Home, page, path_of, wait_until
 
 from inchworm.app import Start
 from inchworm.app.checkpoints import Back
-from inchworm.app.searching import SNIPPET_CHARS, decoded, snippet
+from inchworm.app.searching import SNIPPET_CHARS, snippet
 from inchworm.cli.search import Progress
 from inchworm.errors import Broken, NotNow, WrongUse
 from inchworm.store.search import parsed, plain
@@ -150,25 +150,6 @@ def test_plain_text_is_text_too(home: Home) -> None:
     assert found(home, "plums") == ["/a.txt"]
     assert found(home, "Äpfel") == ["/b"]
     assert found(home, "pears") == []
-
-
-@pytest.mark.parametrize(
-    ("body", "content_type", "expected"),
-    [
-        ("héllo".encode(), "text/plain", "héllo"),
-        ("héllo".encode("latin-1"), "text/plain", "héllo"),
-        ("\ufeffhéllo".encode(), "text/plain; charset=iso-8859-1", "héllo"),
-        ("\ufeffhéllo".encode("utf-16-le"), "text/plain", "héllo"),
-        ("привет".encode("koi8-r"), "text/plain; charset=KOI8-R", "привет"),
-        ("日本".encode("shift_jis"), 'text/plain; charset="shift_jis"', "日本"),
-        (b"plain", "text/plain; charset=punycode", "plain"),
-        (b"plain", "text/plain; charset=hex", "plain"),
-        (b"\x81\xff", "text/plain; charset=utf-8", "\ufffdÿ"),
-    ],
-    ids=range(9),
-)
-def test_decoding(body: bytes, content_type: str, expected: str) -> None:
-    assert decoded(body, content_type) == expected
 
 
 def test_large_pages_are_read_apart(home: Home) -> None:

@@ -212,30 +212,10 @@ def test_signs_in_text_read_the_same(text: str) -> None:
         assert " ".join(page.text.split()).removeprefix("x ") == " ".join(text.split())
 
 
-# ---- what is no page
-
-
-@pytest.mark.parametrize(
-    ("body", "content_type", "expected"),
-    [
-        (b"# as *it* is <b>\n", "text/plain", "# as *it* is <b>\n"),
-        ("café".encode("latin-1"), "text/plain; charset=latin1", "café"),
-        (b"{}", "application/json", ""),
-        (b"p{}", "text/css", ""),
-        (b"%PDF-1.7 <p>x", "text/html", ""),
-        (b"<html><p>x", "", "x"),
-        (b"", "text/html", ""),
-        (b"", "", ""),
-    ],
-)
-def test_what_is_no_page(body: bytes, content_type: str, expected: str) -> None:
-    assert markdown(body, content_type, URL) == expected
-
-
 def test_much_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_CHARS", 100)
     assert len(md("<p>word</p>" * 100)) == 100
-    assert len(markdown(b"word " * 100, "text/plain", URL)) == 100
+    assert len(module.of_html("<p>word</p>" * 100)) == 100
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from inchworm.model import Kind, Reading, Source, Substance
 from inchworm.rules import describe, parse
-from inchworm.rules.parse import How, Resolver, is_html, read, substance
+from inchworm.rules.media import Media, media_of
+from inchworm.rules.parse import How, Resolver, read, substance
 from inchworm.rules.url import Canonicalizer
 
 URL = "http://site.test/docs/page.html?v=1"
@@ -331,13 +332,9 @@ def test_meta_values_can_be_stored_u17() -> None:
     ],
 )
 def test_what_is_html_m6(content_type: str, body: bytes, expected: bool) -> None:
-    assert is_html(content_type, body) is expected
+    assert (media_of(body, content_type) is Media.HTML) is expected
     if not expected:
         assert read(body + b"<a href=/a>x</a>", content_type, URL) == Reading()
-
-
-def test_an_empty_answer_without_a_type_is_not_html() -> None:
-    assert not is_html("", b"")
 
 
 PADDING = "<!--" + "x" * 2_000 + "-->"
@@ -672,23 +669,3 @@ def test_substance_takes_anything(body: bytes, url: str) -> None:
     found, reading = substance(body, "text/html", url), read(body, "text/html", url, How(anchors=True))
     assert (found.title, found.text) == (reading.title, reading.words)
     assert set(found.targets) <= {link.url for link in reading.links}
-
-
-# ---- text without markup
-
-
-@pytest.mark.parametrize(
-    ("content_type", "body", "text"),
-    [
-        ("text/plain", b"", ""),
-        ("text/plain", b"\n a <b>\n</plaintext> &amp; c\n", "\n a <b>\n</plaintext> &amp; c\n"),
-        ("text/plain", "café".encode(), "café"),
-        ("text/plain; charset=iso-8859-1", b"caf\xe9", "café"),
-        ("text/plain; charset=latin1", b"\xef\xbb\xbfcaf\xc3\xa9", "café"),
-        ("text/plain", "café".encode("utf-16"), "café"),
-        ("text/plain; charset=unheard-of", b"abc", "abc"),
-    ],
-)
-def test_plain_text_u17(content_type: str, body: bytes, text: str) -> None:
-    assert parse.is_plain_text(content_type)
-    assert parse.plain_text(body, content_type) == text

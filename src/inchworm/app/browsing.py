@@ -18,7 +18,7 @@ from inchworm.engine.bodies import Bodies
 from inchworm.errors import Unknown, WrongUse
 from inchworm.fetch import replay
 from inchworm.model import CrawlInfo, Failure, Response, RunInfo
-from inchworm.rules import content
+from inchworm.rules import media
 from inchworm.rules.explain import REASONS, explanation
 from inchworm.rules.times import iso
 from inchworm.store import browse
@@ -157,7 +157,7 @@ class Browsing(Looking):
             visit, response = self._response(crawl, store, current, url)
             if visit is None or response is None or visit["outcome"] not in ("page", "duplicate"):
                 return None
-            if content.is_large(response.body) and not at_any_cost:
+            if media.is_risky(response.body, visit["content_type"] or "") and not at_any_cost:
                 return None
             return Texts(store, self.crawl_folder(crawl) / "archive").of(_as_page(visit, current))
 

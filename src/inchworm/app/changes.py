@@ -17,6 +17,7 @@ from inchworm.app.desk import Desk, identity
 from inchworm.engine.bodies import Bodies
 from inchworm.errors import NotNow, Unknown
 from inchworm.model import Change, CrawlInfo, RunInfo
+from inchworm.page import opened
 from inchworm.ports import VisitRow
 from inchworm.rules.times import iso
 from inchworm.store.compare import Compared, Comparison, turned
@@ -144,8 +145,6 @@ class Changes(Desk):
 
     def _lines(self, crawl: CrawlInfo, store: CrawlStore, one: RunInfo, url: str) -> list[str] | None:
         """Title, text and links of a page as a run has it; None when it has none."""
-        from inchworm.rules import parse  # whoever only counts changes does not wait for the HTML parser
-
         visit = _last_visit(store, one, url)
         if visit is None or visit.outcome not in ("page", "duplicate"):
             return None
@@ -154,13 +153,13 @@ class Changes(Desk):
             return [f"(the archive has lost what run {one.number} read here)"]
         kind, address = visit.content_type or "", visit.request_url or url
         try:
-            reading = parse.read(response.body, kind, address, parse.How(text=True))
-            targets = parse.substance(response.body, kind, address).targets
+            parts = opened(response.body, kind, address)
+            said, targets = parts.said, parts.targets
         except Exception as error:
             return [f"(what run {one.number} has here cannot be read: {error!r})"]
-        if not reading.text and not reading.title:
+        if not said.text and not said.title:
             return [f"{kind or 'unknown type'}, {visit.size:,} bytes, SHA-256 {(visit.payload or b'').hex()}"]
-        return [f"title: {reading.title}", "", *reading.text.splitlines(), "", "links:", *targets]
+        return [f"title: {said.title}", "", *said.text.splitlines(), "", "links:", *targets]
 
 
 def _last_visit(store: CrawlStore, one: RunInfo, url: str) -> VisitRow | None:

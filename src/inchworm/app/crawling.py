@@ -179,7 +179,8 @@ class Crawling(Desk):
                     hooks.started(crawl, current, number)
                 sitting = Sitting(self.home, self.clock, owner, crawl, current, values, number)
                 summary = await sitting.work(fetcher, hooks)
-                return dataclasses.replace(summary, note=_about_lost(owner.lost_files))
+                note = " ".join(filter(None, (summary.note, _about_lost(owner.lost_files))))
+                return dataclasses.replace(summary, note=note)
 
     def _keep_what_made_it(self, owner: Owner, crawl: CrawlInfo, start: Start) -> None:
         """What the first start of a crawl names belongs to the crawl, until somebody changes it there."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections import deque
 from pathlib import Path
@@ -18,13 +17,6 @@ from inchworm.store.crawl import CrawlStore
 from inchworm.store.follow import Page, Progress
 
 LIMIT = 10
-_PLAIN_TYPES = ("text/plain", "text/markdown")
-# Only what browsers know: Python has others, some of which take for ever.
-_CHARSET = re.compile(
-    r";\s*charset\s*=\s*[\"']?(utf-?8|utf-?16(?:le|be)?|us-ascii|iso-?8859-\d{1,2}|windows-125\d|koi8-[ru]"
-    r"|gbk|gb2312|gb18030|big5|euc-jp|euc-kr|shift_jis|iso-2022-jp)\b",
-    re.IGNORECASE,
-)
 
 
 class Searching(Desk):
@@ -72,23 +64,7 @@ class Texts:
         response = self._bodies.of(page.payload)
         if response is None:
             return None
-        if page.content_type.partition(";")[0].strip().lower() in _PLAIN_TYPES:
-            return decoded(response.body, page.content_type)
         return read(response.body, page.request_url, page.content_type).text
-
-
-def decoded(body: bytes, content_type: str) -> str:
-    """Plain text as browsers take it: by its mark, by its label, as UTF-8, or as what the West used before."""
-    label = _CHARSET.search(content_type)
-    marked = next((name for mark, name in _MARKS if body.startswith(mark)), "")
-    for name in (marked, label[1] if label else "", "utf-8"):
-        if name:
-            with contextlib.suppress(UnicodeDecodeError, LookupError):
-                return body.decode(name).removeprefix("\ufeff")
-    return body.decode("cp1252", "replace")
-
-
-_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 
 # ---- snippets

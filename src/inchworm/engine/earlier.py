@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from inchworm import rows
 from inchworm.engine.bodies import EXPECTED, Bodies
 from inchworm.model import Entry, Mode, Note, RunInfo, Source, Substance, Version
-from inchworm.rules import content, parse, validators
+from inchworm.rules import content, document, media, parse, validators
 from inchworm.rules import url as urls
 from inchworm.settings import Settings
 from inchworm.store.crawl import CrawlStore
@@ -48,7 +49,7 @@ class EarlierRuns:
             return Note.NO_VALIDATORS
         if self._asks_in_full or entry.attempts or version.missing or not self._bodies.has(version):
             return Note.ASKED_IN_FULL
-        if version.reader != self._fingerprint:
+        if rows.is_read_otherwise(version, self._fingerprint):
             return Note.READER_CHANGED
         if why := self._distrusted.get((entry.lane, which)):
             return Note.SHARED_VALIDATORS if why == validators.SHARED else Note.DISTRUSTED
@@ -61,12 +62,14 @@ class EarlierRuns:
 
     def text_hash(self, version: Version, url: str) -> bytes:
         response = self._bodies.of(version.payload)
-        if response is None or content.is_large(response.body):
+        if response is None or media.is_risky(response.body, version.content_type):
             return b""
-        reading = parse.read(response.body, version.content_type, url, self._how)
+        reading = document.read(response.body, version.content_type, url, self._how)
         return content.text_hash(reading.title, reading.words, response.body)
 
     def substance(self, version: Version, url: str) -> Substance | None:
         with plain_errors(self._store.path):
             response = self._bodies.of(version.payload)
-        return parse.substance(response.body, version.content_type, url, self._how) if response else None
+        if response is None or media.is_risky(response.body, version.content_type):
+            return None
+        return document.substance(response.body, version.content_type, url, self._how)

@@ -37,7 +37,7 @@ from inchworm.model import (
 )
 from inchworm.ports import Clock, Fetcher
 from inchworm.reader import DocumentReader
-from inchworm.rules import content, failures, order, scope
+from inchworm.rules import content, failures, order, pdf, scope
 from inchworm.rules import url as urls
 from inchworm.rules.cookies import Jar
 from inchworm.session import Ended, Session, Watch
@@ -151,7 +151,8 @@ class Sitting:
             await reader.close()
             reading.close()
             writer.close()
-        return self._close(ended, session, clock.monotonic() - started)
+        summary = self._close(ended, session, clock.monotonic() - started)
+        return dataclasses.replace(summary, note=_about_unread(reader.unread))
 
     def _open_again(self, ledger: Ledger) -> Ended:
         """Nothing could be fetched: the run is not complete but has not really begun, and whoever starts it again means
@@ -274,6 +275,14 @@ class Sitting:
         told |= {name: getattr(counters, name) for name in ("new", "modified", "deleted", "unknown")}
         why = View(self._owner.store).why_downloaded(current.run_id)
         return told | {"saved_bytes": counters.saved, "downloaded": why, "alarm": current.alarm}
+
+
+def _about_unread(count: int) -> str:
+    """What to say of documents whose text would be there if the one thing that reads them were."""
+    if not count:
+        return ""
+    documents = "1 PDF document has" if count == 1 else f"{count:,} PDF documents have"
+    return f"{documents} no text, because pypdfium2 is missing. Install it: pip install '{pdf.NEEDED}'"
 
 
 def _has_nothing(counters: Counters) -> bool:

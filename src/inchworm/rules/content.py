@@ -6,7 +6,7 @@ import hashlib
 
 from xxhash import xxh3_64_digest
 
-READER = "3"
+READER = "4"
 """Raised whenever the links or the text that we read out of the same bytes change."""
 
 MIN_TEXT = 64

@@ -65,7 +65,7 @@ def describe(said: Said, base: str) -> dict[str, object]:
             or [said.metas[meta] for meta in metas if meta in said.metas][:1]
         )
         text = ", ".join(texts) if name == "author" else "".join(texts[:1])
-        if text := address(text, base) if name == "image" else _clean(text):
+        if text := address(text, base) if name == "image" else clean(text):
             fields[name] = text
     if keywords := _keywords(works, by_id, said.metas):
         fields["keywords"] = keywords
@@ -78,7 +78,7 @@ def _keywords(works: list[Json], by_id: Mapping[str, Json], metas: Mapping[str, 
     texts = _first(_strings(node.get("keywords"), by_id, "name") for node in works) or _first(
         [metas[name]] for name in _KEYWORDS if name in metas
     )
-    return _unique(_clean(word) for text in texts for word in text[:_KEYWORD_CHARS].split(","))
+    return _unique(clean(word) for text in texts for word in text[:_KEYWORD_CHARS].split(","))
 
 
 def _nodes(text: str) -> list[Json]:
@@ -116,7 +116,8 @@ def _unique(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(text for text in texts if text))[:MAX_ITEMS]
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
+    """A text made fit to be stored as one field."""
     # JSON can spell what no database takes: a NUL and half a surrogate pair.
     text = squeeze(text[: 4 * MAX_FIELD])[:MAX_FIELD].replace("\0", "")
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from itertools import islice
 
+import turbohtml
 from turbohtml import Element, Markdown, Node, Text
 
 from inchworm.rules import parse
@@ -30,14 +31,19 @@ _OPTIONS = Markdown(tables=Markdown.Tables(header="detect"))
 
 
 def markdown(body: bytes, content_type: str, url: str) -> str:
-    """A page as Markdown, plain text as it is, and nothing for the rest."""
-    if parse.is_html(content_type, body):
-        main, base = parse.main_of(body, content_type, url)
-        _put_in_order(main, base)
-        return _write_marks(main.to_markdown(_OPTIONS))[:MAX_CHARS]
-    if parse.is_plain_text(content_type):
-        return parse.plain_text(body, content_type)[:MAX_CHARS]
-    return ""
+    """The main part of an HTML page as Markdown."""
+    main, base = parse.main_of(body, content_type, url)
+    return _written(main, base)
+
+
+def of_html(html: str) -> str:
+    """HTML of our own making as Markdown, all of it."""
+    return _written(turbohtml.parse(html), "")
+
+
+def _written(main: Node, base: str) -> str:
+    _put_in_order(main, base)
+    return _write_marks(main.to_markdown(_OPTIONS))[:MAX_CHARS]
 
 
 def _put_in_order(main: Node, base: str) -> None:

@@ -1,4 +1,4 @@
-"""Reading a page: one parse gives its links, title, text and what it says about itself.
+"""Reading an HTML page: one parse gives its links, title, text and what it says about itself.
 
 This is the hottest path there is, so the tree is walked once for everything that lies in tags, and an href
 is resolved once per directory and not once per page: most links of a site are the same few thousand. Where the text
@@ -9,7 +9,6 @@ resources, so that asking for resources does not change the order of the pages.
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -24,66 +23,63 @@ from turbohtml import Document, Element, Namespace, Node
 from inchworm.model import Found, Kind, Reading, Source, Substance
 from inchworm.rules import data, main_part
 from inchworm.rules import url as urls
+from inchworm.rules.contents import MAX_LINKS, MAX_TEXT, MAX_TITLE
 from inchworm.rules.data import Data
 from inchworm.rules.describe import MAX_ITEMS, WANTED, Said, address, describe, squeeze
 from inchworm.rules.disguise import has_password_field as has_password_field
 from inchworm.rules.disguise import looks_missing as looks_missing
+from inchworm.rules.media import Media, media_of
 
-MAX_LINKS = 100_000
 MAX_LINK_CHARS = 64_000_000
-MAX_TITLE = 1_000
 MAX_ANCHOR = 200
 MAX_PARTS = 100
-MAX_TEXT = 10_000_000
 
-_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
-_UNKNOWN_TYPES = frozenset(
-    {
-        "",
-        "*/*",
-        "application/octet-stream",
-        "application/unknown",
-        "application/x-unknown-content-type",
-        "binary/octet-stream",
-        "unknown/unknown",
-    }
-)
-_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _CHARSET = re.compile(r';\s*charset\s*=\s*"?([a-z0-9_.:()+-]+)', re.ASCII | re.IGNORECASE)
-# What a browser takes for HTML without being told (MIME Sniffing, 7.1), and what nobody should.
-_LOOKS_LIKE_HTML = re.compile(
-    rb"(?:\xef\xbb\xbf)?[\t\n\f\r ]*<(?:!--|(?:!doctype html|html|head|script|iframe|h1|div|font|table|a"
-    rb"|style|title|b|body|br|p)[ >\t\n\f\r])",
-    re.IGNORECASE,
-)
-_BINARY = re.compile(
-    rb"%PDF-|PK\x03\x04|PK\x05\x06|\x1f\x8b|\x89PNG|\xff\xd8\xff|GIF8[79]a|....ftyp"
-    rb"|RIFF....(?:WEBP|AVI |WAVE)|\x1aE\xdf\xa3|OggS\0|ID3[\x02-\x04]|Rar!\x1a|7z\xbc\xaf|BZh[1-9]1AY"
-    rb"|\xfd7zXZ|\x28\xb5\x2f\xfd|wOF[F2]|\x7fELF|\0\0\x01\0",
-    re.DOTALL,
-)
 
 
 def read(body: bytes, content_type: str, url: str, how: How | None = None) -> Reading:
     """What the answer to `url` says: everything for HTML, links for CSS, nothing for the rest."""
     how = how or _USUAL
     resources, resolver = how.resources, how.resolver
-    if is_html(content_type, body):
+    media = media_of(body, content_type)
+    if media is Media.HTML:
         return _read_html(_document(body, content_type), url, how)
-    if resources and _essence(content_type) == "text/css":
+    if resources and media is Media.CSS:
         return _read_css(body, content_type, url, resolver)
     return Reading()
 
 
 def substance(body: bytes, content_type: str, url: str, how: How | None = None) -> Substance:
     """What makes this answer the page it is, to be compared with another version of it. Only HTML has any."""
-    if not is_html(content_type, body):
+    if media_of(body, content_type) is not Media.HTML:
         return Substance("", "")
     resolver, page = (how or _USUAL).resolver, _gather(_document(body, content_type))
     base, title = _base(url, page.base), squeeze(page.title or "")
     main, words = main_part.find(page.document, page.marks, title)
     targets = (resolver.target(href, base) for href in _hrefs(main)[: base.max_links])
     return Substance(title[:MAX_TITLE], words[:MAX_TEXT], tuple(target for target in targets if target))
+
+
+def named_links(named: Iterable[tuple[str, str]], url: str, how: How) -> tuple[tuple[Found, ...], bool]:
+    """Links that a document without markup names, as whole addresses, each with what it says; and whether there were
+    more than may be kept. What is relative is left out: nobody can tell to what."""
+    links: dict[str, Found] = {}
+    base = _base(url, None)
+    is_capped = False
+    for address_, text in named:
+        if not _WHOLE.match(address_):
+            continue
+        count = len(links)
+        if how.resolver.add(links, (address_,), base, False):
+            is_capped = True
+            break
+        if how.anchors and len(links) > count:
+            last = next(reversed(links))
+            links[last] = links[last]._replace(anchor=_short(text))
+    return tuple(links.values()), is_capped
+
+
+_WHOLE = re.compile(r"[\x00-\x20]*https?://", re.IGNORECASE)
 
 
 def main_of(body: bytes, content_type: str, url: str) -> tuple[Node, str]:
@@ -95,7 +91,7 @@ def main_of(body: bytes, content_type: str, url: str) -> tuple[Node, str]:
 
 def main_html(body: bytes, content_type: str, url: str) -> str:
     """The main part of an HTML page as HTML whose links are absolute. Nothing for the rest."""
-    if not is_html(content_type, body):
+    if media_of(body, content_type) is not Media.HTML:
         return ""
     main, base = main_of(body, content_type, url)
     for element in main.iter_elements(_WITH_ADDRESS, include_self=True):
@@ -110,44 +106,20 @@ _WITH_ADDRESS = ("a", "area", "audio", "img", "iframe", "source", "track", "vide
 
 def data_of(body: bytes, content_type: str) -> Data:
     """What an HTML page says for machines. Nothing for the rest."""
-    return data.data_of(_document(body, content_type)) if is_html(content_type, body) else {}
+    if media_of(body, content_type) is not Media.HTML:
+        return {}
+    return data.data_of(_document(body, content_type))
 
 
 def source_of(body: bytes, content_type: str) -> str:
     """The source of an HTML page, decoded as a browser would. Nothing for the rest."""
-    if not is_html(content_type, body):
+    if media_of(body, content_type) is not Media.HTML:
         return ""
     document = _document(body, content_type)
     try:
         return body.decode(document.encoding or "utf-8", "replace").removeprefix("\ufeff")
     except LookupError:
         return document.html
-
-
-def is_plain_text(content_type: str) -> bool:
-    return _essence(content_type) == "text/plain"
-
-
-def plain_text(body: bytes, content_type: str) -> str:
-    """What a browser would show of a text without markup."""
-    for mark, encoding in _MARKS.items():
-        if body.startswith(mark):
-            return body.decode(encoding, "replace")
-    # Nothing after this tag is markup, so the parser does no more than decode it.
-    text = _document(b"<plaintext>" + body, content_type).find("plaintext")
-    return text.text if text is not None else ""
-
-
-def is_html(content_type: str, body: bytes) -> bool:
-    """Whether to parse this as HTML. A label is believed unless the body is plainly something else."""
-    essence = _essence(content_type)
-    if essence in _HTML_TYPES:
-        return not _BINARY.match(body)
-    return essence in _UNKNOWN_TYPES and bool(_LOOKS_LIKE_HTML.match(body))
-
-
-def _essence(content_type: str) -> str:
-    return content_type.partition(";")[0].strip().lower()
 
 
 def _document(body: bytes, content_type: str) -> Document:

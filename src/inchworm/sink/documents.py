@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
+from inchworm.rules.media import may_have_text
 from inchworm.rules.times import iso
 from inchworm.sink.folder import Folder
 from inchworm.sink.listing import GOOD, Alternates, Visit
@@ -136,9 +137,8 @@ def _pages(
 
 
 def _has_text(visit: Visit) -> bool:
-    kind = _media_type(visit)
-    # Whatever it is called: what has a title was read as HTML.
-    return not kind or kind.startswith("text/") or kind == "application/xhtml+xml" or bool(visit["title"])
+    # Whatever it is called: what has a title was read.
+    return may_have_text(visit["content_type"] or "") or bool(visit["title"])
 
 
 def _with_front_matter(text: str, visit: Visit, alternates: Alternates) -> bytes:

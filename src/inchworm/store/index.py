@@ -20,11 +20,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from inchworm.errors import NotNow
 from inchworm.rules.content import READER
+from inchworm.rules.pdf import is_readable
 from inchworm.store.commit import marks
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.follow import PAGE, File, Follower, Log, Page, Progress, make_anew, transaction, used
 
-VERSION = f"1 reader={READER}"
+VERSION = f"1 reader={READER} pdf={int(is_readable())}"
 """What was told by another version is told anew: pages read otherwise, or other documents."""
 
 MAX_ALTERNATES = 1_000

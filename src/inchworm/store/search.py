@@ -20,11 +20,12 @@ from typing import NamedTuple
 
 from inchworm.errors import WrongUse
 from inchworm.rules.content import READER
+from inchworm.rules.pdf import is_readable
 from inchworm.store.commit import marks
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.follow import File, Follower, Log, Page, Progress, Unfit, transaction, used
 
-VERSION = f"2 reader={READER} unicode={unicodedata.unidata_version}"
+VERSION = f"2 reader={READER} pdf={int(is_readable())} unicode={unicodedata.unidata_version}"
 """An index of another version is made anew: it has other words."""
 
 MAX_TEXT = 1_000_000

@@ -12,10 +12,10 @@ from fastapi.responses import PlainTextResponse, Response
 
 from inchworm.app.browsing import MOST_LINKS, MOST_TEXT, SEARCH_SECONDS, Stored
 from inchworm.app.looking import Part
-from inchworm.app.searching import decoded
 from inchworm.app.whole import App
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.model import Change, CrawlInfo, Reason, State
+from inchworm.rules import plain
 from inchworm.rules.explain import REASONS
 from inchworm.rules.failures import KINDS
 from inchworm.service import gate
@@ -318,7 +318,7 @@ def _shown(stored: Stored, show: str) -> Response:
         said = f"It has {len(stored.body):,} bytes; up to {PREVIEW_BYTES:,} are shown. Download it instead.\n"
         return PlainTextResponse(said, 413)
     if show == "source" or kind == "text":
-        return PlainTextResponse(decoded(stored.body, stored.content_type))
+        return PlainTextResponse(plain.decoded(stored.body, stored.content_type))
     if kind == "image":
         return Response(stored.body, media_type=stored.content_type.partition(";")[0].strip().lower())
     label = _CHARSET.search(stored.content_type)
