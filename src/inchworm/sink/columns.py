@@ -66,7 +66,7 @@ def _content(name: str, help_: str, kind: Type = Type.TEXT, get: Callable[[Page]
 
     def value(page: Page) -> Any:
         found = None if page.is_gone or page.is_lost else read(page)
-        return None if page.failure else found
+        return None if page.unreadable else found
 
     return Column(name, kind, value, help_)
 
