@@ -18,9 +18,12 @@ def main(url: str) -> None:
         return
     found = crawl.compare()
     print(found["summary"])
-    for kind in ("new", "modified", "deleted"):
-        for page in found[f"{kind}_documents"]:
-            print(f"{kind:<10} {page}")
+    for page in found["new_documents"]:
+        print(f"new        {page}")
+    for page in found["modified_documents"]:
+        print(f"modified   {page}")
+    for page in found["deleted_documents"]:
+        print(f"deleted    {page}")
 
 
 if __name__ == "__main__":

@@ -8,13 +8,12 @@ Callbacks are plain functions. What they see is committed already: if this progr
 import asyncio
 import sys
 
-from inchworm import Crawl
-from inchworm.model import Visit
+from inchworm import Crawl, Page
 
 
-def look(visit: Visit) -> None:
-    words = len(visit.reading.text.split())
-    print(f"{visit.outcome:<10} {visit.status} {words:>6} words  {visit.entry.request_url}")
+def look(page: Page) -> None:
+    words = len(page.text.split())
+    print(f"{page.outcome:<10} {page.status} {words:>6} words  {page.url}")
 
 
 async def main(url: str) -> None:

@@ -16,6 +16,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 NEEDED = {
     "tests/flow/test_complete.py": ("nginx", "wget", "/usr/share/doc/sqlite3/index.html"),
+    "tests/docs/test_readme.py::test_the_readme_works": ("jq",),
+    "tests/docs/test_readme.py::test_the_guide_works": ("jq",),
+    "tests/docs/test_bare.py::test_jq": ("jq",),
     "tests/crash/test_clock.py": ("faketime",),
     "tests/crash/test_disk.py::test_a_disk_that_fails_now_and_then": ("fiu-run",),
     "tests/dashboard/test_axe.py": (f"{sys.prefix}/axe/node_modules/axe-core/axe.min.js",),

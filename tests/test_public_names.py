@@ -9,7 +9,7 @@ from pathlib import Path
 
 import inchworm
 
-NAMES = ["Crawl", "Link", "Page", "__version__", "read"]
+NAMES = ["Crawl", "Element", "Exported", "Link", "Page", "Progress", "Summary", "__version__", "read"]
 
 
 def test_the_public_names_are_these_in_order():

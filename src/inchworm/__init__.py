@@ -2,7 +2,9 @@
 
 from inchworm import Crawl, read
 
-summary = Crawl("https://example.org/docs", budget=100).run_sync()
+crawl = Crawl("https://example.org/docs", budget=100)
+summary = crawl.run_sync()
+texts = {page.url: page.text for page in crawl.pages()}
 page = read(body, "https://example.org/docs/install", "text/html")
 """
 
@@ -12,17 +14,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from inchworm.engine.caller import Summary
     from inchworm.library import Crawl
     from inchworm.page import Page, read
     from inchworm.rules.document import Link
+    from inchworm.rules.element import Element
+    from inchworm.told import Exported, Progress
 
 __version__ = "0.1.0"
-__all__ = ["Crawl", "Link", "Page", "__version__", "read"]
+__all__ = ["Crawl", "Element", "Exported", "Link", "Page", "Progress", "Summary", "__version__", "read"]
 
 _HOMES = {
     "Crawl": "inchworm.library",
+    "Element": "inchworm.rules.element",
+    "Exported": "inchworm.told",
     "Link": "inchworm.rules.document",
     "Page": "inchworm.page",
+    "Progress": "inchworm.told",
+    "Summary": "inchworm.engine.caller",
     "read": "inchworm.page",
 }
 

@@ -1,80 +1,371 @@
-"""inchworm as a library: one class, plain functions as callbacks, nothing to subclass."""
+"""inchworm as a library: one class, plain functions as callbacks, nothing to subclass.
+
+Whatever the command line can do to a crawl is a method here, and calls the same verb of `app`. Only `run` crawls; what
+goes back, branches off or opens failed URLs again is carried on by the next `run`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+import dataclasses
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, Unpack, cast
 
-from inchworm.app import App, Start
+from inchworm import settings as all_settings
+from inchworm import told
+from inchworm.app import FORMATS, App, Start, Target, whole_file
+from inchworm.app.checkpoints import Back
+from inchworm.app.exports import Wanted
+from inchworm.app.looking import visit_json
+from inchworm.app.pages import Watching
+from inchworm.app.steering import Configuration
+from inchworm.engine.beside import Beside, has_loop
 from inchworm.engine.caller import Hooks, Summary
-from inchworm.errors import Unknown
-from inchworm.model import CrawlInfo, Progress, Visit
+from inchworm.errors import Unknown, WrongUse
+from inchworm.model import CrawlInfo, Progress
+from inchworm.page import Page
 from inchworm.run import shown
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+T = TypeVar("T")
+
+Beginning = Literal["", "resume", "next", "fresh"]
+"""Which run a session is to work on."""
+
+Mode = Literal["", "incremental", "full"]
+"""How a new run relates to the ones before it."""
+
+OnPage = Callable[[Page], None]
+OnProgress = Callable[[told.Progress], None]
 
 
 class Crawl:
     """A crawl of one or more seeds. Settings are those of `inchworm crawl`, by their names.
 
-    The same seeds in the same home are the same crawl: running it again resumes it, or starts its next run.
+    The same seeds in the same home are the same crawl: running it again resumes it, or starts its next run. Without
+    seeds it is the one that has this name.
     """
 
     def __init__(self, *seeds: str, name: str = "", home: Path | str | None = None, **settings: Any) -> None:
         self._start = Start(seeds, name, settings)
         self._home = Path(home) if home else None
 
+    # Crawling
+
     async def run(
         self,
-        on_page: Callable[[Visit], None] | None = None,
-        on_progress: Callable[[Progress], None] | None = None,
+        on_page: OnPage | None = None,
+        on_progress: OnProgress | None = None,
+        *,
+        start: Beginning = "",
+        mode: Mode = "",
     ) -> Summary:
-        """One session: until it is complete, at a limit, or paused. Callbacks run after each commit."""
-        with self._app() as app:
-            return await app.crawl(self._start, Hooks(None, on_progress, on_page))
+        """One session: until its run is complete, at a limit, or paused. To cancel it is to pause it.
+
+        It goes on with the run that is open, or starts the next one. `start`: only "resume" the open one, end it and
+        start the "next" one, or give up what is open and start over "fresh". `on_page` is shown every page and resource
+        when it is on record, failed ones too; `on_progress` how it goes, a few times a second and at the end.
+        """
+        begun = Start(self._start.seeds, self._start.name, self._start.given, fresh=start == "fresh", mode=mode)
+        with self._app() as app, _watched(app, on_page, on_progress) as hooks:
+            if not begun.seeds or start in ("resume", "next"):
+                return await self._go_on(app, begun, hooks, start)
+            return await app.crawl(begun, hooks)
+
+    async def _go_on(self, app: App, begun: Start, hooks: Hooks, start: Beginning) -> Summary:
+        crawl = self._crawl(app)
+        app.mean(crawl.crawl_id)
+        if start == "resume":
+            return await app.resume(crawl.crawl_id, begun.given, hooks)
+        if start == "next":
+            return await app.recrawl(crawl.crawl_id, begun.mode, begun.given, hooks)
+        named = Start(crawl.seeds, crawl.name, begun.given, begun.fresh, begun.mode)
+        return await app.crawl(named, hooks)
 
     def run_sync(
         self,
-        on_page: Callable[[Visit], None] | None = None,
-        on_progress: Callable[[Progress], None] | None = None,
+        on_page: OnPage | None = None,
+        on_progress: OnProgress | None = None,
+        *,
+        start: Beginning = "",
+        mode: Mode = "",
     ) -> Summary:
-        """`run` for programs without an event loop."""
-        return asyncio.run(self.run(on_page, on_progress))
+        """`run` for programs without an event loop, and for notebooks, which have one that runs already. Ctrl-C pauses
+        the crawl, and is raised as `KeyboardInterrupt` when that is done. Callbacks are called in this thread."""
+        if not has_loop():
+            return asyncio.run(self.run(on_page, on_progress, start=start, mode=mode))
+        beside = Beside[Summary]()
+        page = beside.back(on_page) if on_page else None
+        progress = beside.back(on_progress) if on_progress else None
+        return beside.run(lambda: self.run(page, progress, start=start, mode=mode))
 
     def pause(self) -> str:
-        """Ask the process that works on this crawl to pause."""
+        """Ask the process that works on this crawl to pause; the state of its run then."""
         with self._app() as app:
-            return app.pause(self._crawl(app).crawl_id)
+            return str(app.pause(self._crawl(app).crawl_id))
 
-    def status(self) -> dict[str, Any]:
+    def cancel(self) -> str:
+        """End the open run for good; its pages stay."""
         with self._app() as app:
-            return app.status(self._crawl(app))
+            return str(app.cancel(self._crawl(app).crawl_id))
 
-    def runs(self) -> list[dict[str, Any]]:
+    def retry(self, kind: str | None = None, url: str | None = None) -> int:
+        """Open failed URLs again, those of a kind, one, or all; how many. The next session fetches them."""
+        with self._app() as app:
+            return app.retry(self._crawl(app).crawl_id, kind, url)
+
+    # Checkpoints
+
+    def checkpoints(self) -> list[told.Checkpoint]:
+        """All there are, oldest first."""
+        with self._app() as app:
+            return cast(list[told.Checkpoint], app.checkpoints(self._crawl(app).crawl_id))
+
+    def checkpoint(self) -> told.Checkpoint:
+        """Make one now: a place to come back to."""
+        with self._app() as app:
+            return cast(told.Checkpoint, app.checkpoint(self._crawl(app).crawl_id))
+
+    def delete_checkpoint(self, checkpoint: int | str) -> None:
+        with self._app() as app:
+            app.delete_checkpoint(self._crawl(app).crawl_id, checkpoint)
+
+    def keep_checkpoints(self, last: int) -> int:
+        """Delete all but the last so many; how many went."""
+        with self._app() as app:
+            return app.keep_checkpoints(self._crawl(app).crawl_id, last)
+
+    def export_checkpoint(self, checkpoint: int | str, target: Path | str | BinaryIO) -> int:
+        """Write the whole state at a checkpoint as gzipped JSON; how many URLs are in it."""
+        with self._app() as app, _written(target, is_binary=True) as out:
+            return app.export_checkpoint(self._crawl(app).crawl_id, checkpoint, out)
+
+    def go_back(self, checkpoint: int | str, validate: bool = True) -> int:
+        """Undo what came after a checkpoint, pages, discoveries and archive; the run that is open again. The next
+        session crawls on from there. `validate`: see first that state and archive are what they were."""
+        with self._app() as app:
+            return app.go_back(self._crawl(app).crawl_id, Back(checkpoint, False, validate), {}).number
+
+    def branch(self, checkpoint: int | str | None = None, validate: bool = True, **settings: Any) -> Crawl:
+        """Leave the run as it is and branch off a new one, at a checkpoint or where it stands, with settings of its
+        own. Returns the crawl as it runs with these: its `run` crawls on from there."""
+        with self._app() as app:
+            crawl = self._crawl(app)
+            app.go_back(crawl.crawl_id, Back(checkpoint, True, validate), settings)
+        kept = {name: value for name, value in self._start.given.items() if not all_settings.belongs_to_run(name)}
+        return Crawl(*self._start.seeds, name=self._start.name, home=self._home, **{**kept, **settings})
+
+    # Pages
+
+    def pages(self, **wanted: Unpack[told.Which]) -> Iterator[Page]:
+        """The pages of the crawl as it is now, one after the other; `only=`, `since=`, `run=` and `unique=` choose
+        others (`told.Which`). Each is read from the archive when it is asked for something.
+
+        Pages may be kept: they hold no file open, and can be asked for more while others are taken and afterwards,
+        in any thread, until the crawl is deleted or goes back behind them; then they are lost (`is_lost`). Nothing
+        stays open when the iterator is dropped.
+        """
+        asked = _wanted(wanted, told.Which)
+        with self._app() as app:
+            word = self._crawl(app).crawl_id
+            app.check_wanted(word, asked)
+        return self._streamed(lambda app: app.stored_pages(word, asked))
+
+    def page(self, url: str, run: int | None = None) -> Page:
+        """One page by its address: what the crawl has of it now, or what a run has. One that was there and is gone says
+        so (`is_gone`), and has its last text as `previous`."""
+        with self._app() as app:
+            return app.stored_page(self._crawl(app).crawl_id, url, run)
+
+    def to_arrow(self, **wanted: Unpack[told.Table]) -> pyarrow.Table:
+        """The table that an export holds, in memory; `columns=`, `with_=` and what `pages` takes choose (`told.Table`).
+        For a crawl that is larger than memory there is `to_batches`."""
+        return self.to_batches(**wanted).read_all()
+
+    def to_batches(self, **wanted: Unpack[told.Table]) -> pyarrow.RecordBatchReader:
+        """The same in parts of a bounded size, which are made while they are read: for a loop, for DuckDB, for
+        writers."""
+        asked = _wanted(wanted, told.Table)
+        with self._app() as app:
+            word = self._crawl(app).crawl_id
+            schema = app.table_schema(word, asked)
+        made = self._streamed(lambda app: app.batches(word, asked))
+        return _needed("pyarrow", "parquet").RecordBatchReader.from_batches(schema, made)
+
+    def to_pandas(self, **wanted: Unpack[told.Table]) -> pandas.DataFrame:
+        """The same as a DataFrame of pandas."""
+        _needed("pandas")
+        return self.to_batches(**wanted).read_pandas()
+
+    def to_polars(self, **wanted: Unpack[told.Table]) -> polars.DataFrame:
+        """The same as a DataFrame of polars."""
+        made = _needed("polars").from_arrow(self.to_batches(**wanted))
+        return cast("polars.DataFrame", made)
+
+    def export(
+        self,
+        format: str,  # noqa: A002 - what everybody calls it
+        target: Path | str | BinaryIO,
+        **wanted: Unpack[told.Export],
+    ) -> told.Exported:
+        """Write the crawl in a format of `inchworm export`, to a file, or to a folder where the format takes one. A
+        file is there when it is whole, and is compressed when its name ends in .gz or .zst."""
+        asked, form = _wanted(wanted, told.Export), FORMATS.get(format)
+        with self._app() as app:
+            word = self._crawl(app).crawl_id
+            if isinstance(target, (str, Path)) and form and _takes_folder(form.target, Path(target)):
+                written = app.export_folder(word, format, Path(target), asked)
+            else:
+                with _written(target, is_binary=bool(form and form.is_binary)) as out:
+                    written = app.export(word, format, out, asked)
+            return told.Exported(written.files, written.skipped, written.lost, app.next_since(word))
+
+    # Looking
+
+    def status(self) -> told.Status:
+        """Where the crawl stands."""
+        with self._app() as app:
+            found = app.status(self._crawl(app))
+        found |= {"bytes": found.pop("size"), "saved_bytes": found.pop("saved")}
+        return cast(told.Status, found)
+
+    def runs(self) -> list[told.Run]:
         """Every run with what it found and what it saved."""
         with self._app() as app:
-            return app.runs(self._crawl(app).crawl_id)
+            return cast(list[told.Run], app.runs(self._crawl(app).crawl_id))
 
-    def compare(self, first: int | None = None, second: int | None = None) -> dict[str, Any]:
+    def statistics(self) -> dict[str, Any]:
+        """What all runs together cost, and what they saved against full crawls."""
+        with self._app() as app:
+            return app.iteration_stats(self._crawl(app).crawl_id)
+
+    def make_line(self, run: int) -> None:
+        """Have later runs build on this one and go by its settings; the others stay, beside the line."""
+        with self._app() as app:
+            app.make_line(self._crawl(app).crawl_id, run)
+
+    def compare(self, first: int | None = None, second: int | None = None) -> told.Comparison:
         """What changed between two runs; without numbers between the last one and the one it builds on."""
         with self._app() as app:
-            return app.compare(self._crawl(app).crawl_id, first, second)
+            return cast(told.Comparison, app.compare(self._crawl(app).crawl_id, first, second))
 
-    def search(self, text: str, limit: int = 10) -> dict[str, Any]:
+    def diff(self, url: str, first: int | None = None, second: int | None = None) -> told.Diff:
+        """What changed on one page between two runs: title, text and links, line by line."""
+        with self._app() as app:
+            return cast(told.Diff, app.diff(self._crawl(app).crawl_id, url, first, second))
+
+    def search(self, text: str, limit: int = 10) -> told.Results:
         """Pages that say this, in their newest version."""
         with self._app() as app:
-            return app.search(self._crawl(app).crawl_id, text, limit)
+            return cast(told.Results, app.search(self._crawl(app).crawl_id, text, limit))
+
+    def report(self, name: str, run: int | None = None, limit: int | None = None) -> dict[str, Any]:
+        """What a run found wrong, and what is slow: broken-links, redirects, duplicates, errors or slow."""
+        with self._app() as app:
+            return app.report(self._crawl(app).crawl_id, name, run, limit)
+
+    def why(self, url: str, run: int | None = None) -> told.Why:
+        """Why a URL was or was not crawled."""
+        with self._app() as app:
+            return cast(told.Why, app.why(self._crawl(app).crawl_id, url, run))
+
+    def show(self, url: str, run: int | None = None) -> dict[str, Any]:
+        """All that a run knows of a URL, whatever became of it, with every visit."""
+        with self._app() as app:
+            return app.page(self._crawl(app).crawl_id, url, run)
+
+    def failed(self, kind: str | None = None) -> list[told.Visit]:
+        """What failed in the last run, and why."""
+        with self._app() as app:
+            found = app.failed(self._crawl(app).crawl_id, kind)
+            return [cast(told.Visit, visit_json(one)) for one in found]
 
     def urls(self, run: int | None = None) -> Iterator[str]:
         """Every URL requested, as requested, once, in the order of record."""
         with self._app() as app:
             yield from app.requested_urls(self._crawl(app).crawl_id, run)
 
-    def visits(self, run: int | None = None) -> Iterator[dict[str, Any]]:
+    def visits(self, run: int | None = None) -> Iterator[told.Visit]:
         """Every visit to a page or resource, in the order of record."""
         with self._app() as app:
-            yield from app.visits(self._crawl(app).crawl_id, run)
+            for visit in app.visits(self._crawl(app).crawl_id, run):
+                yield cast(told.Visit, visit_json(visit))
+
+    # The frontier
+
+    def queue(self) -> told.Queue:
+        """The frontier of the last run in numbers."""
+        with self._app() as app:
+            return cast(told.Queue, app.queue(self._crawl(app).crawl_id))
+
+    def entries(self, state: str = "", reason: str = "", after: int = 0, limit: int = 50) -> list[told.Entry]:
+        """URLs of the last run in the order in which it met them, from behind a `url_id` on: all, those in a state
+        (pending, done, refused), or those that were refused for a reason."""
+        chosen = {name: value for name, value in (("state", state), ("reason", reason)) if value}
+        with self._app() as app:
+            return cast(list[told.Entry], app.entries(self._crawl(app), chosen, None, after, limit))
+
+    def add(self, url: str, depth: int = 0) -> told.Added:
+        """Put a URL into the last run that nobody links to. It is judged like any other, and waits for its turn."""
+        with self._app() as app:
+            return cast(told.Added, app.add_url(self._crawl(app), url, depth))
+
+    def take_out(self, url: str) -> None:
+        """Refuse a pending URL, so that it is not visited."""
+        with self._app() as app:
+            app.take_out(app.entry_id(self._crawl(app), url))
+
+    def dismiss(self, url: str) -> None:
+        """Let nothing make the run follow a link any more that was not followed."""
+        with self._app() as app:
+            app.dismiss(app.entry_id(self._crawl(app), url))
+
+    def clear_queue(self) -> int:
+        """Refuse every pending URL and complete the run; how many."""
+        with self._app() as app:
+            return app.clear_queue(self._crawl(app).crawl_id)
+
+    # The crawl itself
+
+    def settings(self) -> dict[str, Any]:
+        """The settings that the open run, or the next one, works with."""
+        with self._app() as app:
+            return app.effective_settings(self._crawl(app).crawl_id)
+
+    def configure(
+        self, *, name: str | None = None, enabled: bool | None = None, incremental: bool | None = None, **settings: Any
+    ) -> None:
+        """Set what holds for every session, whoever starts it; a setting that is None is taken away. `name`: what to
+        call the crawl from now on; `enabled`: whether its jobs run; `incremental`: whether a start goes on with an
+        open run."""
+        with self._app() as app:
+            app.configure_crawl(self._crawl(app).crawl_id, Configuration(name, settings or None, incremental, enabled))
+        if name is not None and self._start.name:
+            self._start = dataclasses.replace(self._start, name=name)
+
+    def index(self, rebuild: bool = False) -> dict[str, Any]:
+        """Bring the search server that the crawl was given up to date; what it was told."""
+        with self._app() as app:
+            return app.index(self._crawl(app).crawl_id, rebuild)
+
+    def delete(self) -> None:
+        """Remove the crawl: its record, its archive, everything."""
+        with self._app() as app:
+            app.delete(self._crawl(app).crawl_id)
+
+    # The ground
+
+    def _streamed(self, stream: Callable[[App], Iterator[T]]) -> Iterator[T]:
+        with self._app() as app:
+            yield from stream(app)
 
     @contextlib.contextmanager
     def _app(self) -> Iterator[App]:
@@ -86,8 +377,74 @@ class Crawl:
 
     def _crawl(self, app: App) -> CrawlInfo:
         """This crawl, which has its name or all of its seeds, and no other that shares one of them."""
+        if not self._start.seeds and self._start.name:
+            return app.find(self._start.name)
         found = app.find_by_seeds(self._start.seeds, self._start.name)
         if found is None:
             what = self._start.name or ", ".join(shown(seed) for seed in self._start.seeds)
             raise Unknown(f"{what} has not been crawled in {app.folder} yet.", "Call run() first.")
         return found
+
+
+@contextlib.contextmanager
+def _watched(app: App, on_page: OnPage | None, on_progress: OnProgress | None) -> Iterator[Hooks]:
+    """How callbacks take part in a session. Nobody pays for one that is not there."""
+    moved = (lambda progress: on_progress(_progress(progress))) if on_progress else None
+    if on_page is None:
+        yield Hooks(None, moved)
+        return
+    with contextlib.closing(Watching(app, on_page)) as watching:
+        yield Hooks(watching.started, moved, watching.visited)
+
+
+_COUNTED = ("known", "pending", "pages", "duplicates", "unchanged", "failed", "refused")
+
+
+def _progress(now: Progress) -> told.Progress:
+    numbers = {name: getattr(now.counters, name) for name in _COUNTED}
+    own = {name: getattr(now, name) for name in ("requests", "seconds", "in_flight", "order", "is_ending")}
+    return told.Progress(**numbers, **own, bytes=now.size)
+
+
+_OTHERWISE = {"with_": "more", "bom": "mark"}
+
+
+def _wanted(asked: Mapping[str, Any], known: type) -> Wanted:
+    """What was asked for, in the words of `app`; of what can be asked for here."""
+    if unknown := asked.keys() - known.__annotations__.keys():
+        raise TypeError(f"there is no argument {min(unknown)!r}; known ones: {', '.join(known.__annotations__)}")
+    values = {_OTHERWISE.get(name, name): value for name, value in asked.items()}
+    for name in ("only", "columns", "more", "types"):
+        values[name] = _names(values.get(name, ()))
+    return Wanted(**{**values, "since": _moment(values.get("since"))})
+
+
+def _names(said: told.Names) -> tuple[str, ...]:
+    several = said.split(",") if isinstance(said, str) else said
+    return tuple(name.strip() for name in several if name.strip())
+
+
+def _moment(said: told.When) -> str | None:
+    return said.isoformat() if isinstance(said, date) else None if said is None else str(said)
+
+
+def _takes_folder(target: Target, path: Path) -> bool:
+    return target is Target.FOLDER or (target is Target.EITHER and path.is_dir())
+
+
+@contextlib.contextmanager
+def _written(target: Path | str | BinaryIO, is_binary: bool) -> Iterator[BinaryIO]:
+    if isinstance(target, (str, Path)):
+        with whole_file(Path(target), is_binary) as out:
+            yield out
+    else:
+        yield target
+
+
+def _needed(package: str, extra: str = "") -> Any:
+    """A package that only some need, or how to get it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        extra = extra or package
+        raise WrongUse(f"This needs {package}.", f"Install it: pip install 'inchworm[{extra}]'") from error

@@ -10,18 +10,28 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from inchworm.rules import media
 
 if TYPE_CHECKING:
     from inchworm.rules.data import Data
     from inchworm.rules.document import Link, Parts, Said
+    from inchworm.rules.element import Element
 
 T = TypeVar("T")
+Body = bytes  # a page has a property of that name
 
 _THERE = ("page", "duplicate", "resource")
 _NO_RECORD: Mapping[str, Any] = MappingProxyType({})
+
+
+class ArchiveSpot(NamedTuple):
+    """Where an answer lies in the archive of its crawl."""
+
+    file: str
+    offset: int
+    length: int
 
 
 def read(body: bytes, url: str = "", content_type: str = "") -> Page:
@@ -43,16 +53,21 @@ def opened(body: bytes, content_type: str, url: str) -> Parts:
 
 
 class Page:
-    """A document, and what it says. Texts are empty where there is nothing, fields that nobody can tell are None."""
+    """A document, and what it says. Texts are empty where there is nothing, fields that nobody can tell are None.
+
+    What became of a page in its crawl has the names that the columns of an export have. Of a page that is gone (it
+    failed, leads elsewhere or was deleted) there is only that, its body and its headers.
+    """
 
     def __init__(
         self,
         url: str,
         content_type: str,
-        load: Callable[[], bytes | None],
+        load: Callable[[], Body | None],
         record: Mapping[str, Any] = _NO_RECORD,
         earlier: Callable[[], Page | None] = lambda: None,
         load_headers: Callable[[], Mapping[str, str]] = lambda: _NO_RECORD,
+        said: Said | None = None,
     ) -> None:
         self.url = url
         self.content_type = content_type
@@ -60,6 +75,7 @@ class Page:
         self._load = load
         self._earlier = earlier
         self._load_headers = load_headers
+        self._known = said
         self.unreadable: str | None = None
         """Why a part of the document could not be read, once it was asked for."""
 
@@ -79,11 +95,11 @@ class Page:
         return self._loaded is None
 
     @cached_property
-    def _loaded(self) -> bytes | None:
+    def _loaded(self) -> Body | None:
         return self._load()
 
     @property
-    def body(self) -> bytes:
+    def body(self) -> Body:
         """As it was served, decompressed."""
         return self._loaded or b""
 
@@ -105,6 +121,8 @@ class Page:
 
     def _read(self, part: Callable[[Parts], T], nothing: T) -> T:
         """A part of the document. Whatever somebody made of it: it can be asked for."""
+        if self.is_gone:
+            return nothing  # what came instead of the page is not what the page says
         try:
             return part(self._parts)
         except Exception as error:
@@ -115,14 +133,14 @@ class Page:
     def _said(self) -> Said:
         from inchworm.rules.document import Said
 
-        said = self._read(lambda parts: parts.said, Said())
+        said = self._known or self._read(lambda parts: parts.said, Said())
         if needed := said.meta.get("needs"):
-            self.failure = f"reading it needs more: pip install '{needed}'"
+            self.unreadable = f"reading it needs more: pip install '{needed}'"
         return said
 
     @property
     def title(self) -> str:
-        return self._said.title
+        return self._recorded("title", lambda: self._said.title) or ""
 
     @property
     def text(self) -> str:
@@ -152,7 +170,7 @@ class Page:
     @property
     def meta(self) -> Mapping[str, Any]:
         """What the document says of itself."""
-        return self._said.meta
+        return self._recorded("meta", lambda: self._said.meta) or {}
 
     @property
     def author(self) -> str | None:
@@ -172,7 +190,7 @@ class Page:
 
     @property
     def language(self) -> str | None:
-        return self._said.language or None
+        return self._recorded("language", lambda: self._said.language) or None
 
     @property
     def kind(self) -> str | None:
@@ -193,35 +211,182 @@ class Page:
         value = self.meta.get(name)
         return value if isinstance(value, str) else None
 
+    def _recorded(self, name: str, read: Callable[[], T]) -> T:
+        """What the crawl noted of it when it read it; of a document that nobody crawled, what it says."""
+        noted: T = self.record[name] if name in self.record else read()
+        return noted
+
+    # Parts of it, by selectors
+
+    @cached_property
+    def _whole(self) -> Element:
+        from inchworm.rules.element import whole
+
+        return whole(b"" if self.is_gone else self.body, self.content_type, self.url)
+
+    def css(self, selector: str) -> list[Element]:
+        """The elements of an HTML page that a CSS selector finds, in their order. Read in this process, without limits
+        of time and memory, also where the page is large."""
+        return self._whole.css(selector)
+
+    def xpath(self, expression: str) -> list[Element]:
+        """What an XPath expression finds: elements; texts, attributes and numbers are some without a tag. Read as by
+        `css`."""
+        return self._whole.xpath(expression)
+
     # What became of it, where it was crawled
 
     @property
-    def status(self) -> int | None:
-        number: int | None = self.record.get("status")
-        return number
+    def canonical_url(self) -> str | None:
+        """The address by which it is told from others."""
+        return self._text("canonical_url")
+
+    @property
+    def run(self) -> int | None:
+        """The run that saw this version."""
+        return self._number("run")
+
+    @property
+    def seq(self) -> int | None:
+        """Its place in the record of that run."""
+        return self._number("seq")
+
+    @property
+    def outcome(self) -> str | None:
+        """What came of it: page, duplicate, resource, redirect, failed, deleted, retry."""
+        return self._text("outcome")
+
+    @property
+    def failure(self) -> str | None:
+        """The kind of failure that the crawl met, or why the document could not be read, once that was tried."""
+        return self._text("failure") or self.unreadable
+
+    @property
+    def message(self) -> str | None:
+        """What went wrong, in words."""
+        return self._text("message")
 
     @property
     def change(self) -> str | None:
         """New, modified, unchanged or deleted since the run before; None in a first run, and where nobody crawled."""
-        said: str | None = self.record.get("change")
-        return said
+        return self._text("change")
+
+    @property
+    def note(self) -> str | None:
+        """Words that say more of the change."""
+        return self._text("note")
+
+    @property
+    def status(self) -> int | None:
+        """The HTTP status."""
+        return self._number("status")
 
     @property
     def fetched_at(self) -> datetime | None:
+        """When it was asked for."""
         at_ms = self.record.get("at_ms")
         return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC)
 
+    @property
+    def seconds(self) -> float | None:
+        """How long the answer took."""
+        millis = self.record.get("millis")
+        return None if millis is None else millis / 1000
+
+    @property
+    def bytes(self) -> int | None:
+        """The size of the answer as it was transferred."""
+        return self._number("size")
+
+    @property
+    def etag(self) -> str | None:
+        return self._text("etag")
+
+    @property
+    def last_modified(self) -> str | None:
+        return self._text("last_modified")
+
+    @property
+    def content_hash(self) -> str | None:
+        """SHA-256 of title and main text, or of the body: equal for equal content."""
+        return self._text("text_hash")
+
+    @property
+    def payload_hash(self) -> str | None:
+        """SHA-256 of the body as it was transferred."""
+        return self._text("payload")
+
+    @property
+    def canonical(self) -> str | None:
+        """The address that the page itself calls the canonical one."""
+        return self._text("canonical")
+
+    @property
+    def redirect(self) -> str | None:
+        """Where it leads."""
+        return self._text("redirect")
+
+    @property
+    def source(self) -> str | None:
+        """How the URL was found: initial, spider, sitemap, redirect, resource, manual."""
+        return self._text("source")
+
+    @property
+    def depth(self) -> int | None:
+        """Links from a seed."""
+        return self._number("depth")
+
+    @property
+    def hops(self) -> int | None:
+        """Distance outside of the scope."""
+        return self._number("hops")
+
+    @property
+    def found_on(self) -> str | None:
+        """The page on which it was first found."""
+        return self._text("found_on")
+
+    @property
+    def link_count(self) -> int | None:
+        """How many links it has."""
+        return self._number("links")
+
+    @property
+    def alternate_of(self) -> str | None:
+        """The page that has the same content and was there first; only duplicates have it."""
+        return self._text("alternate_of")
+
+    @property
+    def alternate_urls(self) -> list[str]:
+        """All pages with this content, the first one first; only that one has it."""
+        return self.record.get("alternate_urls") or []
+
+    @property
+    def archive(self) -> ArchiveSpot | None:
+        """Where its answer lies in the crawl's archive."""
+        file, offset, length = (self.record.get(name) for name in ("file", "offset", "length"))
+        return ArchiveSpot(file, offset or 0, length or 0) if file else None
+
+    def _text(self, name: str) -> str | None:
+        found: str | None = self.record.get(name)
+        return found
+
+    def _number(self, name: str) -> int | None:
+        found: int | None = self.record.get(name)
+        return found
+
     @cached_property
     def previous(self) -> Page | None:
-        """The page as the runs before had it; None where they did not."""
+        """The page as the runs before had it, or, where pages are wanted that changed since then, as it was then. None
+        where there was none."""
         return self._earlier()
 
     def diff(self) -> list[str]:
-        """What changed in its text since then, as lines of a unified diff."""
+        """What changed in its title and text since `previous`, as lines of a unified diff."""
         before = self.previous
         old, new = (before.lines() if before else []), self.lines()
         return list(difflib.unified_diff(old, new, "previous", "now", lineterm=""))
 
     def lines(self) -> list[str]:
-        """Title and text, line by line, as versions of a page are compared."""
-        return [f"title: {self.title}", "", *self.text.splitlines()]
+        """Title and text, line by line, as versions of a page are compared; nothing of one that is gone."""
+        return [] if self.is_gone else [f"title: {self.title}", "", *self.text.splitlines()]

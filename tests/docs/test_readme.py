@@ -29,11 +29,13 @@ def commands(path: Path) -> list[str]:
 
 
 def test_the_readme_works(tmp_path: Path) -> None:
-    """The first crawl is cut short by a budget, so the second line has something to go on with."""
+    """The first crawl is cut short by a budget, so the second one has something to go on with. At the end it is
+    exported once more, all of it."""
     lines = [line for line in commands(README) if not line.startswith(("pip ", "make "))]
-    assert lines[:2] == [f"inchworm crawl {EXAMPLE}/docs"] * 2
+    crawl, export = f"inchworm crawl {EXAMPLE}/docs", f"inchworm export {EXAMPLE}/docs -o docs.jsonl"
+    assert (lines[:2], lines.count(crawl)) == ([crawl, export], 2)
     with served() as serving:
-        ended = run("\n".join(lines), serving, tmp_path, INCHWORM_BUDGET="4")
+        ended = run("\n".join([*lines, export]), serving, tmp_path, INCHWORM_BUDGET="4")
         asked = [path for path in serving.paths() if path.startswith("/docs")]
     assert ended.returncode == 0, ended.stderr
     said = ended.stderr
@@ -42,7 +44,17 @@ def test_the_readme_works(tmp_path: Path) -> None:
     exported = [json.loads(line) for line in (tmp_path / "docs.jsonl").read_text().splitlines()]
     assert {line["url"] for line in exported} == {serving.url(path) for path in asked if path != "/docs/gone"}
     assert all(line["text"] for line in exported)
+    assert "install\nAll about install. All about install." in ended.stdout, "the text of a page, below its title"
     assert "done: it was fetched" in ended.stdout
+
+
+def test_the_text_is_four_commands_away() -> None:
+    """From nothing: install, crawl, export, look."""
+    text = README.read_text()
+    first, second = blocks(README)[:2]
+    assert text.index(first[1]) < text.index("## Quickstart") < text.index(second[1])
+    lines = [line.split()[0] for _, block in (first, second) for line in block.splitlines()]
+    assert lines == ["pip", "inchworm", "inchworm", "jq"]
 
 
 def test_make_targets_exist() -> None:
@@ -75,6 +87,8 @@ def test_the_guide_works(tmp_path: Path) -> None:
     assert "1 re-opened." in ended.stdout
     assert re.search(r"^workers +10$", ended.stdout, re.MULTILINE)
     assert "completed 5" in ended.stdout, "the print page is excluded by the file"
+    assert "Worms They arch their back and stretch." in ended.stdout
+    assert "│ install" in ended.stdout, "a table of DuckDB"
     assert (tmp_path / "docs.warc.gz").stat().st_size > 1000
 
 

@@ -15,8 +15,20 @@ if TYPE_CHECKING:
     from inchworm.engine.caller import Hooks, Summary
     from inchworm.engine.owner import SystemClock
     from inchworm.sink.export import FORMATS, Target, Written
+    from inchworm.sink.file import whole_file
 
-__all__ = ["FORMATS", "App", "Hooks", "Start", "Summary", "SystemClock", "Target", "Written", "home_folder"]
+__all__ = [
+    "FORMATS",
+    "App",
+    "Hooks",
+    "Start",
+    "Summary",
+    "SystemClock",
+    "Target",
+    "Written",
+    "home_folder",
+    "whole_file",
+]
 
 _WHERE = {
     "App": "inchworm.app.whole",
@@ -28,6 +40,7 @@ _WHERE = {
     "Target": "inchworm.sink.export",
     "Written": "inchworm.sink.export",
     "home_folder": "inchworm.app.desk",
+    "whole_file": "inchworm.sink.file",
 }
 
 

@@ -96,6 +96,17 @@ class Crawling(Desk):
         start = Start((word,), crawl.name, given)
         return await self._sit(crawl, start, hooks or Hooks(), functools.partial(self._plan_to_go_back, back))
 
+    def go_back(self, word: str, back: Back, given: Mapping[str, Any]) -> RunInfo:
+        """The same without crawling on: the next session does that."""
+        crawl = self.find(word)
+        with self.reading(crawl):
+            pass  # one that never started has nothing to go back to
+        named = {**crawl.settings, **given}
+        with self.owning(crawl, self._values(crawl, named).stale) as owner:
+            plan = self._plan_to_go_back(back, owner, crawl, Start((word,), crawl.name, given))
+            self._note_crash(owner)
+            return plan.begin(self._values(crawl, named, plan))
+
     def _plan_to_go_back(self, back: Back, owner: Owner, crawl: CrawlInfo, start: Start) -> Plan:
         if back.checkpoint is None and not back.as_new_run:
             return self._plan_to_resume(owner, crawl, start)
@@ -160,10 +171,9 @@ class Crawling(Desk):
         from inchworm.engine.sitting import Sitting
 
         remembered = {**crawl.settings, **start.given}
-        values = settings.make({**self.ground(), **self._unmasked({**defaults_of(crawl), **remembered})})
-        with self.owning(crawl, values.stale, start.fresh) as owner:
+        with self.owning(crawl, self._values(crawl, remembered).stale, start.fresh) as owner:
             plan = planned(owner, crawl, start)
-            values = dataclasses.replace(values, **plan.settings)
+            values = self._values(crawl, remembered, plan)
             async with fetching(crawl.seeds if crawl.typed else (), values, run.credentials(start.seeds)) as fetcher:
                 # From here on nothing that the user typed can be wrong any more.
                 self._keep_what_made_it(owner, crawl, start)
@@ -181,6 +191,11 @@ class Crawling(Desk):
                 summary = await sitting.work(fetcher, hooks)
                 note = " ".join(filter(None, (summary.note, _about_lost(owner.lost_files))))
                 return dataclasses.replace(summary, note=note)
+
+    def _values(self, crawl: CrawlInfo, named: Mapping[str, Any], plan: Plan | None = None) -> Settings:
+        """What a session goes by, with what was named for it; the run that is planned has settings of its own."""
+        values = settings.make({**self.ground(), **self._unmasked({**defaults_of(crawl), **named})})
+        return dataclasses.replace(values, **plan.settings) if plan is not None else values
 
     def _keep_what_made_it(self, owner: Owner, crawl: CrawlInfo, start: Start) -> None:
         """What the first start of a crawl names belongs to the crawl, until somebody changes it there."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
 from inchworm.app.desk import Desk
 from inchworm.archive import reader as warc_reader
@@ -16,11 +16,14 @@ from inchworm.errors import NotNow, WrongUse
 from inchworm.model import Change, CrawlInfo, RunInfo
 from inchworm.page import Page
 from inchworm.run import is_open, line_to
-from inchworm.sink import columns, export
+from inchworm.sink import columns, export, table
 from inchworm.sink.export import FORMATS, Rows, Target, Written
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.now import Now, Seen, Since
 from inchworm.store.view import View
+
+if TYPE_CHECKING:
+    import pyarrow
 
 T = TypeVar("T")
 
@@ -70,10 +73,35 @@ class Exports(Desk):
             yield from View(store).record(current.run_id, current.seq)
 
     def stored_pages(self, word: str, wanted: Wanted) -> Iterator[Page]:
-        """The pages that an export would hold. What they hold can be asked for until the next one is taken."""
+        """The pages that an export would hold, one by one. They can be asked for what they hold at any time."""
+        with self._opened(word, wanted) as source:
+            yield from source.pages()
+
+    def batches(self, word: str, wanted: Wanted) -> Iterator[pyarrow.RecordBatch]:
+        """The table that an export would hold, in parts of a bounded size."""
+        with self._opened(word, wanted) as source:
+            yield from table.batches(source.pages(), source.columns())
+
+    def table_schema(self, word: str, wanted: Wanted) -> pyarrow.Schema:
+        """The columns of that table with their types."""
+        with self._opened(word, wanted) as source:
+            return table.schema(source.columns())
+
+    def check_wanted(self, word: str, wanted: Wanted) -> None:
+        """Refuse at once what could only fail when the first page is taken."""
+        with self._opened(word, wanted):
+            pass
+
+    @contextlib.contextmanager
+    def _opened(self, word: str, wanted: Wanted) -> Iterator[_Source]:
+        _refuse_unfit("jsonl", wanted)
         crawl = self.find(word)
         with self.reading(crawl) as store:
-            yield from self._source(crawl, store, wanted).pages()
+            source = self._source(crawl, store, wanted)
+            try:
+                yield source
+            finally:
+                source.let_go()
 
     def export(
         self, word: str, format_name: str, out: BinaryIO, wanted: Wanted | None = None, progress: Progress | None = None
@@ -192,6 +220,10 @@ def _refuse_unfit(format_name: str, wanted: Wanted) -> None:
         )
     if not form.has_columns and (wanted.columns or wanted.more):
         raise WrongUse(f"The format {format_name!r} has no columns to choose.", "Leave --columns and --with out.")
+    if wanted.types and format_name != "files":
+        raise WrongUse("--type goes with the format `files`.", "Leave it out.")
+    if wanted.mark and format_name != "csv":
+        raise WrongUse("--bom goes with the format `csv`.", "Leave it out.")
     if wanted.run is not None and wanted.since is not None:
         raise WrongUse("A run and a time since when do not go together.", "Leave --run or --since out.")
 
@@ -222,8 +254,16 @@ class _Source:
             return Written(export.sitemap(self._visits(), out))
         return self._table(format_name, out)
 
+    def columns(self) -> tuple[columns.Column, ...]:
+        """What each row of a table holds."""
+        return columns.chosen(self._wanted.columns, self._wanted.more)
+
+    def let_go(self) -> None:
+        """The store is going to be closed, and whoever kept a page may ask it for more."""
+        self._stored.let_go()
+
     def _table(self, format_name: str, out: BinaryIO) -> Written:
-        chosen = columns.chosen(self._wanted.columns, self._wanted.more)
+        chosen = self.columns()
         pages = self._minding_lost(self.pages()) if any(one in columns.CONTENT for one in chosen) else self.pages()
         if format_name == "csv":
             count = export.csv(pages, chosen, out, self._wanted.mark)
@@ -249,10 +289,10 @@ class _Source:
         return self._unique(pages) if self._wanted.unique else pages
 
     def _changed(self, since: Since) -> Iterator[Page]:
-        changes = self._now.changed(since, self._now.line(self._selected.end))
+        changes, before = self._now.changed(since, self._now.line(self._selected.end)), self._now.line_at(since)
         for one in self._counted(changes):
             if not self._wanted.only or one.change in self._wanted.only:
-                yield self._stored.changed(one)
+                yield self._stored.changed(one, before)
 
     def _visits(self, resources: bool = False) -> Iterator[dict[str, Any]]:
         run, end, only = self._selected.run, self._selected.end, self._wanted.only

@@ -11,6 +11,7 @@ from inchworm.app.indexing import Indexing
 from inchworm.app.iterating import Iterating
 from inchworm.app.looking import Looking
 from inchworm.app.overview import Overview
+from inchworm.app.pages import Pages
 from inchworm.app.progress import Progressing
 from inchworm.app.repeating import Repeating
 from inchworm.app.reporting import Reporting
@@ -28,6 +29,7 @@ class App(
     Iterating,
     Checkpoints,
     Exports,
+    Pages,
     Browsing,
     Looking,
     Searching,

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
 from inchworm import settings
+from inchworm.app import whole_file
 from inchworm.app.desk import Desk
 from inchworm.cli import display
 from inchworm.cli.door import print_json, say, standard_output
 from inchworm.engine.caller import Hooks, Summary
-from inchworm.errors import WrongUse
 from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo
 
 if TYPE_CHECKING:
@@ -134,34 +133,5 @@ def opened_file(path: Path | None, is_binary: bool = False) -> Iterator[BinaryIO
         with standard_output(is_binary) as out:
             yield out
         return
-    if not path.parent.is_dir():
-        raise WrongUse(f"There is no folder {path.parent}.", "Make it first, or give another one.")
-    if path.is_dir():
-        raise WrongUse(f"{path} is a folder.", "Give the name of a file in it.")
-    part = path.with_name(path.name + ".part")
-    try:
-        with part.open("wb") as file, _compressing(file, "" if is_binary else path.suffix.lower()) as out:
-            yield out
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-@contextmanager
-def _compressing(file: BinaryIO, ending: str) -> Iterator[BinaryIO]:
-    """Write through a compressor where the file's name asks for one. What the same export writes is the same file."""
-    if ending == ".gz":
-        from gzip import GzipFile
-
-        with GzipFile(fileobj=file, filename="", mode="wb", mtime=0) as out:
-            yield cast(BinaryIO, out)
-    elif ending == ".zst":
-        if sys.version_info >= (3, 14):
-            from compression import zstd
-        else:
-            from backports import zstd
-
-        with zstd.ZstdFile(file, "w") as out:
-            yield cast(BinaryIO, out)
-    else:
-        yield file
+    with whole_file(path, is_binary) as out:
+        yield out

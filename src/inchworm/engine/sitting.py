@@ -144,14 +144,19 @@ class Sitting:
             session = Session(self._run, reading, ledger, tools, inbox, watch)
             session.hosts.rest_from(self._last_request())
             with self._stopped_by_signals(session, hooks.signals):
-                ended = await session.work()
+                ended, is_cancelled = await _worked(session)
             if ended.by is EndedBy.FINISHED and _has_nothing(session.progress().counters):
                 ended = self._open_again(ledger)
         finally:
             await reader.close()
             reading.close()
             writer.close()
-        summary = self._close(ended, session, clock.monotonic() - started)
+        try:
+            summary = self._close(ended, session, clock.monotonic() - started)
+        finally:
+            watch.progress(session.progress())
+        if is_cancelled:
+            raise asyncio.CancelledError
         return dataclasses.replace(summary, note=_about_unread(reader.unread))
 
     def _open_again(self, ledger: Ledger) -> Ended:
@@ -275,6 +280,19 @@ class Sitting:
         told |= {name: getattr(counters, name) for name in ("new", "modified", "deleted", "unknown")}
         why = View(self._owner.store).why_downloaded(current.run_id)
         return told | {"saved_bytes": counters.saved, "downloaded": why, "alarm": current.alarm}
+
+
+async def _worked(session: Session) -> tuple[Ended, bool]:
+    """How a session ended, and whether somebody cancelled it. To cancel is to pause: what is under way may finish, what
+    was found is committed, and only then the one who cancelled goes on."""
+    working, is_cancelled = asyncio.ensure_future(session.work()), False
+    while not working.done():
+        try:
+            await asyncio.wait([working])
+        except asyncio.CancelledError:
+            is_cancelled = True
+            session.stop(EndedBy.PAUSED)
+    return working.result(), is_cancelled
 
 
 def _about_unread(count: int) -> str:

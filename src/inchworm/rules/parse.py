@@ -89,6 +89,14 @@ def main_of(body: bytes, content_type: str, url: str) -> tuple[Node, str]:
     return main.node, _base(url, page.base).url
 
 
+def tree(body: bytes, content_type: str, url: str) -> tuple[Document, str] | None:
+    """An HTML page as it stands, and what its links are relative to. None for the rest."""
+    if media_of(body, content_type) is not Media.HTML:
+        return None
+    page = _gather(_document(body, content_type))
+    return page.document, _base(url, page.base).url
+
+
 def main_html(body: bytes, content_type: str, url: str) -> str:
     """The main part of an HTML page as HTML whose links are absolute. Nothing for the rest."""
     if media_of(body, content_type) is not Media.HTML:

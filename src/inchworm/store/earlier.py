@@ -31,10 +31,15 @@ def line_from(start: str) -> str:
     return f"WITH RECURSIVE line (run_id) AS ({start} UNION ALL {more}) SELECT run_id FROM line"
 
 
+def earlier_runs(start: str = _BEFORE) -> str:
+    """A query for the runs before the horizon on its line, or from `start` on. What a cancelled one saw is news to
+    whoever waits for the next."""
+    return f"{line_from(start)} JOIN run USING (run_id) WHERE state <> 'cancelled'"
+
+
 def is_earlier(start: str = _BEFORE) -> str:
-    """Of a run before the horizon on its line, or from `start` on. What a cancelled one saw is news to whoever waits for
-    the next. The plus: a URL has few visits, but there may be many runs."""
-    return f"+v.run_id IN ({line_from(start)} JOIN run USING (run_id) WHERE state <> 'cancelled')"
+    """Of such a run. The plus: a URL has few visits, but there may be many runs."""
+    return f"+v.run_id IN ({earlier_runs(start)})"
 
 
 _IS_EARLIER = is_earlier()

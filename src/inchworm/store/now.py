@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from inchworm.model import Change, RunInfo
 from inchworm.store.commit import marks
 from inchworm.store.crawl import CrawlStore
-from inchworm.store.earlier import line_from
+from inchworm.store.earlier import earlier_runs, line_from
 from inchworm.store.follow import TELLING
 from inchworm.store.view import View
 
@@ -80,6 +80,14 @@ class Now:
         rows = self._db.execute(line_from("SELECT ?"), (end.run_id,))
         return Line(tuple(run_id for (run_id,) in rows), self._log_end())
 
+    def line_at(self, since: Since) -> Line:
+        """The runs that there were then."""
+        return self.line(since.run) if since.run else Line((), 0)
+
+    def before(self, run_id: int) -> Line:
+        """The runs that a run was compared with."""
+        return Line(tuple(one for (one,) in self._db.execute(earlier_runs(), (run_id,))), self._log_end())
+
     def ended_by(self, end: RunInfo, at_ms: int) -> RunInfo | None:
         """The newest run of a line that had ended by then."""
         ids = self.line(end).run_ids
@@ -100,6 +108,25 @@ class Now:
         for url_ids in self._steps("SELECT url_id FROM url WHERE url_id > ? ORDER BY url_id LIMIT ?"):
             newest = self._newest(url_ids, line, resources)
             yield from self._visits([one.log_id for one in newest.values() if one.is_there])
+
+    def page(self, line: Line, url: str) -> Visit | None:
+        """What these runs have last on a URL: whether there is a page, or else what came of asking for it."""
+        known = self._known([url]).get(url)
+        newest = self._newest([known], line, resources=True) if known is not None else {}
+        if known is None or newest:
+            return next(self._visits([one.log_id for one in newest.values()]), None)
+        return self._last(line, known, "v.kind IN ('page', 'resource')")
+
+    def version(self, line: Line, url: str) -> Visit | None:
+        """The last that these runs have of a page itself, wherever it is now."""
+        known = self._known([url]).get(url)
+        return self._last(line, known, "v.outcome IN ('page', 'duplicate', 'resource')") if known is not None else None
+
+    def _last(self, line: Line, url_id: int, condition: str) -> Visit | None:
+        # The plus: a URL has few visits, a run has many.
+        where = f"v.url_id = ? AND +v.run_id IN ({marks(len(line.run_ids))}) AND v.log_id <= ? AND {condition}"
+        found = self._view.visits(f"{where} ORDER BY v.log_id DESC LIMIT 1", url_id, *line.run_ids, line.until)
+        return next(found, None)
 
     def has_text(self, line: Line, url: str, text_hash: str) -> bool:
         """Whether this page is there now, with this text."""
@@ -135,7 +162,7 @@ class Now:
 
     def changed(self, since: Since, line: Line) -> Iterator[Changed]:
         """What became of each page since then: those that differ, and all of which nobody can tell."""
-        before = self.line(since.run) if since.run else Line((), 0)
+        before = self.line_at(since)
         runs, redone = tuple(set(before.run_ids) ^ set(line.run_ids)), self._redone(since.run)
         is_candidate = f"(v.run_id IN ({marks(len(runs))}) OR (v.run_id = ? AND v.log_id > ?))"
         query = f"SELECT DISTINCT v.url_id FROM visit v WHERE v.url_id > ? AND {is_candidate} ORDER BY v.url_id LIMIT ?"

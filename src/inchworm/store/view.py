@@ -139,6 +139,10 @@ class View:
             visit["meta"] = json.loads(visit["meta"]) if visit["meta"] else {}
             yield visit
 
+    def newest(self, run_id: int, url_id: int) -> dict[str, Any] | None:
+        """The last visit of a run to a URL."""
+        return next(self.visits("v.run_id = ? AND v.url_id = ? ORDER BY +v.seq DESC LIMIT 1", run_id, url_id), None)
+
     def record(self, run_id: int, until: int) -> Iterator[dict[str, Any]]:
         """Every visit to a page or resource up to a seq, in the order of record."""
         after = 0
