@@ -35,6 +35,9 @@ from inchworm.sink.columns import shown
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.view import SPAN, Sought, View
 
+MOST_MEANT = 5
+"""So many URLs are named when somebody may mean several."""
+
 
 class Part(NamedTuple):
     """Which part of a list is wanted: from behind this number on, at most so much."""
@@ -129,6 +132,27 @@ class Looking(Desk):
             "sessions": [one["session"] for one in status["sessions"]],
             "counts": counts,
         }
+
+    def url_of(self, word: str, part: str, number: int | None = None) -> str:
+        """The URL that somebody means by a part of it: the only one that a run visited with this in it, or that ends
+        so. A whole URL means itself."""
+        if urls.parse(part) is not None:
+            return part
+        found, after = dict[str, str](), 0
+        while len(found) <= MOST_MEANT:
+            listed = self.pages(word, {"text": part}, number, Part(after, MOST_MEANT + 1))
+            found |= {one["canonical_url"]: one["url"] for one in listed.items}
+            if listed.next_after is None:
+                break
+            after = listed.next_after
+        ending = [url for url in found.values() if url.rstrip("/").endswith(part.rstrip("/"))]
+        meant = ending if len(ending) == 1 else list(found.values())
+        if len(meant) == 1:
+            return meant[0]
+        if not meant:
+            raise Unknown(f"No URL that was visited has {part!r} in it.", "`inchworm export --format urls` lists them.")
+        some = ", ".join(meant[:MOST_MEANT]) + (", …" if len(meant) > MOST_MEANT else "")
+        raise WrongUse(f"{part!r} may mean several URLs.", f"Give more of it: {some}")
 
     def show(self, word: str, url: str, number: int | None = None) -> dict[str, Any]:
         """What is known of one URL."""

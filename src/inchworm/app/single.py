@@ -154,5 +154,9 @@ def page_json(page: Page, parts: Sequence[str] = USUAL_PARTS) -> dict[str, Any]:
     told |= {name: getattr(page, name) for name in _TOLD if name not in told}
     at_ms = page.record.get("at_ms")
     told["fetched_at"] = None if at_ms is None else iso(at_ms)
-    shown = {column.name: column.json(page) for column in columns.CONTENT if column.name in parts}
-    return {name: told[name] for name in _TOLD} | shown
+    return {name: told[name] for name in _TOLD} | parts_json(page, parts)
+
+
+def parts_json(page: Page, parts: Sequence[str]) -> dict[str, Any]:
+    """Parts of what a page holds."""
+    return {column.name: column.json(page) for column in columns.CONTENT if column.name in parts}

@@ -61,8 +61,9 @@ _ELSEWHERE = {
     "index": "index",
     "report": "report",
     "export": "output",
-    "read": "read",
-    "map": "read",
+    "show": "pages",
+    "read": "pages",
+    "map": "pages",
     "jobs": "jobs",
     "execute": "jobs",
     "serve": "serve",
@@ -209,21 +210,6 @@ def list_(as_json: bool) -> None:
     with opened(Looking) as app:
         found = app.crawls()
     print_json({"crawls": found}) if as_json else display.crawls(found)
-
-
-@main.command()
-@click.argument("word", metavar="CRAWL")
-@click.argument("url")
-@click.option("--run", "number", type=int, default=None, metavar="N", help="Which run. [default: the last]")
-@json_flag
-def show(word: str, url: str, number: int | None, as_json: bool) -> None:
-    """What is known of one URL.
-
-    State, place, source, depth, where it was found, status, hashes, alternates, where its body is.
-    """
-    with opened(Looking) as app:
-        found = app.show(word, url, number)
-    print_json(found) if as_json else display.entry(found)
 
 
 @main.command()

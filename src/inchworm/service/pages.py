@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 from inchworm.app.exports import Wanted
 from inchworm.app.looking import Part
 from inchworm.app.reporting import REPORTS
+from inchworm.app.single import PARTS, parts_json, refuse_unknown_parts
 from inchworm.app.whole import App
 from inchworm.errors import WrongUse
 from inchworm.model import Change
@@ -140,10 +141,26 @@ def _listed(app: App, crawl_id: str, wanted: dict[str, str], run: int | None, pa
     return listed([*found.items, *more], page._replace(limit=len(found.items)), lambda _: found.next_after)
 
 
-@routes.get("/page", response_model=KnownAnswer, responses=refusals(404, 409))
-def show_page(app: Home, crawl_id: CrawlId, url: Url, run: RunNumber = None) -> Any:
-    """All that a run knows of one URL, every visit to it included."""
-    return app.page(crawl_of(app, crawl_id).crawl_id, url, run)
+@routes.get("/page", response_model=KnownAnswer, responses=refusals(404, 409, 503))
+def show_page(
+    app: Home,
+    crawl_id: CrawlId,
+    url: Url,
+    run: RunNumber = None,
+    parts: Annotated[
+        str, Query(alias="with", max_length=200, description=f"parts of the page itself, of {', '.join(PARTS)}")
+    ] = "",
+) -> Any:
+    """All that a run knows of one URL, every visit to it included; and, `with` some, parts of the page as the archive
+    has it: those of the newest version, or of the run that was named."""
+    wanted = [name.strip() for name in parts.split(",") if name.strip()]
+    refuse_unknown_parts(wanted)
+    crawl = crawl_of(app, crawl_id)
+    known = app.page(crawl.crawl_id, url, run)
+    if not wanted:
+        return known
+    with at_length():
+        return {**known, **parts_json(app.stored_page(crawl.crawl_id, url, run), wanted)}
 
 
 @routes.get("/why", response_model=WhyAnswer, responses=refusals(404, 409))

@@ -1,4 +1,4 @@
-"""Commands about pages that no crawl has."""
+"""Commands about one page: what a crawl has of it, or what the web has."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ import click
 
 from inchworm import settings
 from inchworm.app.desk import ground_of, home_folder
+from inchworm.app.looking import Looking
+from inchworm.app.pages import Pages
 from inchworm.app.single import MOST_URLS, PARTS, USUAL_PARTS, SinglePages, page_json, refuse_unknown_parts
+from inchworm.cli import display
 from inchworm.cli.commands import main
 from inchworm.cli.door import paragraph, print_json
-from inchworm.cli.options import given, json_flag, opened_file, setting_options, several
+from inchworm.cli.options import given, json_flag, opened, opened_file, setting_options, several
 from inchworm.cli.search import Progress
-from inchworm.errors import InchwormError, WrongUse
+from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.page import Page
 from inchworm.page import read as read_document
 
@@ -66,11 +69,7 @@ def read(source: str, part: str, parts: tuple[str, ...], base: str, content_type
             raise SystemExit(1)
         return
     _refuse_failed(page)
-    text = str(getattr(page, part))
-    with opened_file(None) as out:
-        out.write(text.rstrip("\n").encode("utf-8", "replace") + b"\n")
-    if not text:
-        _say_why_empty(page)
+    _print_part(page, part)
 
 
 @main.command("map")
@@ -125,6 +124,57 @@ def _refuse_failed(page: Page) -> None:
         raise InchwormError(f"{page.url} could not be read: {said}.", _HINT)
 
 
-def _say_why_empty(page: Page) -> None:
-    kind = page.content_type.partition(";")[0] or "a document of an unknown type"
-    paragraph(f"No text was found: {page.unreadable or f'this is {kind}'}.", err=True)
+def _print_part(page: Page, part: str) -> None:
+    if part == "links":
+        text = "\n".join(f"{link.url}\t{link.text}".rstrip() for link in page.links)
+    elif part == "headers":
+        text = "\n".join(f"{name}: {value}" for name, value in page.headers.items())
+    else:
+        text = str(getattr(page, part))
+    if not text.strip():
+        kind = page.content_type.partition(";")[0] or "a document of an unknown type"
+        paragraph(f"There is nothing to show: {page.unreadable or f'this is {kind}'}.", err=True)
+        return
+    with opened_file(None) as out:
+        out.write(text.rstrip("\n").encode("utf-8", "replace") + b"\n")
+
+
+@main.command()
+@click.argument("word", metavar="CRAWL")
+@click.argument("url")
+@click.option("--run", "number", type=int, default=None, metavar="N", help="Which run. [default: the last]")
+@click.option("--text", "part", flag_value="text", help="Its main text, in the newest version that the crawl has.")
+@click.option("--markdown", "part", flag_value="markdown", help="Its main part as Markdown.")
+@click.option("--html", "part", flag_value="html", help="Its main part as HTML.")
+@click.option("--raw-html", "part", flag_value="raw_html", help="The document as it came.")
+@click.option("--headers", "part", flag_value="headers", help="The headers of the answer.")
+@click.option("--links", "part", flag_value="links", help="Every link, with its text.")
+@json_flag
+def show(word: str, url: str, number: int | None, part: str | None, as_json: bool) -> None:
+    """What is known of one URL, or what its page says.
+
+    \b
+      inchworm show CRAWL https://example.org/docs/install
+      inchworm show CRAWL install --text
+
+    State, place, source, depth, where it was found, status, hashes, alternates, where its body is; or a part of the
+    page as it is in the archive. A part of the address will do when it is unique.
+    """
+    with opened(Looking) as app:
+        address = app.url_of(word, url, number)
+        found = None if part else app.show(word, address, number)
+    if found is not None:
+        print_json(found) if as_json else display.entry(found)
+        return
+    assert part is not None
+    with opened(Pages) as app:
+        page = app.stored_page(word, address, number)
+    _refuse_absent(page)
+    print_json(page_json(page, [part])) if as_json else _print_part(page, part)
+
+
+def _refuse_absent(page: Page) -> None:
+    if page.is_gone:
+        raise Unknown(f"There is no page at {page.url}: {page.record['outcome']}.", "`inchworm why` tells more.")
+    if page.is_lost:
+        raise InchwormError(f"The archive has lost {page.url}.", "`inchworm doctor` tells more.")
