@@ -175,6 +175,19 @@ def test_a_long_run_is_searched_bit_by_bit(api: Api, crawl: str, monkeypatch: py
 # One URL
 
 
+def test_what_a_page_says(api: Api, crawl: str, site: Served) -> None:
+    url = site.url("/")
+    page = api.get(f"{crawl}/page", url=url, **{"with": "text, markdown,raw_html,links"})
+    assert page["url"] == url and page["visits"]
+    assert page["text"]
+    assert page["markdown"]
+    assert page["raw_html"].startswith("<")
+    assert all(link["url"].startswith("http") for link in page["links"])
+    assert "html" not in page
+    assert "text" not in api.get(f"{crawl}/page", url=url)
+    assert "no part 'soul'" in api.get(f"{crawl}/page", 422, url=url, **{"with": "soul"})["message"]
+
+
 def test_one_page(api: Api, crawl: str, site: Served) -> None:
     told = api.get(f"{crawl}/page", url=site.url("/b2"))
     assert (told["state"], told["source"], told["found_on"]) == ("done", "spider", site.url("/"))
