@@ -92,6 +92,19 @@ def test_what_came_to_nothing_is_sent_again_in_its_old_place(store: CrawlStore, 
     assert list(lane.slots) == slots
 
 
+def test_what_is_tried_again_is_loaded_at_its_new_place(store: CrawlStore, begun: tuple[RunInfo, Ledger]) -> None:
+    """Also where its lane was read again while it was in the window."""
+    current, ledger = begun
+    window = Window(store, current.run_id, current.seq)
+    first, *others = fill(window)
+    window.refresh()
+    first.turn = failed(first.entry)._replace(outcome=Outcome.RETRY)
+    turns = list(window.retire())
+    committed = ledger.commit(turns)
+    window.committed([turn.entry for turn in turns], committed.lanes, committed.seq)
+    assert [slot.entry.url for slot in fill(window)] == [*(slot.entry.url for slot in others), first.entry.url]
+
+
 def test_nothing_pending_means_nothing_to_wait_for(store: CrawlStore, begun: tuple[RunInfo, Ledger]) -> None:
     current, ledger = begun
     window = Window(store, current.run_id, current.seq)

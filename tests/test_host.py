@@ -110,3 +110,14 @@ def test_a_quiet_is_never_shortened():
     assert h.turn(f"{A}/x") == 100.0
     h.keep_quiet("a.test", 150.0)
     assert h.turn(f"{A}/x") == 150.0
+
+
+def test_push_backs_to_requests_that_were_under_way_together_count_once():
+    h = hosts((A, "allow", None), delay=0)
+    h.pushed_back(f"{A}/1", sent_at=99.0, now=100.0)
+    h.pushed_back(f"{A}/2", sent_at=99.5, now=100.1)
+    h.started(f"{A}/3", 101.0)
+    assert h.turn(f"{A}/4") == 101.5
+    h.pushed_back(f"{A}/3", sent_at=101.0, now=101.1)
+    h.started(f"{A}/4", 102.0)
+    assert h.turn(f"{A}/5") == 102.75

@@ -239,6 +239,11 @@ REDIRECTS: dict[str, tuple[Answer, Pages, tuple[str | None, str]]] = {
         {"/hop": redirect("/new", 302), "/new": OTHER},
         ("unknown", "moved"),
     ),
+    "other-text-after-a-while": (
+        redirect("/hop", 302),
+        {"/hop": redirect("/new", 301), "/new": OTHER},
+        ("unknown", "moved"),
+    ),
     "home": (redirect("/", 301), {}, ("deleted", "moved")),
     "to-nothing": (redirect("/nowhere", 301), {}, ("unknown", "moved")),
     "to-a-failure": (redirect("/new", 301), {"/new": Page("oops", 500)}, ("unknown", "moved")),
@@ -453,6 +458,16 @@ def test_u9_a_page_about_404s_stays_a_page_and_an_honest_server_is_asked_once(ho
         summary = crawl(home, served, workers=workers)
         assert (summary.pages, summary.failed) == (1 + len(about), 0)
         assert len([hit for hit in served.log if "is-not-here" in hit.path]) == 1
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_u9_a_server_that_fails_to_answer_whether_it_is_honest_is_asked_again(home: Home, status: int) -> None:
+    answers: list[Answer] = [Page("oops", status)]
+    pages: Pages = {"/": page("home", "/dead"), "/dead": EXCUSE, "/robots.txt": ""}
+    pages["*"] = lambda _: answers.pop() if answers else EXCUSE
+    with serving(Site(pages)) as served:
+        summary = crawl(home, served, max_retries=1)
+        assert (summary.pages, summary.failed, verdicts(home)["/dead"].outcome) == (1, 1, "soft_404")
 
 
 def test_u9_the_question_whether_a_server_is_honest_obeys_robots_txt(home: Home) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import re
 import shutil
 import signal
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -302,6 +304,25 @@ def test_news_of_news_come_first_too(home: Home) -> None:
         summary = crawl(home, served)
         assert (summary.pages, summary.new, summary.unknown) == (8, 6, 6)
         assert list(verdicts(home)) == ["/", "/p0", *(f"/n{number}" for number in range(6))]
+
+
+def test_news_come_first_though_the_disk_is_slow(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing old is asked for while it is being written down what a page brought."""
+
+    def slowly(descriptor: int) -> None:
+        time.sleep(0.4)
+        sync(descriptor)
+
+    sync, pages = os.fdatasync, star(8)
+    with serving(Site(pages, validators=True)) as served:
+        crawl(home, served, page_limit=8)
+        pages |= {"/p0": page("changed", "/n0")}
+        pages |= {f"/n{number}": page(f"n{number}", f"/n{number + 1}") for number in range(20)}
+        monkeypatch.setattr(os, "fdatasync", slowly)
+        since = len(served.log)
+        summary = crawl(home, served)
+        assert (summary.pages, summary.new, summary.unknown) == (8, 6, 6)
+        assert asked_for(served, since) == ["/", "/p0", *(f"/n{number}" for number in range(6))]
 
 
 # The record
@@ -877,6 +898,33 @@ def test_pages_that_are_young_enough_are_not_asked_for_at_all(home: Home) -> Non
         assert numbers(crawl(home, served, max_age=3600)) == (0, 0, 5, 0, 0)
         assert asked_for(served, since) == []
         assert {note for verdict in verdicts(home).values() for note in verdict.notes} == {"reused"}
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+def test_pages_that_are_young_enough_keep_to_the_page_limit(home: Home, workers: int) -> None:
+    """They need no request, but a place each, beside those of pages that are asked for."""
+    bad, good = [f"/f{number}" for number in range(5)], [f"/p{number}" for number in range(9)]
+    pages: Pages = {"/": page("home", *bad, *good), **{path: page(path) for path in good}}
+    pages |= dict.fromkeys(bad, Page("oops", 500))
+    with serving(Site(pages, validators=True)) as served:
+        assert crawl(home, served, max_retries=0).pages == 10
+        pages |= {path: page(path) for path in bad}
+        since = len(served.log)
+        summary = crawl(home, served, max_age=3600, page_limit=12, workers=workers)
+        assert (summary.pages, summary.new, sorted(asked_for(served, since))) == (12, 5, bad)
+
+
+def test_a_page_that_was_not_there_is_asked_for_however_young_that_is(home: Home) -> None:
+    pages = star(3)
+    with serving(Site(pages, validators=True)) as served:
+        crawl(home, served)
+        gone = pages.pop("/p1")
+        assert numbers(crawl(home, served)) == (0, 0, 3, 1, 0)
+        since = len(served.log)
+        summary = crawl(home, served, max_age=3600)
+        assert (asked_for(served, since), summary.pages) == (["/p1"], 3)
+        pages["/p1"] = gone
+        assert crawl(home, served, max_age=3600).pages == 4
 
 
 def test_pages_that_are_young_enough_are_read_anew_by_another_reader(home: Home) -> None:

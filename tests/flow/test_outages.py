@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from tests.flow.crawling import Home, page, wait_until
 
-from inchworm.testing import Page, Site
+from inchworm.testing import Page, Site, redirect
 
 
 def wide(number: int, name: str = "site") -> dict[str, str]:
@@ -98,6 +98,37 @@ def test_a_page_limit_stays_exact_through_an_outage(home: Home) -> None:
     assert len([path for path in site.paths if path != "/robots.txt"]) <= 40 + 16, (
         "only what was cut off is asked twice"
     )
+
+
+def test_a_page_limit_that_is_taken_up_by_what_nobody_answered_is_filled_after_all(home: Home) -> None:
+    """All that is left of it was given away when the host went down; who has it sends once more."""
+    site = Flickering(wide(60), after=20, seconds=1.5)
+    with site.serve():
+        ended = home.crawl(f"{site.url}/", workers=40, sitemap=False, page_limit=30)
+    assert (ended.pages, ended.failed, ended.run_state) == (30, 0, "completed")
+    assert ended.unanswered >= 1
+
+
+def test_a_host_whose_robots_txt_leads_to_one_that_is_down_is_not_down_itself(home: Home) -> None:
+    pages = wide(2, "near")
+    far = Flickering(wide(2, "far"), after=10_000, seconds=FOR_EVER)
+    with Site(pages).serve() as near:
+        with far.serve():
+            assert home.crawl(near.url("/"), f"{far.url}/", sitemap=False).pages == 6
+        pages["/robots.txt"] = redirect(f"{far.url}/robots.txt")
+        ended = home.crawl(near.url("/"), f"{far.url}/", sitemap=False, max_wait=0.2, max_retries=0)
+    assert (ended.run_state, ended.ended_by) == ("paused", "waiting")
+    assert [one.origin for one in ended.down] == [far.url]
+    assert home.show(near.url("/"))["state"] == "done"
+
+
+def test_pages_that_take_too_long_are_no_outage(home: Home) -> None:
+    leaves = [f"/slow{number}" for number in range(6)]
+    pages = {"/": page("home", *leaves, "/good"), "/good": page("good")}
+    pages |= {path: Page("late", delay=30.0) for path in leaves}
+    with Site(pages).serve() as served:
+        ended = home.crawl(served.url("/"), sitemap=False, max_retries=0, timeout=1.0)
+    assert (ended.pages, ended.failed, ended.unanswered, ended.run_state) == (2, 6, 0, "completed")
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -9,6 +9,7 @@ import pytest
 from tests.flow.crawling import Home, chain, is_control, page
 from tests.gaps import gap_but_one, gaps
 
+from inchworm import session
 from inchworm.testing import Hit, Page, Served, Site, linked_site, redirect
 
 SLACK = 0.12
@@ -83,6 +84,18 @@ def test_crawl_delay_has_a_cap(home: Home) -> None:
         ended = home.crawl(served.url("/"), max_delay=0.2, sitemap=False)
         assert (ended.pages, ended.run_state) == (3, "completed")
         assert gap_but_one(times(served, control=False)) >= 0.2 - SLACK
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_host_has_no_more_requests_at_a_time_than_it_may(home: Home, most: int) -> None:
+    """The server takes its time for an answer: till then so many requests come in and no more."""
+    leaves = [f"/{number}" for number in range(9)]
+    pages = {"/": page("home", *leaves), **{path: Page(page(path), delay=0.2) for path in leaves}}
+    with Site(pages).serve() as served:
+        ended = home.crawl(served.url("/"), workers=8, connections_per_host=most, sitemap=False)
+        assert ended.pages == 10
+        came = times(served, control=False)[1:]
+        assert min(later - earlier for earlier, later in zip(came, came[most:], strict=False)) >= 0.19
 
 
 # robots.txt
@@ -177,6 +190,21 @@ def test_a_slow_host_does_not_take_every_worker(home: Home) -> None:
         assert ended.pages == 37
         fast = times(served, "fast.")
         assert fast[-1] - fast[0] < 1.5
+
+
+def test_answers_that_wait_for_a_slow_page_do_not_hold_up_another_host(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They lie in memory, and nothing more is asked for ahead; what comes next on its host may go all the same."""
+    monkeypatch.setattr(session, "HELD_BYTES", 1)
+    slow = {"/": page("slow home", "/slow", "/1", "/2"), "/slow": Page(page("slow", "/end"), delay=3.0)}
+    slow |= {path: page(f"slow {path}") for path in ("/1", "/2", "/end")}
+    with Site({}, {"slow.localhost": slow, "fast.localhost": chain(8)}).serve() as served:
+        seeds = [served.url("/", "slow.localhost"), served.url("/c0", "fast.localhost")]
+        ended = home.crawl(*seeds, scope="host", workers=5, sitemap=False)
+        assert ended.pages == 13
+        (end,) = (hit.time for hit in served.log if hit.path == "/end")
+        assert max(times(served, "fast.")) < end
 
 
 @pytest.mark.parametrize("first", [redirect("/docs/"), None], ids=["redirect", "failure"])

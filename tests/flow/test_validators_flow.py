@@ -560,6 +560,18 @@ def test_e6_a_new_tag_that_comes_with_not_modified_is_the_one_to_ask_by(home: Ho
             assert conditions(hit) == ([("if-none-match", old)] if old else [])
 
 
+def test_e6_not_modified_without_a_tag_leaves_the_one_there_was(home: Home) -> None:
+    pages: Pages = {"/": page("home", "/a"), "/a": Page(page("a"), 200, {"ETag": '"one"'})}
+    with serving(Site(pages)) as served:
+        crawl(home, served)
+        pages["/a"] = Page(status=304)
+        for _ in range(2):
+            since = len(served.log)
+            assert numbers(crawl(home, served)) == (0, 0, 2, 0, 0)
+            (hit,) = (hit for hit in served.log[since:] if hit.path == "/a")
+            assert conditions(hit) == [("if-none-match", '"one"')]
+
+
 # E7
 
 

@@ -26,7 +26,7 @@ from inchworm.app import App
 from inchworm.app.checkpoints import Back
 from inchworm.app.executing import TOKEN_VARIABLE
 from inchworm.app.jobs import Repeated, Task, Wanted
-from inchworm.app.scheduling import Pulse, this_machine
+from inchworm.app.scheduling import Pulse, is_gone, this_machine
 from inchworm.job import Execution
 from inchworm.service.scheduler import Scheduler
 from inchworm.settings import Settings
@@ -301,6 +301,15 @@ def test_no_more_at_once_than_allowed_and_one_per_crawl(works: Works) -> None:
         works.look(scheduler)
         running = {one.job_id for one in works.app.jobs.running()}
     assert running == {names[0], names[2]}, "the second is of the same crawl as the first"
+
+
+def test_what_runs_already_counts_for_how_many_may_run(works: Works) -> None:
+    scheduler = works.scheduler(Settings(poll=0.1, executions=1))
+    with slowly(3, 60.0).serve() as served:
+        names = [works.add(served.url(f"/p{number}")) for number in (1, 2)]
+        for _ in range(3):
+            works.look(scheduler)
+        assert [len(works.tries(name)) for name in names] == [1, 0]
 
 
 def test_who_is_woken_looks_now_and_not_at_the_next_poll(works: Works, served: Served) -> None:
@@ -619,6 +628,19 @@ def test_a_crawl_that_does_not_answer_is_cancelled_within_the_grace_time(works: 
     assert (done["status"], done["ended_by"]) == ("cancelled", "cancelled")
 
 
+def test_a_crawl_that_takes_its_time_to_end_is_not_asked_to_again_and_again(works: Works) -> None:
+    pages = {"/": "<a href=/slow>slow</a>", "/slow": Page("slow", delay=60.0)}
+    with Site(pages).serve() as served:
+        name = works.add(served.url("/"), settings={"grace": 2.0})
+        scheduler = works.scheduler()
+        works.look(scheduler)
+        wait_for(served, 2)
+        works.app.cancel_job(name)
+        assert works.finish(scheduler, name)["status"] == "cancelled"
+    open_requests = works.app.home.asked(works.job(name)["crawl_id"])
+    assert len(open_requests) <= 1, "one may have been asked when it was about to end"
+
+
 def test_a_process_that_ignores_a_cancellation_is_killed(works: Works) -> None:
     scheduler = works.scheduler(Settings(poll=0.1, grace=5.0))
     with slowly(5, 60.0).serve() as served:
@@ -863,6 +885,30 @@ def test_an_execution_that_stands_still_is_taken_away_and_ended(works: Works) ->
     assert set(pages_of(served)) == set(linked_site(20)) and works.faults() == []
 
 
+def has_ended(pid: int) -> bool:
+    """Whether a child of ours can be waited for; it still can after that."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def test_who_stood_still_and_was_ended_for_it_is_not_said_to_have_died(works: Works) -> None:
+    """Also when its end is noticed before its job is taken back."""
+    scheduler = works.scheduler()
+    with slowly(20, 0.1).serve() as served:
+        name = works.add(served.url("/"), settings={"workers": 2})
+        works.look(scheduler)
+        wait_for(served, 4)
+        pid = works.stop_child(name)
+        for _ in range(25):
+            works.clock.advance(QUICK.stale_check)
+            scheduler.watch()
+        wait_until(lambda: has_ended(pid))
+        scheduler.reap()
+        scheduler.take_back()
+        scheduler.reap()
+        assert works.tries(name)[0]["error_message"] == "its process stood still for too long"
+        assert works.app.scheduler_metrics()["stale_locks_cleared"] == 1
+
+
 def is_stopped(works: Works) -> bool:
     """Whether there is one process, and it stands still."""
     states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in processes_of(works.folder)]
@@ -1031,6 +1077,30 @@ def test_an_execution_whose_process_has_not_begun_yet_is_not_over(works: Works) 
 
 
 SECRETS = {"AUTH_JWT_SECRET": "s3cr3t-of-the-service", "INCHWORM_NOTIFY_SECRET": "s3cr3t-of-the-messages"}
+
+
+def test_a_process_that_nobody_has_waited_for_is_gone() -> None:
+    """As in a container without an init, where what services leave behind becomes nobody's children."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as zombie:
+        wait_until(lambda: Path(f"/proc/{zombie.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+        assert is_gone(this_machine(), zombie.pid)
+    with subprocess.Popen(["sleep", "60"]) as living:
+        assert not is_gone(this_machine(), living.pid)
+        living.kill()
+
+
+def test_how_a_child_died_is_said_though_others_are_looked_after_first(works: Works) -> None:
+    scheduler = works.scheduler()
+    with slowly(20, 0.1).serve() as served:
+        name = works.add(served.url("/"))
+        works.look(scheduler)
+        wait_for(served, 2)
+        pid = works.child(name)
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: has_ended(pid))
+        scheduler.adopt()
+        scheduler.reap()
+        assert works.tries(name)[0]["error_message"] == "its process ended by SIGKILL"
 
 
 def test_executions_know_no_secret_that_they_do_not_need(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -333,6 +333,19 @@ def test_fewer_hops_reopen_what_was_too_far_outside(desk):
     assert (d.state(f"{B}/2"), d.row(f"{B}/2").standing.hops) == ("pending", 1)
 
 
+def test_fewer_hops_are_passed_on_through_a_page_that_is_done_though_the_way_is_longer(desk):
+    d = desk(f"{A}/", external_hops=2)
+    d.commit(d.visit(f"{A}/", f"{B}/1", f"{A}/x"))
+    d.commit(d.visit(f"{B}/1", f"{B}/2"))
+    d.commit(d.visit(f"{B}/2", f"{B}/3"))
+    d.commit(d.visit(f"{A}/x", f"{A}/y"))
+    assert (d.state(f"{B}/3"), d.row(f"{B}/2").standing.hops) == ("hops", 2)
+    d.commit(d.visit(f"{A}/y", f"{B}/2"))
+    near, far = d.row(f"{B}/2").standing, d.row(f"{B}/3").standing
+    assert (near.state, near.depth, near.hops) == (State.DONE, 2, 1)
+    assert (far.state, far.hops) == (State.PENDING, 2)
+
+
 def test_another_page_may_overrule_nofollow_but_not_a_pattern(desk):
     d = desk(f"{A}/", f"{B}/", robots=True, exclude=["*/admin"])
     d.commit(d.nofollow(f"{A}/", f"{A}/x", f"{A}/admin"))

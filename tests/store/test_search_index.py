@@ -648,6 +648,21 @@ search.search(folder / "search.db", source, search.Question(search.parsed("share
 """
 
 
+def test_who_is_slower_does_not_overwrite_what_another_has_looked_up(diary: Diary) -> None:
+    """While a text is read, the page gets another one, and somebody else brings the index up to date."""
+    diary.visit("a", text=ONE)
+    late = [TWO]
+
+    def text_of(page: Page) -> str | None:
+        if late:
+            diary.visit("a", text=late.pop())
+            diary.found()
+        return TEXTS.get(page.payload or b"")
+
+    search.search(diary.path, Source(diary.reading, text_of), Question(parsed("apples"), 10))
+    diary.check()
+
+
 def test_killed_in_the_middle_it_goes_on_where_it_was(diary: Diary) -> None:
     for number in range(30):
         diary.visit(f"p{number}", text=b"%032d" % (100 + number))

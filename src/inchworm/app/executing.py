@@ -28,7 +28,7 @@ from inchworm.app.repeating import Repeating, Repetition
 from inchworm.app.scheduling import this_machine
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.errors import InchwormError, Owned
-from inchworm.job import Execution, ExecutionState, Job, JobState
+from inchworm.job import Execution, Job, JobState
 from inchworm.model import Change, CrawlInfo, EndedBy, Progress, RunInfo, RunState, SessionInfo
 from inchworm.rules import failures, occurrence, repetition
 from inchworm.rules.occurrence import Ended
@@ -128,7 +128,7 @@ class Executing(Working, Repeating):
     def _earlier_try(self, execution: Execution) -> Execution | None:
         """The last try of the same occurrence that began a session."""
         for one in self.jobs.executions(execution.job_id, execution.number, 100):
-            if one.occurrence_ms != execution.occurrence_ms or one.state is ExecutionState.COMPLETED:
+            if one.occurrence_ms != execution.occurrence_ms:
                 return None
             if one.session is not None:
                 return one

@@ -218,7 +218,7 @@ class Scheduler:
             errors.seek(max(0, errors.tell() - 4000))
             said = errors.read().decode("utf-8", "replace").strip()
         why = f"by {signal.Signals(-code).name}" if code < 0 else f"with code {code}"
-        if self._app.give_up(child.execution, f"its process ended {why}", is_crash=not self._stopping.is_set()):
+        if self._app.give_up(child.execution, f"its process ended {why}"):
             log.warning("Execution %s ended %s. %s", child.execution.execution_id, why, said[-500:])
         else:
             log.info("Execution %s ended", child.execution.execution_id)

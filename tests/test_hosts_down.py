@@ -1,0 +1,53 @@
+"""Hosts that cannot be reached: when one is down, when somebody looks again, and how its sessions are counted."""
+
+from __future__ import annotations
+
+from inchworm.outages import Outages
+from inchworm.rules.outage import DOWN_AFTER, SESSIONS
+
+HOST = "http://a.test"
+
+
+def outages(*, patience: float = 0.0) -> Outages:
+    return Outages([HOST], [], patience)
+
+
+def in_vain(known: Outages, times: int, now: float = 0.0) -> None:
+    for _ in range(times):
+        known.unanswered(HOST, "connect", "connection refused", now, round(1000 * now))
+
+
+def test_only_requests_in_a_row_make_a_host_down() -> None:
+    """One that is answered now and then is there, however many others were in vain."""
+    known = outages()
+    for _ in range(3):
+        in_vain(known, DOWN_AFTER - 1)
+        assert not known.is_down(HOST)
+        known.answered(HOST)
+    in_vain(known, DOWN_AFTER)
+    assert known.is_down(HOST)
+
+
+def test_an_outage_counts_once_in_a_session_however_often_somebody_looks() -> None:
+    known = outages()
+    in_vain(known, DOWN_AFTER)
+    for session in range(1, SESSIONS + 1):
+        for look in range(5):
+            known.looked_in_vain(HOST, 10.0 * look, 1000)
+            (down,) = known.all()
+            assert down.sessions == session
+        assert known.is_down(HOST) is (session < SESSIONS), "given up in the last of them, and not before"
+        known = Outages([HOST], known.all(), 0.0)
+
+
+def test_looks_at_a_host_that_is_down_come_after_growing_pauses() -> None:
+    known, now, pauses = outages(patience=86_400.0), 0.0, []
+    in_vain(known, DOWN_AFTER, now)
+    for _ in range(11):
+        assert known.due(known.next_look() - 0.001) == []
+        pauses.append(known.next_look() - now)
+        now = known.next_look()
+        assert known.due(now) == [HOST]
+        assert known.due(now) == [], "it is being looked at"
+        known.looked_in_vain(HOST, now, round(1000 * now))
+    assert pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
