@@ -54,10 +54,11 @@ format: $(STAMP) ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-soak: $(STAMP) ## A thousand kills, random sites and, a hundred thousand, broken pages: what the tests do in short, at length
+soak: $(STAMP) ## A thousand kills, random sites, broken pages and hostile documents: what the tests do in short, at length
 	PATH="$(CURDIR)/$(BIN):$$PATH" INCHWORM_KILLS=1000 $(BIN)/python -m pytest -n 2 tests/crash
 	PATH="$(CURDIR)/$(BIN):$$PATH" INCHWORM_FUZZ_PAGES=$${INCHWORM_FUZZ_PAGES:-100000} $(BIN)/python -m pytest tests/flow/test_fuzz.py
 	PATH="$(CURDIR)/$(BIN):$$PATH" INCHWORM_TEST_SITES=$${INCHWORM_TEST_SITES:-1000} $(BIN)/python -m pytest -n 2 tests/flow/test_random_sites.py
+	PATH="$(CURDIR)/$(BIN):$$PATH" INCHWORM_HOSTILE_DOCUMENTS=$${INCHWORM_HOSTILE_DOCUMENTS:-10000} $(BIN)/python -m pytest tests/test_documents_hostile.py
 
 docs: $(STAMP) ## Make the reference pages and the pictures anew
 	$(BIN)/python docs/reference/make.py

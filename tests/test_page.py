@@ -132,4 +132,6 @@ def test_a_document_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPa
     assert page.text == ""
     assert "took longer" in (page.unreadable or "")
     monkeypatch.undo()
+    # It is not tried again for each part of it.
+    assert page.markdown == ""
     assert read(body, URL, "text/html").text.startswith("word")

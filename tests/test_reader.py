@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.documents import DOCX, LOREM, docx, paragraph, pdf
 
 from inchworm.model import Document, Kind
 from inchworm.reader import DocumentReader
@@ -23,7 +24,14 @@ async def apart(document: Document) -> object:
         await reader.close()
 
 
-@pytest.mark.parametrize("document", [LARGE, MAP], ids=["page", "sitemap"])
+PAPER = Document(pdf(LOREM, title="A paper", links=["http://h.test/a"]), "", "http://h.test/a.pdf", Kind.PAGE)
+TEXT = Document(docx(paragraph(LOREM), title="A text"), DOCX, "http://h.test/a.docx", Kind.PAGE)
+SHOWN = Document(PAPER.body, "application/pdf", "http://h.test/b.pdf", Kind.RESOURCE)
+
+
+@pytest.mark.parametrize(
+    "document", [LARGE, MAP, PAPER, TEXT, SHOWN], ids=["page", "sitemap", "PDF", "docx", "resource"]
+)
 def test_it_reads_as_we_do(document: Document) -> None:
     assert asyncio.run(apart(document)) == DocumentReader(False).read(document)
 

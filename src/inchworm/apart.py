@@ -97,13 +97,21 @@ def shared() -> Apart:
 
 
 class ApartDocument:
-    """`Parts` that are read apart."""
+    """`Parts` that are read apart. A document that was given up once is not tried again for another part: that would
+    take as long each time."""
 
     def __init__(self, body: bytes, content_type: str, url: str) -> None:
         self._body, self._type, self._url = body, content_type, url
+        self._given_up: Unreadable | None = None
 
     def _part(self, name: str) -> Any:
-        return shared().part(name, self._body, self._type, self._url)
+        if self._given_up:
+            raise self._given_up
+        try:
+            return shared().part(name, self._body, self._type, self._url)
+        except Unreadable as error:
+            self._given_up = error
+            raise
 
     @cached_property
     def said(self) -> Said:

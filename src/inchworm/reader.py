@@ -19,6 +19,7 @@ import os
 import resource
 import sys
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, BinaryIO
 
 from inchworm.model import Document, Failure, Found, Kind, Reading, Source
@@ -229,7 +230,7 @@ _Readers = dict[tuple[bool, tuple[str, ...], bool, str], DocumentReader]
 def _answer(job: dict[str, Any], body: bytes, readers: _Readers) -> bytes:
     try:
         if name := job.get("part"):
-            part = getattr(document.OpenDocument(body, job["content_type"], job["url"]), name)
+            part = getattr(_opened(body, job["content_type"], job["url"]), name)
             return json.dumps({"part": part}, ensure_ascii=False).encode("utf-8", "surrogatepass")
         told = (job["resources"], tuple(job["drop_params"]), job["text"], job["query"])
         reader = readers.setdefault(told, DocumentReader(*told))
@@ -239,6 +240,12 @@ def _answer(job: dict[str, Any], body: bytes, readers: _Readers) -> bytes:
         raise  # who ran out of it once had better start anew
     except Exception as error:
         return json.dumps({"raised": repr(error)}).encode()
+
+
+@lru_cache(maxsize=1)
+def _opened(body: bytes, content_type: str, url: str) -> document.OpenDocument:
+    """Whoever asks for one part often asks for the next."""
+    return document.OpenDocument(body, content_type, url)
 
 
 def _limit_memory() -> None:

@@ -90,6 +90,15 @@ def test_documents_are_pages(home: Home, served: Served, pages: dict[str, Any]) 
     assert visit["meta"]["pages"] == 1
 
 
+def test_the_record_is_the_same_at_any_number_of_workers(tmp_path: Path, served: Served) -> None:
+    stories = []
+    for workers in (1, 8):
+        home = Home(tmp_path / str(workers))
+        home.crawl(served.url("/"), workers=workers)
+        stories.append(home.story())
+    assert stories[0] == stories[1]
+
+
 def test_documents_as_a_folder_of_markdown(home: Home, served: Served, tmp_path: Path) -> None:
     home.crawl(served.url("/"))
     home.cli("export", home.word, "--format", "markdown", "-o", str(tmp_path / "out"))
@@ -181,8 +190,7 @@ def test_a_document_that_says_not_found_is_no_excuse(home: Home) -> None:
         assert [path for path in served.paths() if path.startswith("/a/")] == ["/a/b.txt", "/a/c.pdf"]
 
 
-# ---- without what reads PDF
-
+# ---- without what reads PDF, and with one that crashes
 
 Hide = Callable[[], AbstractContextManager[None]]
 
@@ -225,3 +233,43 @@ def test_what_was_missing_is_read_when_it_is_there(home: Home, pages: dict[str, 
         assert "/only-in-pdf" in served.paths()
     assert (summary.new, summary.modified, summary.note) == (1, 0, "")
     assert summary.downloaded["reader_changed"] == 2
+
+
+CRASHES = """
+import os, sys
+sys.path.remove(os.path.dirname(os.path.dirname(__file__)))
+del sys.modules["pypdfium2"]
+import pypdfium2 as real
+
+class PdfDocument(real.PdfDocument):
+    def __init__(self, body):
+        if b"CRASH" in body:
+            os.kill(os.getpid(), 11)
+        super().__init__(body)
+
+real.PdfDocument = PdfDocument
+"""
+
+
+def test_a_crash_of_what_reads_pdf_costs_that_document(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "crashing" / "pypdfium2").mkdir(parents=True)
+    (tmp_path / "crashing" / "pypdfium2" / "__init__.py").write_text(CRASHES)
+    site: dict[str, Any] = {"/": page("start", *(f"/{number}.pdf" for number in range(6)))}
+    site |= {f"/{number}.pdf": pdf(f"{LOREM} This is number {number}.") for number in range(6)}
+    site["/2.pdf"] = site["/4.pdf"] = pdf(f"{LOREM} CRASH")
+    apart.shared().close()
+    monkeypatch.syspath_prepend(str(tmp_path / "crashing"))
+    try:
+        with Site(site).serve() as served:
+            summary = home.crawl(served.url("/"), workers=4)
+        failed = {path for path, outcome in home.outcomes() if outcome == "reader_crashed"}
+        assert failed == {"/2.pdf", "/4.pdf"}
+        assert (summary.pages, summary.failed) == (5, 2)
+        assert found(home, "number") == ["/0.pdf", "/1.pdf", "/3.pdf", "/5.pdf"]
+        crashing = read(site["/2.pdf"])
+        assert (crashing.text, "broke the reader" in (crashing.failure or "")) == ("", True)
+        assert read(site["/3.pdf"]).text.endswith("number 3.")
+    finally:
+        apart.shared().close()

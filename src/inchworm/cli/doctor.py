@@ -20,6 +20,7 @@ from inchworm.app.looking import Looking
 from inchworm.cli.door import say, say_over
 from inchworm.errors import InchwormError, NotNow
 from inchworm.model import CrawlInfo
+from inchworm.rules import pdf
 from inchworm.rules.figures import clip, size
 
 _LIBRARIES = ("pycurl", "turbohtml", "ada-url", "isal", "click", "rich")
@@ -60,6 +61,9 @@ def _versions() -> Iterator[Finding]:
     libraries = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _LIBRARIES)
     yield Finding(True, "inchworm", f"{__version__} on Python {platform.python_version()}, {platform.system()}")
     yield Finding(True, "libraries", libraries)
+    has_pdf = pdf.is_readable()
+    missing = f"PDF documents have no text without pypdfium2: pip install '{pdf.NEEDED}'"
+    yield Finding(True, "PDF", f"pypdfium2 {importlib.metadata.version('pypdfium2')}" if has_pdf else missing)
     old = sqlite3.sqlite_version_info < _WAL_FIX
     note = "; older than 3.51.3, which is fine here: whoever writes has the file for itself" if old else ""
     yield Finding(True, "SQLite", sqlite3.sqlite_version + note)

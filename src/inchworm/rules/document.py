@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from inchworm.model import Reading, Substance
-from inchworm.rules import contents, markdown, office, parse, pdf, plain
+from inchworm.rules import contents, markdown, parse, pdf, plain
 from inchworm.rules.contents import MAX_TEXT, MAX_TITLE, Contents
 from inchworm.rules.data import Data
 from inchworm.rules.describe import squeeze
@@ -61,6 +61,8 @@ def _contents(body: bytes, content_type: str, media: Media) -> Contents | None:
     if media is Media.PDF:
         return pdf.contents(body)
     if media in OFFICE:
+        from inchworm.rules import office  # only processes of their own read any
+
         return office.contents(body, media)
     return None
 
