@@ -7,7 +7,7 @@ STAMP  := $(VENV)/installed-dev
 PEERS  := .venv-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-serve crawl test check format docs soak bench bench-profile bench-scale bench-recrawl bench-focus bench-memory bench-scheduler bench-dashboard chaos shape clean
+.PHONY: help demo demo-serve crawl test check format docs soak bench bench-profile bench-scale bench-recrawl bench-focus bench-read bench-memory bench-scheduler bench-dashboard chaos shape clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -88,6 +88,10 @@ bench-recrawl: $(STAMP) ## What an unchanged site costs when it is crawled again
 bench-focus: $(STAMP) ## How many fetches it takes to find the pages that match a query
 	[ -f /usr/share/doc/postgresql-doc-15/html/index.html ] || apt-get install -y -qq postgresql-doc-15
 	$(BIN)/python bench/focus.py
+
+bench-read: $(STAMP) ## What it costs to read a page without a crawl
+	[ -f /usr/share/doc/postgresql-doc-15/html/index.html ] || apt-get install -y -qq postgresql-doc-15
+	$(BIN)/python bench/read.py
 
 bench-memory: $(STAMP) ## Is memory flat over 30,000 pages, and the event loop lively?
 	$(BIN)/python bench/memory.py
