@@ -23,6 +23,8 @@ from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo
 if TYPE_CHECKING:
     pass
 
+_BUFFER = 1 << 18
+
 
 def setting_options(names: tuple[str, ...]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Options made from the table of settings; what is not given stays None and overrules nothing."""
@@ -135,7 +137,7 @@ def opened_file(path: Path | None, is_binary: bool = False) -> Iterator[BinaryIO
         raise WrongUse(f"{path} is a folder.", "Give the name of a file in it.")
     part = path.with_name(path.name + ".part")
     try:
-        with part.open("wb") as file, _compressing(file, "" if is_binary else path.suffix.lower()) as out:
+        with part.open("wb", _BUFFER) as file, _compressing(file, "" if is_binary else path.suffix.lower()) as out:
             yield out
         part.replace(path)
     finally:
