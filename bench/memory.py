@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import uvloop
@@ -41,13 +42,13 @@ def page(number: int, pages: int) -> bytes:
     return f"<!doctype html>{text}".encode()
 
 
-async def serve(pages: int) -> None:
+async def serve(pages: int, make: Callable[[int, int], bytes] = page) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError):
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 number = int(head.split(b" ", 2)[1].partition(b"-")[2].removesuffix(b".html") or 0)
-                body = page(number, pages)
+                body = make(number, pages)
                 writer.write(HEAD % len(body) + body)
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from inchworm.archive import warc
-from inchworm.archive.reader import record_at, records
-from inchworm.archive.warc import WarcWriter, copy_prefix, digest, recover
-from inchworm.errors import Broken
+from inchworm.archive.reader import OpenFiles, record_at, records
+from inchworm.archive.warc import WarcWriter, copy_prefix, digest, is_digest, recover
+from inchworm.errors import Broken, WrongUse
 from inchworm.model import Record, Spot
 from inchworm.ports import Original
 
@@ -162,8 +162,51 @@ def test_any_bytes_come_back(tmp_path, payloads, number):
     writer = WarcWriter(tmp_path / os.urandom(4).hex(), f"x{number % 1000}", INFO, rotate_bytes=1500)
     spots = write(writer, *map(page, payloads))
     writer.close()
-    found = [record_at(writer._folder / spot.file, spot.offset).content for spot in spots]
-    assert found == [HEAD + payload for payload in payloads]
+    found = [record_at(writer._folder / spot.file, spot.offset) for spot in spots]
+    assert [one.content for one in found] == [HEAD + payload for payload in payloads]
+    files = OpenFiles(writer._folder)
+    assert [files.record(spot.file, spot.offset, spot.length) for spot in spots] == found
+    assert [files.record(spot.file, spot.offset, 0) for spot in spots] == found, "whoever does not know the length"
+
+
+def test_files_that_are_kept_open_are_few_and_closed_in_the_end(folder):
+    writer = WarcWriter(folder, "many", INFO, rotate_bytes=1)
+    spots = write(writer, *(page(b"%d" % number) for number in range(20)))
+    writer.close()
+    assert len({spot.file for spot in spots}) == 20
+    before, files = len(list(Path("/proc/self/fd").iterdir())), OpenFiles(folder)
+    for spot in (*spots, *reversed(spots)):
+        assert files.record(spot.file, spot.offset, spot.length) == record_at(folder / spot.file, spot.offset)
+    assert before < len(list(Path("/proc/self/fd").iterdir())) < before + 10
+    del files
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_record_that_is_not_whole_any_more_is_none(writer, folder):
+    first, second = write(writer, page(b"first" * 100), page(b"second" * 100))
+    path, files = folder / first.file, OpenFiles(folder)
+    whole = path.read_bytes()
+    for at in range(first.offset, first.offset + first.length):
+        # The head of a gzip member says when and on what it was made, which nobody minds.
+        if at - first.offset in range(4, 10):
+            continue
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        with pytest.raises(WrongUse):
+            files.record(first.file, first.offset, first.length)
+        assert files.record(second.file, second.offset, second.length).content.endswith(b"second")
+    path.write_bytes(whole[:-1])
+    with pytest.raises(WrongUse):
+        files.record(second.file, second.offset, second.length)
+    with pytest.raises(WrongUse):
+        files.record("missing.warc.gz", 0, 10)
+
+
+@given(st.binary(min_size=32, max_size=32), st.binary(min_size=32, max_size=32))
+def test_a_digest_is_told_from_others(one, other):
+    assert is_digest(digest(one), one)
+    assert is_digest(digest(one), other) == (one == other)
+    for said in ("", "sha256:", "sha256:!", digest(one)[:-6], f"sha1:{digest(one)[7:]}", digest(one)[7:]):
+        assert not is_digest(said, one)
 
 
 # Nobody can put lines into our headers

@@ -18,17 +18,26 @@ from tests.flow.crawling import Home
 
 from inchworm.app.exports import Wanted, moment
 from inchworm.errors import NotNow, Unknown, WrongUse
-from inchworm.testing import Served, Site
+from inchworm.testing import Page, Served, Site
 
 SEEDS = range(int(os.environ.get("INCHWORM_TEST_HISTORIES", "4")))
 COLUMNS = ("url", "canonical_url", "title", "text", "change")
 Table = dict[str, tuple[Any, ...]]
+Chunks = dict[str, dict[str, tuple[Any, ...]]]
 
 
 def rows(home: Home, **wanted: Any) -> list[dict[str, Any]]:
+    return exported(home, "jsonl", Wanted(columns=COLUMNS, **wanted))
+
+
+def exported(home: Home, format_name: str, wanted: Wanted) -> list[dict[str, Any]]:
     out = io.BytesIO()
-    home.app.export(home.word, "jsonl", out, Wanted(columns=COLUMNS, **wanted))
+    home.app.export(home.word, format_name, out, wanted)
     return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def chunks(home: Home, **wanted: Any) -> list[dict[str, Any]]:
+    return exported(home, "chunks", Wanted(chunk_size=80, **wanted))
 
 
 def kept(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -46,6 +55,15 @@ def apply(table: Table, changes: list[dict[str, Any]]) -> None:
             table.pop(row["canonical_url"], None)
         else:
             table[row["canonical_url"]] = kept(row)
+
+
+def replace_chunks(kept: Chunks, told: list[dict[str, Any]]) -> None:
+    """What a consumer does that keeps chunks: what it has of a page makes way for what comes."""
+    for url in {row["canonical_url"] for row in told}:
+        kept.pop(url, None)
+    for row in told:
+        if row["text"] is not None:
+            kept.setdefault(row["canonical_url"], {})[row["id"]] = (row["position"], row["headings"], row["text"])
 
 
 class ChangingSite:
@@ -80,15 +98,18 @@ class Consumer:
 
     def __init__(self) -> None:
         self.table: Table = {}
+        self.chunks: Chunks = {}
         self.since: int | None = None
         self.told = 0
 
     def look(self, home: Home) -> None:
         if self.since is None:
-            self.table = whole(home)
+            self.table, self.chunks = whole(home), {}
+            replace_chunks(self.chunks, chunks(home))
         else:
             changes = rows(home, since=str(self.since))
             apply(self.table, changes)
+            replace_chunks(self.chunks, chunks(home, since=str(self.since)))
             self.told += len(changes)
         self.since = home.app.next_since(home.word)
 
@@ -148,6 +169,9 @@ def test_a_consumer_that_applies_changes_has_what_a_full_export_has(
         pass
     consumer.look(home)
     assert consumer.table == whole(home)
+    new: Chunks = {}
+    replace_chunks(new, chunks(home))
+    assert consumer.chunks == new and any(len(pieces) > 1 for pieces in new.values())
 
 
 def made(*paths: str) -> dict[str, Any]:
@@ -177,6 +201,29 @@ def test_what_changed_is_told_with_what_is_gone(home: Home) -> None:
         assert changes(home, since="2") == {} == changes(home, since="now")
         assert set(changes(home, since="1d")) == {"", "a", "b", "d"}, "since before there was anything all is new"
         assert (changes(home, run=1, only=("deleted",)), changes(home, run=2)["b"]) == ({"c": "deleted"}, "modified")
+
+
+def test_chunks_of_what_changed(home: Home) -> None:
+    pages = made("/a", "/b", "/c")
+    long = "".join(f"<h2>{number}</h2><p>{f'Part {number} of it. ' * 5}</p>" for number in range(4))
+    pages["/a"] = f"<title>a</title>{long}"
+    with Site(pages).serve() as served:
+        sit(home, served)
+        before = chunks(home)
+        assert [row["headings"] for row in before if row["url"].endswith("/a")] == [["0"], ["1"], ["2"], ["3"]]
+        pages["/a"] = pages["/a"].replace("Part 2 of it", "Item 2 of us")
+        pages["/b"] = "<title>b</title><p></p>"
+        pages["/c"] = Page("gone", 410)
+        sit(home, served)
+        told = chunks(home, since="0")
+        assert [(row["url"][-1], row["change"], row["text"] is None) for row in told] == [
+            *[("a", "modified", False)] * 4, ("b", "modified", True), ("c", "deleted", True),
+        ]  # fmt: skip
+        kept = {row["id"] for row in before if row["url"].endswith("/a")} & {row["id"] for row in told}
+        assert len(kept) == 3, "what was not touched has the same ids"
+        assert {row["change"] for row in chunks(home, since="0", only=("deleted",))} == {"deleted"}
+        assert not [row for row in chunks(home) if row["text"] is None]
+        assert not [row for row in chunks(home) if row["url"][-1] in "bc"]
 
 
 def test_an_open_run_is_nothing_to_count_from(home: Home) -> None:

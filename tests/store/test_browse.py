@@ -69,9 +69,12 @@ def test_alternates_have_the_primary_first_and_do_not_end_in_thousands(book: Boo
     assert found[0] == at("first") and len(found) == MOST_ALTERNATES + 1
 
 
-def test_one_url_is_found_without_reading_its_run(book: Book) -> None:
-    plan = book.store.db.execute("EXPLAIN QUERY PLAN " + view._SAME.format("duplicate"), (1, b"x", 1, 1)).fetchall()
-    assert any("visit_alternate" in row[3] for row in plan), plan
+@pytest.mark.parametrize(("outcome", "index"), [("duplicate", "visit_alternate"), ("page", "visit_content")])
+def test_one_url_is_found_without_reading_its_run(book: Book, outcome: str, index: str) -> None:
+    query = view._SAME.format("?, ?, ?", outcome)
+    plan = book.store.db.execute(f"EXPLAIN QUERY PLAN {query}", (1, b"x", b"y", b"z", 1, 1)).fetchall()
+    assert any(index in row[3] for row in plan), plan
+    assert all(row[3].startswith(("SEARCH", "LIST SUBQUERY")) for row in plan), plan
 
 
 def test_the_history_has_every_run_that_knows_a_url(book: Book) -> None:

@@ -355,9 +355,9 @@ def test_where_bodies_lie(book):
     book.visit(2, second, payload=b"there", file_id=1, offset=12, length=9)
     book.visit(3, first, payload=b"again", file_id=1, offset=21, length=9, revisit=1)
     book.visit(4, first, payload=b"lost", file_id=2, offset=0, length=9)
-    spots = {b"lost": ("two.warc.gz", 0), b"there": ("one.warc.gz", 12)}
+    spots = {b"lost": ("two.warc.gz", 0, 9), b"there": ("one.warc.gz", 12, 9)}
     assert book.store.body_spots({b"lost", b"there", b"again", b"never"}) == spots
-    assert book.store.body_spot(b"there") == ("one.warc.gz", 12)
+    assert book.store.body_spot(b"there") == ("one.warc.gz", 12, 9)
     assert book.store.body_spot(b"again") is None
 
 

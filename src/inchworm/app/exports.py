@@ -4,55 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inchworm.app.desk import Desk
+from inchworm.app.selecting import Chosen, Progress, Selection, read_ahead
+from inchworm.app.selecting import Wanted as Wanted
 from inchworm.archive import reader as warc_reader
-from inchworm.engine.stored import StoredPages
 from inchworm.errors import NotNow, WrongUse
 from inchworm.model import Change, CrawlInfo, RunInfo
 from inchworm.page import Page
 from inchworm.run import is_open, line_to
 from inchworm.sink import columns, export, table
+from inchworm.sink.columns import Column
 from inchworm.sink.export import FORMATS, Rows, Target, Written
 from inchworm.store.crawl import CrawlStore
-from inchworm.store.now import Now, Seen, Since
+from inchworm.store.now import Now, Since
 from inchworm.store.view import View
 
 if TYPE_CHECKING:
     import pyarrow
 
-T = TypeVar("T")
-
 CONTENT = columns.CONTENT
 """The columns that are read out of the archive."""
 
+CHARACTERS, TOKENS = export.CHARACTERS, export.TOKENS
+"""How large chunks are unless somebody says so."""
+
 TOLD = (Change.NEW, Change.MODIFIED, Change.DELETED)
-
-Progress = Callable[[int, int], None]
-"""How far an export is, of how much."""
-
-
-class Wanted(NamedTuple):
-    """What an export is to hold. Without a run: the crawl as it is now. `since`: a run's number or a date, for what
-    changed; `only`: these changes. `columns`: exactly these, and `more`: these too. `types`: media types or endings, of
-    `files`."""
-
-    run: int | None = None
-    since: str | None = None
-    only: tuple[str, ...] = ()
-    unique: bool = False
-    columns: tuple[str, ...] = ()
-    more: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    mark: bool = False
-
-    @property
-    def is_about_changes(self) -> bool:
-        return self.since is not None or bool(self.only)
 
 
 class Exports(Desk):
@@ -74,18 +55,18 @@ class Exports(Desk):
 
     def stored_pages(self, word: str, wanted: Wanted) -> Iterator[Page]:
         """The pages that an export would hold, one by one. They can be asked for what they hold at any time."""
-        with self._opened(word, wanted) as source:
-            yield from source.pages()
+        with self._opened(word, wanted) as selection:
+            yield from selection.pages()
 
     def batches(self, word: str, wanted: Wanted) -> Iterator[pyarrow.RecordBatch]:
         """The table that an export would hold, in parts of a bounded size."""
-        with self._opened(word, wanted) as source:
-            yield from table.batches(source.pages(), source.columns())
+        with self._opened(word, wanted) as selection:
+            yield from table.batches(selection.pages(), selection.columns())
 
     def table_schema(self, word: str, wanted: Wanted) -> pyarrow.Schema:
         """The columns of that table with their types."""
-        with self._opened(word, wanted) as source:
-            return table.schema(source.columns())
+        with self._opened(word, wanted) as selection:
+            return table.schema(selection.columns())
 
     def check_wanted(self, word: str, wanted: Wanted) -> None:
         """Refuse at once what could only fail when the first page is taken."""
@@ -93,15 +74,16 @@ class Exports(Desk):
             pass
 
     @contextlib.contextmanager
-    def _opened(self, word: str, wanted: Wanted) -> Iterator[_Source]:
+    def _opened(self, word: str, wanted: Wanted) -> Iterator[Selection]:
         _refuse_unfit("jsonl", wanted)
         crawl = self.find(word)
         with self.reading(crawl) as store:
-            source = self._source(crawl, store, wanted)
+            selection = self._selection(crawl, store, wanted)
             try:
-                yield source
+                yield selection
             finally:
-                source.let_go()
+                # Whoever kept a page may ask it for more.
+                selection.stored.let_go()
 
     def export(
         self, word: str, format_name: str, out: BinaryIO, wanted: Wanted | None = None, progress: Progress | None = None
@@ -138,19 +120,26 @@ class Exports(Desk):
             ended = [one for one in line_to(store.runs(), end) if not is_open(one)] if end else []
             return ended[-1].number if ended else None
 
-    def _source(self, crawl: CrawlInfo, store: CrawlStore, wanted: Wanted, progress: Progress | None = None) -> _Source:
-        return _Source(
-            self.crawl_folder(crawl) / "archive", store, self._selected(crawl, store, wanted), wanted, progress
-        )
+    def _source(self, crawl: CrawlInfo, store: CrawlStore, wanted: Wanted, progress: Progress | None) -> _Source:
+        selection = self._selection(crawl, store, wanted, progress)
+        return _Source(self._archive(crawl), store, selection, self.run_of(crawl, store, wanted.run), wanted)
 
-    def _selected(self, crawl: CrawlInfo, store: CrawlStore, wanted: Wanted) -> _Selected:
+    def _selection(
+        self, crawl: CrawlInfo, store: CrawlStore, wanted: Wanted, progress: Progress | None = None
+    ) -> Selection:
+        return Selection(store, self._archive(crawl), self._chosen(crawl, store, wanted), wanted, progress)
+
+    def _archive(self, crawl: CrawlInfo) -> Path:
+        return self.crawl_folder(crawl) / "archive"
+
+    def _chosen(self, crawl: CrawlInfo, store: CrawlStore, wanted: Wanted) -> Chosen:
         current = self.run_of(crawl, store, wanted.run)
         if wanted.run is not None:
-            return _Selected(current, current, None)
+            return Chosen(current, current, None)
         end = store.line_end() or current
         if not wanted.is_about_changes:
-            return _Selected(current, end, None)
-        return _Selected(current, end, self._since(crawl, store, end, wanted.since))
+            return Chosen(current, end, None)
+        return Chosen(current, end, self._since(crawl, store, end, wanted.since))
 
     def _since(self, crawl: CrawlInfo, store: CrawlStore, end: RunInfo, said: str | None) -> Since:
         """What somebody means by `since`; without a word: the run that the last one follows."""
@@ -166,15 +155,6 @@ class Exports(Desk):
             return Since(run)
         at_ms = moment(said, self.clock.now_ms())
         return Since(Now(store).ended_by(end, at_ms), at_ms)
-
-
-class _Selected(NamedTuple):
-    """What an export is made of: the run that is meant, the end of the line that tells how the crawl is now, and since
-    when changes are wanted."""
-
-    run: RunInfo
-    end: RunInfo
-    since: Since | None
 
 
 _AGO = re.compile(r"(\d{1,6})\s*([smhdw])")
@@ -224,26 +204,24 @@ def _refuse_unfit(format_name: str, wanted: Wanted) -> None:
         raise WrongUse("--type goes with the format `files`.", "Leave it out.")
     if wanted.mark and format_name != "csv":
         raise WrongUse("--bom goes with the format `csv`.", "Leave it out.")
+    if format_name != "chunks" and (wanted.chunk_size or wanted.chunk_overlap or wanted.tokenizer):
+        raise WrongUse("--chunk-size, --chunk-overlap and --tokenizer go with the format `chunks`.", "Leave them out.")
     if wanted.run is not None and wanted.since is not None:
         raise WrongUse("A run and a time since when do not go together.", "Leave --run or --since out.")
 
 
 class _Source:
-    """What an export is made of, as it stands."""
+    """What an export is made of, as it stands, and how it is written."""
 
-    def __init__(
-        self, archive: Path, store: CrawlStore, selected: _Selected, wanted: Wanted, progress: Progress | None
-    ) -> None:
+    def __init__(self, archive: Path, store: CrawlStore, selection: Selection, run: RunInfo, wanted: Wanted) -> None:
         self._archive = archive
-        self._view, self._now = View(store), Now(store)
-        self._stored = StoredPages(store, archive)
-        self._selected, self._wanted = selected, wanted
-        self._progress = progress or (lambda _done, _total: None)
+        self._view = View(store)
+        self._selection, self._run, self._wanted = selection, run, wanted
         self._lost: list[str] = []
         self._skipped = 0
 
     def to_stream(self, format_name: str, out: BinaryIO) -> Written:
-        run = self._selected.run
+        run = self._run
         if format_name == "warc":
             return export.warc(self._archive, self._view.spots(run.run_id, run.seq), out, warc_reader.is_whole)
         if format_name == "urls":
@@ -251,72 +229,39 @@ class _Source:
         if format_name == "fingerprints":
             return Written(export.fingerprints(self._view.record(run.run_id, run.seq), out))
         if format_name == "sitemap":
-            return Written(export.sitemap(self._visits(), out))
+            return Written(export.sitemap(self._selection.visits(), out))
+        if format_name == "chunks":
+            return self._chunks(out)
         return self._table(format_name, out)
 
-    def columns(self) -> tuple[columns.Column, ...]:
-        """What each row of a table holds."""
-        return columns.chosen(self._wanted.columns, self._wanted.more)
-
-    def let_go(self) -> None:
-        """The store is going to be closed, and whoever kept a page may ask it for more."""
-        self._stored.let_go()
-
     def _table(self, format_name: str, out: BinaryIO) -> Written:
-        chosen = self.columns()
-        pages = self._minding_lost(self.pages()) if any(one in columns.CONTENT for one in chosen) else self.pages()
+        chosen = self._selection.columns()
+        pages = self._pages([one for one in chosen if one in columns.CONTENT])
         if format_name == "csv":
             count = export.csv(pages, chosen, out, self._wanted.mark)
         else:
             count = (export.jsonl if format_name == "jsonl" else export.parquet)(pages, chosen, out)
         return Written(count, self._skipped, tuple(self._lost))
 
+    def _chunks(self, out: BinaryIO) -> Written:
+        wanted = self._wanted
+        limits = export.limits(wanted.chunk_size, wanted.chunk_overlap, wanted.tokenizer)
+        pages = self._pages(columns.chosen(["markdown"]))
+        count = export.chunks(pages, limits, out, tells_all=wanted.is_about_changes)
+        return Written(count, self._skipped, tuple(self._lost))
+
+    def _pages(self, content: Sequence[Column]) -> Iterator[Page]:
+        """The pages, of which these columns will be read."""
+        pages = self._selection.pages()
+        return self._minding_lost(read_ahead(pages, content)) if content else pages
+
     def to_folder(self, format_name: str, folder: Path) -> Written:
+        visits = self._selection.visits(resources=format_name == "files")
         if format_name == "sitemap":
-            return Written(export.sitemaps(self._visits(), folder))
+            return Written(export.sitemaps(visits, folder))
         if format_name == "files":
-            return export.files(self._visits(resources=True), self._body, folder, self._wanted.types)
-        return export.markdown(self._visits(), self._alternates, self._markdown, folder)
-
-    # Rows
-
-    def pages(self) -> Iterator[Page]:
-        """One page after the other: of a run, of the crawl now, or of what changed."""
-        if self._selected.since is not None:
-            pages = self._changed(self._selected.since)
-        else:
-            pages = (self._stored.of(visit) for visit in self._visits())
-        return self._unique(pages) if self._wanted.unique else pages
-
-    def _changed(self, since: Since) -> Iterator[Page]:
-        changes, before = self._now.changed(since, self._now.line(self._selected.end)), self._now.line_at(since)
-        for one in self._counted(changes):
-            if not self._wanted.only or one.change in self._wanted.only:
-                yield self._stored.changed(one, before)
-
-    def _visits(self, resources: bool = False) -> Iterator[dict[str, Any]]:
-        run, end, only = self._selected.run, self._selected.end, self._wanted.only
-        if self._wanted.run is not None:
-            record = self._counted(self._view.record(run.run_id, run.seq))
-            return (visit for visit in record if not only or visit["change"] in only)
-        return self._counted(self._now.pages(self._now.line(end), resources))
-
-    def _counted(self, found: Iterator[T]) -> Iterator[T]:
-        """Tell how far it is. How much there is nobody has counted; the run has about as much."""
-        expected, done = self._selected.end.counters.pages + self._selected.end.counters.duplicates, 0
-        for done, one in enumerate(found, 1):
-            yield one
-            self._progress(done, max(done + 1, expected))
-        self._progress(done, done)
-
-    def _unique(self, pages: Iterator[Page]) -> Iterator[Page]:
-        """Each content once, from the page that has it for its own where that is there."""
-        line = self._now.line(self._selected.end)
-        with Seen() as seen:
-            for page in pages:
-                hashed, first = page.record.get("text_hash"), page.record.get("alternate_of")
-                if hashed is None or not ((first and self._now.has_text(line, first, hashed)) or not seen.add(hashed)):
-                    yield page
+            return export.files(visits, self._body, folder, self._wanted.types)
+        return export.markdown(visits, self._alternates, self._markdown, folder)
 
     def _minding_lost(self, pages: Iterator[Page]) -> Iterator[Page]:
         """Count pages that the archive does not have any more. They are told all the same, without their text."""
@@ -329,15 +274,14 @@ class _Source:
     # One page
 
     def _alternates(self, text_hash: str) -> list[str]:
-        run = self._selected.run
-        return self._view.alternates(run.run_id, text_hash, run.seq)
+        return self._view.alternates(self._run.run_id, text_hash, self._run.seq)
 
     def _body(self, visit: Mapping[str, Any]) -> bytes | None:
-        page = self._stored.of(visit)
+        page = self._selection.stored.of(visit)
         return None if page.is_lost else page.body
 
     def _markdown(self, visit: Mapping[str, Any]) -> str | None:
-        page = self._stored.of(visit)
+        page = self._selection.stored.of(visit)
         try:
             return None if page.is_lost else page.markdown
         except Exception:

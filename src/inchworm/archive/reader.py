@@ -12,6 +12,7 @@ import binascii
 import hashlib
 import io
 import os
+import weakref
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -31,6 +32,9 @@ _MOST_DAMAGE = 1000
 """After so many places where a file cannot be read, what is left of it is not worth the search."""
 
 _HASHES = {"sha256", "sha1", "md5"}
+_MOST_OPEN = 8
+_MOST_AT_ONCE = 10_000_000
+_HEAD_END = b"\r\n\r\n"
 
 Noted = Callable[[int], None]
 """Is told where a file is damaged."""
@@ -62,6 +66,57 @@ def is_whole(path: Path, offset: int, length: int) -> bool:
         return record_at(path, offset).length == length
     except WrongUse:
         return False
+
+
+class OpenFiles:
+    """The files of an archive, kept open for whoever takes many records out of them, one here and one there."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._open: dict[str, int] = {}
+        weakref.finalize(self, _close, self._open)
+
+    def record(self, name: str, offset: int, length: int) -> WarcRecord:
+        """The record of this length at this place, seen to be as it was written."""
+        found = self._at_once(name, offset, length) if length else None
+        return record_at(self._folder / name, offset) if found is None else found
+
+    def _at_once(self, name: str, offset: int, length: int) -> WarcRecord | None:
+        """A record by a single read; None for whatever is not as we write them, or damaged: a gzip member has a
+        checksum of its own."""
+        try:
+            data = os.pread(self._descriptor(name), length, offset)
+            size = min(int.from_bytes(data[-4:], "little"), _MOST_AT_ONCE)  # as its end says
+            member = isal_zlib.decompress(data, 31, size or 1)
+        except (OSError, _INFLATE_ERROR):
+            return None
+        head, _, rest = member.partition(_HEAD_END)
+        headers = _plain_headers(head)
+        said = headers.get("content-length", "")
+        if not head.startswith(_VERSION) or not said.isdecimal() or rest[int(said) :] != _HEAD_END:
+            return None
+        return WarcRecord(offset, length, headers, rest[: int(said)])
+
+    def _descriptor(self, name: str) -> int:
+        if name not in self._open:
+            if len(self._open) == _MOST_OPEN:
+                os.close(self._open.pop(next(iter(self._open))))
+            self._open[name] = os.open(self._folder / name, os.O_RDONLY)
+        return self._open[name]
+
+
+def _close(descriptors: dict[str, int]) -> None:
+    while descriptors:
+        os.close(descriptors.popitem()[1])
+
+
+def _plain_headers(head: bytes) -> dict[str, str]:
+    """The headers of a record as we write them, one line each."""
+    headers: dict[str, str] = {}
+    for line in head.decode("utf-8", "replace").split("\r\n")[1:]:
+        name, _, value = line.partition(":")
+        headers[name.lower()] = value.strip()
+    return headers
 
 
 def _is_as_written(record: WarcRecord) -> bool:

@@ -149,6 +149,18 @@ def digest(sha256: bytes) -> str:
     return f"sha256:{''.join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])}===="
 
 
+_DIGITS = str.maketrans(_ALPHABET, "0123456789abcdefghijklmnopqrstuv")
+
+
+def is_digest(said: str, sha256: bytes) -> bool:
+    """Whether that is what WARC writes for this SHA-256. Reading a number takes less than writing one."""
+    digits = said.removeprefix("sha256:").removesuffix("====")
+    try:
+        return len(said) == 63 == len(digits) + 11 and int(digits.translate(_DIGITS), 32) == int.from_bytes(sha256) << 4
+    except ValueError:
+        return False
+
+
 def _response(record: Record, at_ms: int, original: Original | None) -> bytes:
     # The hottest of the writers: one text, one join.
     more = f"WARC-Truncated: {_one_line(record.truncated)}\r\n" if record.truncated else ""

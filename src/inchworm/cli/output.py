@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from inchworm.app import FORMATS, Target, Written
-from inchworm.app.exports import CONTENT, TOLD, Exports, Wanted
+from inchworm.app.exports import CHARACTERS, CONTENT, TOKENS, TOLD, Exports, Wanted
 from inchworm.cli.commands import main
 from inchworm.cli.door import paragraph, print_json, say
 from inchworm.cli.options import json_flag, opened, opened_file, several
@@ -54,12 +54,30 @@ _USUAL = "jsonl"
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="With files: only these, as pdf or image/*; repeatable."
 )
+@click.option(
+    "--chunk-size",
+    type=int,
+    default=0,
+    metavar="N",
+    help=f"With chunks: characters at most. [default: {CHARACTERS}, or {TOKENS} tokens]",
+)
+@click.option(
+    "--chunk-overlap", type=int, default=0, metavar="N", help="With chunks: how much of the one before to begin with."
+)
+@click.option(
+    "--tokenizer",
+    type=click.Path(),
+    default="",
+    metavar="FILE",
+    help="With chunks: count the tokens of this model, by its tokenizer.json.",
+)
 @json_flag
 def export(word: str, format_name: str | None, output: Path | None, as_json: bool, **wanted: Any) -> None:
     """Write the pages of a crawl in other forms.
 
     \b
       jsonl csv parquet   a row per page: its text and all that is known of it
+      chunks        JSON lines: pages cut at headings and paragraphs, for retrieval
       markdown      a folder of pages as Markdown, one file each
       files         a folder of bodies as they were served, one file each
       sitemap       sitemap.xml; into a folder when it takes more than one file

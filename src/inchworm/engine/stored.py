@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from inchworm.engine.bodies import Bodies
 from inchworm.errors import Unknown
@@ -19,7 +20,12 @@ from inchworm.store.view import View
 if TYPE_CHECKING:
     from inchworm.rules.document import Said
 
+T = TypeVar("T")
+
 Visit = Mapping[str, Any]
+
+_AT_ONCE = 100
+"""So many visits are looked up in one question."""
 
 
 class _Open(NamedTuple):
@@ -28,6 +34,13 @@ class _Open(NamedTuple):
     view: View
     now: Now
     bodies: Bodies
+
+
+class _Others(NamedTuple):
+    """Pages with the same text, by run and text: the one that has it for its own, and all of them."""
+
+    first: dict[tuple[int, str], str]
+    all: dict[tuple[int, str], list[str]]
 
 
 class StoredPages:
@@ -57,27 +70,63 @@ class StoredPages:
 
     # Pages
 
-    def of(self, visit: Visit, before: Line | None = None, said: Said | None = None) -> Page:
-        """The page that a visit saw. Nothing is taken from the archive before it is asked for. `before`: the runs that
-        have its previous version, if not those that its own run was compared with; `said`: what it says, if that was
-        read already."""
+    def of(self, visit: Visit, said: Said | None = None) -> Page:
+        """The page that a visit saw. Nothing is taken from the archive before it is asked for. `said`: what it says, if
+        that was read already."""
+        return self._page(visit, self._others([visit]), None, said)
+
+    def of_all(self, visits: Iterable[Visit]) -> Iterator[Page]:
+        """The pages that visits saw, in their order; what the store knows of them is asked for many at once."""
+        for some in _parts(visits):
+            others = self._expect(some)
+            yield from (self._page(visit, others) for visit in some)
+
+    def changed(self, changes: Iterable[Changed], before: Line) -> Iterator[Page]:
+        """Pages with what became of them since the runs before; of one that no run tells of any more only that."""
+        for some in _parts(changes):
+            others = self._expect([one.visit for one in some if one.visit is not None])
+            for one in some:
+                if one.visit is not None:
+                    yield self._page({**one.visit, "change": str(one.change)}, others, before)
+                else:
+                    yield self._withdrawn(one, before)
+
+    def _page(self, visit: Visit, others: _Others, before: Line | None = None, said: Said | None = None) -> Page:
+        """`before`: the runs that have its previous version, if not those that its own run was compared with."""
         return Page(
             visit["request_url"],
             visit["content_type"] or "",
             lambda: self._body(visit),
-            self._record(visit),
+            self._record(visit, others),
             self._earlier(visit, before),
             lambda: self._headers(visit),
             said,
         )
 
-    def changed(self, one: Changed, before: Line) -> Page:
-        """A page with what became of it since then; of one that no run tells of any more only that."""
-        if one.visit is not None:
-            return self.of({**one.visit, "change": str(one.change)}, before)
+    def _withdrawn(self, one: Changed, before: Line) -> Page:
         told = {"url": one.request_url or one.url, "canonical_url": one.url, "change": str(Change.DELETED)}
         earlier = self._earlier({**told, "url": one.url}, before)
         return Page(told["url"], "", lambda: None, {**told, "outcome": "deleted"}, earlier)
+
+    # What is known of many
+
+    def _expect(self, visits: Sequence[Visit]) -> _Others:
+        with self._asking() as asked:
+            asked.bodies.expect_visits(visits)
+        return self._others(visits)
+
+    def _others(self, visits: Sequence[Visit]) -> _Others:
+        found = _Others({}, {})
+        with self._asking() as asked:
+            for run_id in {visit["run_id"] for visit in visits}:
+                copies, pages = (_hashes(visits, run_id, outcome) for outcome in ("duplicate", "page"))
+                # A visit that is newer than what is known of its run counts, too.
+                until = max(self._runs[run_id].seq, *(visit["seq"] for visit in visits if visit["run_id"] == run_id))
+                first = asked.view.primaries(run_id, copies) if copies else {}
+                every = asked.view.alternates_of_all(run_id, pages, until) if pages else {}
+                found.first.update({(run_id, hashed): url for hashed, url in first.items()})
+                found.all.update({(run_id, hashed): urls for hashed, urls in every.items()})
+        return found
 
     # What is known of one, when it is asked for
 
@@ -93,16 +142,14 @@ class StoredPages:
 
         return earlier
 
-    def _record(self, visit: Visit) -> dict[str, Any]:
-        run, hashed, outcome = self._runs[visit["run_id"]], visit["text_hash"], visit["outcome"]
-        is_copy, is_page = outcome == "duplicate" and hashed, outcome == "page" and hashed
-        primary, alternates = None, list[str]()
-        if is_copy or is_page:
-            with self._asking() as asked:
-                until = max(run.seq, visit["seq"])
-                primary = asked.view.primary(run.run_id, hashed) if is_copy else None
-                alternates = asked.view.alternates(run.run_id, hashed, until) if is_page else []
-        return {**renamed(visit), "run": run.number, "alternate_of": primary, "alternate_urls": alternates}
+    def _record(self, visit: Visit, others: _Others) -> dict[str, Any]:
+        content, outcome = (visit["run_id"], visit["text_hash"]), visit["outcome"]
+        return {
+            **renamed(visit),
+            "run": self._runs[visit["run_id"]].number,
+            "alternate_of": others.first.get(content) if outcome == "duplicate" else None,
+            "alternate_urls": others.all.get(content, []) if outcome == "page" else [],
+        }
 
     def _body(self, visit: Visit) -> bytes | None:
         with contextlib.suppress(Unknown), self._asking() as asked:
@@ -117,3 +164,14 @@ class StoredPages:
             response = (own.answer if isinstance(own, Failure) else own) or asked.bodies.of_visit(visit)
             return response.headers if response is not None else {}
         return {}
+
+
+def _parts(found: Iterable[T]) -> Iterator[list[T]]:
+    rest = iter(found)
+    while some := list(islice(rest, _AT_ONCE)):
+        yield some
+
+
+def _hashes(visits: Sequence[Visit], run_id: int, outcome: str) -> set[str]:
+    of_run = (visit for visit in visits if visit["run_id"] == run_id and visit["outcome"] == outcome)
+    return {visit["text_hash"] for visit in of_run if visit["text_hash"]}

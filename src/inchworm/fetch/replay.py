@@ -20,6 +20,7 @@ _Place = tuple[Path, int]
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _CHUNK = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 _CUT_SHORT = {"length": "too_large", "time": "timeout"}
+_FOR_ALL = Request("", max_body_bytes=0)
 
 
 class ReplayFetcher:
@@ -94,7 +95,7 @@ def answer_of(record: WarcRecord) -> Reply:
     head, payload, trouble = _parts(record)
     if head is None:
         return Failure("protocol_error", "the record holds no HTTP answer")
-    return answer(head, payload, Request("", max_body_bytes=0), 0.0, trouble)
+    return answer(head, payload, _FOR_ALL, 0.0, trouble)
 
 
 def _uri(record: WarcRecord, name: str) -> str:

@@ -27,12 +27,13 @@ class Type(StrEnum):
 
 class Column(NamedTuple):
     """A column, its type, how to get its value from a page, and what it is. A dot in its name makes a level of its own
-    in JSON."""
+    in JSON. `key`: the value is what the page's record has under it."""
 
     name: str
     type: Type
     get: Callable[[Page], Any]
     help: str
+    key: str = ""
 
     @property
     def flat(self) -> str:
@@ -47,7 +48,7 @@ class Column(NamedTuple):
 
 def _known(name: str, help_: str, kind: Type = Type.TEXT, key: str = "") -> Column:
     key = key or name
-    return Column(name, kind, lambda page: page.record.get(key), help_)
+    return Column(name, kind, lambda page: page.record.get(key), help_, key)
 
 
 def _said(name: str, help_: str) -> Column:
@@ -144,19 +145,27 @@ def chosen(names: Sequence[str] = (), more: Sequence[str] = (), fields: Sequence
     return tuple(dict.fromkeys((*base, *(known[name] for name in more))))
 
 
-def nested(columns: Sequence[Column], page: Page) -> dict[str, Any]:
-    """A page as a JSON object."""
-    told: dict[str, Any] = {}
-    for column in columns:
-        level, _, name = column.name.partition(".")
-        if name:
-            told.setdefault(level, {})[name] = column.json(page)
-        else:
-            told[level] = column.json(page)
-    return told
+def nested(columns: Sequence[Column]) -> Callable[[Page], dict[str, Any]]:
+    """How to make a JSON object of a page."""
+    steps = [(*column.name.rpartition("."), column, column.key * (column.type is not Type.TIME)) for column in columns]
+
+    def made(page: Page) -> dict[str, Any]:
+        told: dict[str, Any] = {}
+        record = page.record
+        for level, _, name, column, key in steps:
+            # Most columns are looked up, and there are many of them.
+            value = record.get(key) if key else column.json(page)
+            if level:
+                told.setdefault(level, {})[name] = value
+            else:
+                told[name] = value
+        return told
+
+    return made
 
 
 _SHOWN = tuple(column for column in KNOWN if column.name not in ("run", "alternate_of", "alternate_urls"))
+_as_shown = nested(_SHOWN)
 
 
 def renamed(visit: Record) -> dict[str, Any]:
@@ -166,4 +175,4 @@ def renamed(visit: Record) -> dict[str, Any]:
 
 def shown(visit: Record) -> dict[str, Any]:
     """What is known of a visit, as a JSON object."""
-    return nested(_SHOWN, Page(visit["request_url"], "", lambda: None, renamed(visit)))
+    return _as_shown(Page(visit["request_url"], "", lambda: None, renamed(visit)))

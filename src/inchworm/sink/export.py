@@ -9,22 +9,27 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from inchworm.sink.chunks import CHARACTERS, TOKENS, chunks, limits
 from inchworm.sink.documents import MOST_LOST, Written, files, markdown
 from inchworm.sink.listing import fingerprints, sitemap, sitemaps, urls
 from inchworm.sink.records import warc
 from inchworm.sink.table import csv, jsonl, parquet
 
 __all__ = [
+    "CHARACTERS",
     "FORMATS",
     "MOST_LOST",
+    "TOKENS",
     "Format",
     "Rows",
     "Target",
     "Written",
+    "chunks",
     "csv",
     "files",
     "fingerprints",
     "jsonl",
+    "limits",
     "markdown",
     "parquet",
     "sitemap",
@@ -65,6 +70,7 @@ FORMATS = {
     "jsonl": Format(Target.STREAM, "line", Rows.PAGES, has_columns=True),
     "csv": Format(Target.STREAM, "row", Rows.PAGES, has_columns=True),
     "parquet": Format(Target.STREAM, "row", Rows.PAGES, has_columns=True, is_binary=True),
+    "chunks": Format(Target.STREAM, "chunk", Rows.PAGES),
     "markdown": Format(Target.FOLDER, "page", Rows.NOW),
     "files": Format(Target.FOLDER, "file", Rows.NOW),
     "sitemap": Format(Target.EITHER, "URL", Rows.NOW),

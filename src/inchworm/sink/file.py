@@ -10,6 +10,8 @@ from typing import BinaryIO, cast
 
 from inchworm.errors import WrongUse
 
+_BUFFER = 1 << 18
+
 
 @contextmanager
 def whole_file(path: Path, is_binary: bool = False) -> Iterator[BinaryIO]:
@@ -21,7 +23,7 @@ def whole_file(path: Path, is_binary: bool = False) -> Iterator[BinaryIO]:
         raise WrongUse(f"{path} is a folder.", "Give the name of a file in it.")
     part = path.with_name(path.name + ".part")
     try:
-        with part.open("wb") as file, _compressing(file, "" if is_binary else path.suffix.lower()) as out:
+        with part.open("wb", _BUFFER) as file, _compressing(file, "" if is_binary else path.suffix.lower()) as out:
             yield out
         part.replace(path)
     finally:

@@ -33,9 +33,9 @@ _FORMULA = re.compile(
 
 def jsonl(pages: Iterable[Page], columns: Sequence[Column], out: BinaryIO) -> int:
     """One JSON object per page."""
-    count = 0
+    count, as_object = 0, nested(columns)
     for page in pages:
-        out.write(_as_json(nested(columns, page)).encode("utf-8", "replace") + b"\n")
+        out.write(as_json(as_object(page)).encode("utf-8", "replace") + b"\n")
         count += 1
     return count
 
@@ -59,7 +59,7 @@ def cell(kind: Type, value: Any) -> Any:
         return value
     if kind is Type.TIME:
         return iso(value)
-    text = value if kind is Type.TEXT else _as_json(value)
+    text = value if kind is Type.TEXT else as_json(value)
     if _FORMULA.match(text):
         text = "'" + text
     # Programs written in C end a cell here.
@@ -114,7 +114,7 @@ def _groups(pages: Iterable[Page], columns: Sequence[Column]) -> Iterator[list[l
     group: list[list[Any]] = []
     chars = 0
     for page in pages:
-        row = [_plain(column.type, column.get(page)) for column in columns]
+        row = [None if (value := column.get(page)) is None else _plain(column.type, value) for column in columns]
         group.append(row)
         chars += sum(len(value) for value in row if isinstance(value, str))
         if len(group) == ROW_GROUP_ROWS or chars >= ROW_GROUP_CHARS:
@@ -125,17 +125,17 @@ def _groups(pages: Iterable[Page], columns: Sequence[Column]) -> Iterator[list[l
 
 
 def _plain(kind: Type, value: Any) -> Any:
-    if value is None or kind in (Type.INTEGER, Type.NUMBER, Type.TIME):
-        return value
+    if kind is Type.TEXT:
+        return _whole(value)
     if kind is Type.LIST:
         return [_whole(text) for text in value]
-    return _whole(value if kind is Type.TEXT else _as_json(value))
+    return _whole(as_json(value)) if kind is Type.JSON else value
 
 
 def _whole(text: str) -> str:
     """Text that UTF-8 can hold: no halves of characters."""
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _as_json(value: Any) -> str:
+def as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)

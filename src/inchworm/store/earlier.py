@@ -24,6 +24,9 @@ _IS_GOOD = "v.outcome IN ('page', 'duplicate', 'resource')"
 _IS_GONE = "(v.outcome = 'deleted' OR (v.outcome = 'redirect' AND v.change = 'deleted'))"
 _BEFORE = "SELECT follows FROM run WHERE run_id = ?"
 
+Spot = tuple[str, int, int]
+"""Archive file, offset and length of a record."""
+
 
 def line_from(start: str) -> str:
     """A query for the runs of a line, from one on to the first."""
@@ -97,20 +100,20 @@ class AcrossRuns:
         row = self.db.execute(f"{_VERSION} WHERE {_NEWEST_GOOD}", (last[0], horizon)).fetchone()
         return _version(row)._replace(missing=max(1, last[-2])) if row else None
 
-    def body_spot(self, payload: bytes) -> tuple[str, int] | None:
-        """Archive file and offset of the record that holds a payload."""
+    def body_spot(self, payload: bytes) -> Spot | None:
+        """Where the record lies that holds a payload."""
         return self.body_spots([payload]).get(payload)
 
-    def body_spots(self, payloads: Iterable[bytes]) -> dict[bytes, tuple[str, int]]:
+    def body_spots(self, payloads: Iterable[bytes]) -> dict[bytes, Spot]:
         """The same for many payloads at once."""
-        found: dict[bytes, tuple[str, int]] = {}
+        found: dict[bytes, Spot] = {}
         for chunk in chunks(payloads, 200):
             rows = self.db.execute(
-                'SELECT v.payload, a.name, v."offset" FROM visit v JOIN archive a USING (file_id) WHERE v.revisit = 0'
+                'SELECT v.payload, a.name, v."offset", v.length FROM visit v JOIN archive a USING (file_id) WHERE v.revisit = 0'
                 f" AND v.file_id IS NOT NULL AND v.payload IN ({marks(len(chunk))}) ORDER BY {IS_WHOLE}, v.log_id",
                 chunk,
             )
-            found |= {payload: (name, offset) for payload, name, offset in rows}
+            found |= {payload: (name, offset, length) for payload, name, offset, length in rows}
         return found
 
     def has_text(self, url_id: int, horizon: int, text_hash: bytes) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -30,8 +30,8 @@ _WHY = (
 _FOR_EVER = 1 << 62
 _NO_LIMIT = -1
 _SAME = (
-    "SELECT v.seq, u.url FROM visit v JOIN url u USING (url_id) JOIN frontier f ON f.run_id = v.run_id"
-    " AND f.url_id = v.url_id AND f.done = +v.seq WHERE v.run_id = ? AND v.text_hash = ? AND +v.seq <= ?"
+    "SELECT v.seq, u.url, v.text_hash FROM visit v JOIN url u USING (url_id) JOIN frontier f ON f.run_id = v.run_id"
+    " AND f.url_id = v.url_id AND f.done = +v.seq WHERE v.run_id = ? AND v.text_hash IN ({}) AND +v.seq <= ?"
     " AND v.outcome = '{}' LIMIT ?"
 )
 
@@ -105,23 +105,36 @@ class View:
         """URLs of the run with this text up to a seq, the primary one first; of each outcome so many at most."""
         if text_hash is None:
             return []
-        values = (run_id, bytes.fromhex(text_hash), until, limit)
-        # One question per outcome, because each has an index of its own; the plus keeps SQLite to it.
-        rows = [row for outcome in ("page", "duplicate") for row in self._db.execute(_SAME.format(outcome), values)]
-        return [url for _, url in sorted(rows)]
+        return self.alternates_of_all(run_id, [text_hash], until, limit).get(text_hash, [])
 
-    def primary(self, run_id: int, text_hash: str) -> str | None:
-        """The page of a run that has this text for its own."""
-        values = (run_id, bytes.fromhex(text_hash), _FOR_EVER, 1)
-        row = self._db.execute(_SAME.format("page"), values).fetchone()
-        return row[1] if row else None
+    def alternates_of_all(
+        self, run_id: int, text_hashes: Iterable[str], until: int = _FOR_EVER, limit: int = _NO_LIMIT
+    ) -> dict[str, list[str]]:
+        """The same for many texts."""
+        # One question per outcome, because each has an index of its own; the plus keeps SQLite to it.
+        rows = [row for one in ("page", "duplicate") for row in self._same(run_id, text_hashes, one, until, limit)]
+        found: dict[str, list[str]] = {}
+        for _, url, text_hash in sorted(rows):
+            found.setdefault(text_hash.hex(), []).append(url)
+        return found
+
+    def primaries(self, run_id: int, text_hashes: Iterable[str]) -> dict[str, str]:
+        """Of each text the page of a run that has it for its own."""
+        return {one.hex(): url for _, url, one in self._same(run_id, text_hashes, "page", _FOR_EVER, _NO_LIMIT)}
+
+    def _same(
+        self, run_id: int, text_hashes: Iterable[str], outcome: str, until: int, limit: int
+    ) -> list[tuple[int, str, bytes]]:
+        wanted = [bytes.fromhex(one) for one in text_hashes]
+        query = _SAME.format(marks(len(wanted)), outcome)
+        return self._db.execute(query, (run_id, *wanted, until, limit)).fetchall()
 
     def visits(self, where: str, *arguments: Any) -> Iterator[dict[str, Any]]:
         """Visits as people are told of them; `where` is a condition on `v`, with its order."""
         cursor = self._db.execute(
             "SELECT v.run_id, v.seq, v.session, u.url, COALESCE(v.request_url, u.url) AS request_url, v.kind, v.outcome,"
             " v.requested, v.failure, v.message, v.status, v.at_ms, v.millis, v.size, v.content_type, v.etag,"
-            " v.last_modified, hex(v.payload) AS payload, hex(v.text_hash) AS text_hash, v.title, v.language, v.canonical,"
+            " v.last_modified, lower(hex(v.payload)) AS payload, lower(hex(v.text_hash)) AS text_hash, v.title, v.language, v.canonical,"
             ' v.change, v.note, v.missing, v.meta, target.url AS redirect, v.reader, a.name AS file, v."offset", v.length, v.revisit,'
             " LENGTH(v.links) / 4 AS links, f.source, f.depth, f.hops, on_page.url AS found_on"
             " FROM visit v JOIN url u USING (url_id)"
@@ -131,10 +144,10 @@ class View:
             f" WHERE {where}",
             arguments,
         )
+        names = [column[0] for column in cursor.description]
         for row in cursor.fetchall():
-            visit = _dict(cursor, row)
-            for name in ("payload", "text_hash"):
-                visit[name] = visit[name].lower() if visit[name] else None
+            visit = dict(zip(names, row, strict=True))
+            visit["payload"], visit["text_hash"] = visit["payload"] or None, visit["text_hash"] or None
             visit["links"] = visit["links"] or 0
             visit["meta"] = json.loads(visit["meta"]) if visit["meta"] else {}
             yield visit
