@@ -29,8 +29,8 @@ from inchworm.app import FORMATS, App, Summary, Target
 from inchworm.app.reporting import REPORTS
 from inchworm.fetch import decode
 from inchworm.model import Request, Response
+from inchworm.page import opened
 from inchworm.rules import parse
-from inchworm.rules.markdown import markdown
 from inchworm.testing import Site
 
 IS_LONG = "INCHWORM_FUZZ_PAGES" in os.environ
@@ -239,6 +239,6 @@ def _read_in_every_way(web: Web, url: str) -> None:
     if isinstance(reply, Response):
         kind = reply.headers.get("content-type", "")
         parse.read(reply.body, kind, url, parse.How(resources=True, text=True, anchors=True))
-        parse.substance(reply.body, kind, url)
-        parse.plain_text(reply.body, kind)
-        markdown(reply.body, kind, url)
+        parts = opened(reply.body, kind, url)
+        for part in ("said", "links", "targets", "markdown", "html", "source", "data"):
+            getattr(parts, part)
