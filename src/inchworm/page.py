@@ -35,8 +35,8 @@ class ArchiveSpot(NamedTuple):
 
 
 def read(body: bytes, url: str = "", content_type: str = "") -> Page:
-    """Read a document. Nothing is fetched and nothing is kept. `url` is what its links are relative to; without a
-    `content_type` the document is looked at to tell what it is."""
+    """Read a document: HTML, PDF, an office document, text or data. Nothing is fetched and nothing is kept. `url` is
+    what its links are relative to; without a `content_type` the document is looked at to tell what it is."""
     return Page(url, content_type, lambda: body)
 
 
@@ -154,7 +154,7 @@ class Page:
 
     @property
     def html(self) -> str:
-        """The main part as HTML, with absolute links."""
+        """The main part as HTML, with absolute links; empty for a PDF and for what is no more than text."""
         return self._read(lambda parts: parts.html, "")
 
     @property

@@ -141,18 +141,20 @@ class Styles:
         self._style = ""
 
     def start(self, name: str, attributes: Attributes) -> None:
-        value = local(attributes, "val")
         if name == "style":
             self._style = local(attributes, "styleId")
         elif name == "basedOn":
-            self._parents[self._style] = value
+            self._parents[self._style] = local(attributes, "val")
         elif name == "name":
-            if heading := _HEADING.fullmatch(value):
-                self._levels[self._style] = min(int(heading[1]), 6)
-            elif value.lower() == "title":
-                self._levels[self._style] = 1
-        elif name == "outlineLvl" and value.isdecimal() and len(value) == 1:
-            self._levels.setdefault(self._style, min(int(value) + 1, 6))
+            self._name(local(attributes, "val"))
+        elif name == "outlineLvl" and (level := local(attributes, "val")).isdecimal() and len(level) == 1:
+            self._levels.setdefault(self._style, min(int(level) + 1, 6))
+
+    def _name(self, name: str) -> None:
+        if heading := _HEADING.fullmatch(name):
+            self._levels[self._style] = min(int(heading[1]), 6)
+        elif name.lower() == "title":
+            self._levels[self._style] = 1
 
     def end(self, name: str) -> None: ...
 
