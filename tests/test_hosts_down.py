@@ -51,3 +51,15 @@ def test_looks_at_a_host_that_is_down_come_after_growing_pauses() -> None:
         assert known.due(now) == [], "it is being looked at"
         known.looked_in_vain(HOST, now, round(1000 * now))
     assert pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+
+
+def test_a_host_that_was_given_up_and_answers_may_be_down_again() -> None:
+    known = outages()
+    in_vain(known, DOWN_AFTER)
+    for _ in range(SESSIONS - 1):
+        known = Outages([HOST], known.all(), 0.0)
+        known.looked_in_vain(HOST, 1.0, 1000)
+    assert known.given_up(HOST) is not None
+    assert known.answered(HOST)
+    in_vain(known, DOWN_AFTER, 2.0)
+    assert (known.is_down(HOST), known.given_up(HOST)) == (True, None)

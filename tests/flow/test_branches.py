@@ -125,6 +125,17 @@ def test_without_a_number_it_starts_where_the_run_stands(home: Home) -> None:
     assert checkpoints(home, "manual") == [], "it needs none"
 
 
+def test_what_was_cleared_stays_so(home: Home) -> None:
+    """It was somebody's word, and no setting takes it back."""
+    with Site(plain_site(30)).serve() as served:
+        home.crawl(served.url("/"), budget=5, max_depth=3)
+        taken = home.ask("queue", home.word, "--list", "--state", "pending")["entries"][-1]["url"]
+        home.cli("queue", home.word, "--take-out", taken)
+        assert branch(home, max_depth=9).run_state == "completed"
+        assert taken not in {f"http://{hit.host}{hit.path}" for hit in served.log}
+    assert ends(home, 1)[path_of(taken)] == "cleared"
+
+
 # Other settings
 
 

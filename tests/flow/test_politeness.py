@@ -31,6 +31,17 @@ def test_delay_between_two_requests_to_a_host(home: Home, workers: int) -> None:
         assert median(gaps(times(served))) < 0.5, "no longer than it must"
 
 
+def test_delay_after_the_question_whether_a_page_is_there(home: Home) -> None:
+    """It is a request like any other to the host that is asked."""
+    missing = "<title>Page not found</title><main><p>Sorry, the page you are looking for does not exist.</p></main>"
+    dead, leaves = [f"/{name}/dead" for name in "abc"], [f"/p{number}" for number in range(8)]
+    pages = {"/": page("home", *dead, *leaves), **{path: page(path) for path in leaves}, **dict.fromkeys(dead, missing)}
+    with Site(pages).serve() as served:
+        home.crawl(served.url("/"), delay=0.3, workers=4, sitemap=False)
+        assert sum("is-not-here" in path for path in served.paths()) == 3
+        assert gap_but_one(times(served)) >= 0.3 - SLACK
+
+
 @pytest.mark.parametrize("robots", [True, False])
 def test_delay_across_sessions(home: Home, robots: bool) -> None:
     with Site(linked_site(6)).serve() as served:
@@ -190,6 +201,18 @@ def test_a_slow_host_does_not_take_every_worker(home: Home) -> None:
         assert ended.pages == 37
         fast = times(served, "fast.")
         assert fast[-1] - fast[0] < 1.5
+
+
+def test_a_worker_is_left_for_a_host_beside_one_that_hardly_answers(home: Home) -> None:
+    """As many pages as there are workers take their time on one host; the other one is through before the first."""
+    slow: dict[str, Any] = {f"/{number}": Page(page(f"slow {number}"), delay=4.0) for number in range(5)}
+    slow["/"] = page("slow", *slow)
+    hosts = {"slow.localhost": slow, "fast.localhost": chain(12)}
+    with Site({}, hosts).serve() as served:
+        seeds = [served.url("/", "slow.localhost"), served.url("/c0", "fast.localhost")]
+        assert home.crawl(*seeds, scope="host", workers=5, sitemap=False).pages == 18
+        first = min(hit.time for hit in served.log if hit.path == "/0" and hit.host.startswith("slow."))
+        assert max(times(served, "fast.")) < first + 4.0
 
 
 def test_answers_that_wait_for_a_slow_page_do_not_hold_up_another_host(

@@ -21,9 +21,11 @@ class JumpingClock(SystemClock):
     """The real clock, and what a test adds to it."""
 
     ahead = 0.0
+    set_back = 0.0
+    """By how much somebody set the clock of the wall back."""
 
     def now_ms(self) -> int:
-        return super().now_ms() + round(1000 * self.ahead)
+        return super().now_ms() + round(1000 * (self.ahead - self.set_back))
 
     def monotonic(self) -> float:
         return super().monotonic() + self.ahead
@@ -116,6 +118,20 @@ def test_r8_also_in_the_middle_of_a_session(tmp_path: Path) -> None:
     assert ended["pages"] + ended["refused"] == 7
     after = served.paths()[asked_for_robots(served.paths())[1] + 1 :]
     assert not [path for path in after if path.startswith("/p")]
+
+
+def test_r8_a_clock_that_was_set_back_makes_it_hold_no_longer(tmp_path: Path) -> None:
+    clock = JumpingClock()
+
+    def visited(visit: Visit) -> None:
+        if visit.entry.url.endswith("/p1"):
+            clock.ahead += DAY + 60
+
+    with site([ALLOW]).serve() as served:
+        crawl(tmp_path, served.url("/"), clock, budget=2)
+        clock.set_back = 10 * DAY
+        assert crawl(tmp_path, served.url("/"), clock, Hooks(visited=visited), delay=0.1)["pages"] == 7
+    assert len(asked_for_robots(served.paths())) == 2
 
 
 def test_r8_also_when_all_that_was_chosen_waits_for_it(tmp_path: Path) -> None:

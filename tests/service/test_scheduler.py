@@ -886,8 +886,11 @@ def test_an_execution_that_stands_still_is_taken_away_and_ended(works: Works) ->
 
 
 def has_ended(pid: int) -> bool:
-    """Whether a child of ours can be waited for; it still can after that."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    """Whether a child of ours can be waited for, or was: whoever ends a process looks first whether it has ended."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
 
 
 def test_who_stood_still_and_was_ended_for_it_is_not_said_to_have_died(works: Works) -> None:
@@ -1317,6 +1320,20 @@ def test_a_crawl_whose_service_stops_may_finish_what_is_under_way(works: Works) 
             process.send_signal(signal.SIGTERM)
             process.wait(60)
     assert works.tries(name)[0]["items_crawled"] == 2
+
+
+def test_a_run_that_came_to_its_end_as_the_service_stopped_is_not_crawled_again(works: Works) -> None:
+    with Site(SLOW).serve() as served:
+        name = works.add(served.url("/"), settings={"grace": 30}, max_retries=3)
+        with scheduling(works.folder, INCHWORM_GRACE="30") as process:
+            wait_for(served, 2)
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+        assert works.tries(name)[0]["error_message"] == "the service stopped"
+        works.clock.advance(120)
+        done = works.run(works.scheduler(), name)
+    assert (done["status"], done["attempt"], works.job(name)["status"]) == ("completed", 2, "completed")
+    assert (pages_of(served), len(works.app.runs(works.job(name)["crawl_id"]))) == (["/", "/slow"], 1)
 
 
 def test_children_of_a_service_that_was_killed_go_on_and_are_adopted(works: Works) -> None:

@@ -1,0 +1,64 @@
+"""What an entry may use up: granted in order, kept through an outage, and given back where nothing comes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inchworm.frontier import Slot
+from inchworm.grants import Grants
+from inchworm.host import Hosts
+from inchworm.model import EndedBy, Entry, Kind, Reason, Refusal, Seed, Source
+from inchworm.outages import Outages
+from inchworm.settings import make
+from inchworm.testing import ManualClock
+from inchworm.visit import Tools
+
+HOST = "http://h.test"
+
+
+class Desk:
+    """The grants of a session on one host. Nothing is fetched or read here."""
+
+    def __init__(self, **given: Any) -> None:
+        values: Any = make(given)
+        nobody: Any = None
+        self.hosts = Hosts(values, [(HOST, "allow", None)])
+        tools = Tools(values, nobody, nobody, ManualClock(), nobody, lambda: 0.0, {})
+        self.grants = Grants(tools, self.hosts, Outages([HOST], [], 0.0), [Seed(0, f"{HOST}/", "h.test", "/")])
+        self.slots = [Slot(entry(number)) for number in range(5)]
+
+    def granted(self) -> list[int]:
+        """Which entries are granted, each asked for in its turn."""
+        return [number for number, slot in enumerate(self.slots) if self.grants.grant(slot)]
+
+
+def entry(number: int) -> Entry:
+    url = f"{HOST}/{number}"
+    return Entry(number + 1, url, url, Kind.PAGE, Source.SPIDER, 0, 1, 0, 0, (1, number))
+
+
+def test_what_nobody_answered_keeps_its_page_of_the_limit_and_sends_again() -> None:
+    """All of a limit may be under way when a host goes down: who has a page of it needs no other."""
+    desk = Desk(page_limit=3)
+    assert desk.granted() == [0, 1, 2]
+    for slot in desk.slots[:3]:
+        desk.grants.use_up(slot)
+    assert desk.granted() == [0, 1, 2]
+
+
+def test_what_nobody_answered_is_spent() -> None:
+    desk = Desk(budget=3)
+    assert desk.granted() == [0, 1, 2]
+    desk.grants.use_up(desk.slots[0])
+    assert desk.granted() == [1, 2]
+    assert desk.grants.limit_hit is EndedBy.BUDGET
+
+
+def test_what_is_forbidden_after_an_outage_gives_its_page_of_the_limit_back() -> None:
+    desk = Desk(page_limit=3)
+    assert desk.granted() == [0, 1, 2]
+    desk.grants.use_up(desk.slots[1])
+    desk.hosts.learn([(HOST, "rules", b"User-agent: *\nDisallow: /1")])
+    assert desk.grants.answer(desk.slots[1])
+    assert desk.slots.pop(1).turn == Refusal(entry(1), Reason.ROBOTS)
+    assert [desk.slots[number].entry.url[-1] for number in desk.granted()] == ["0", "2", "3"]
