@@ -159,7 +159,7 @@ _OTHER_NAMES = frozenset(
         *("HOME", "NOTIFY_SECRET", "EXECUTION_TOKEN", "FAULT"),
         # What our tests and benchmarks read.
         *("ARTEFACTS", "CHAOS_JOBS", "CHAOS_SECONDS", "KILLS", "LOG_LINES", "NAME", "ROUNDS", "SEED"),
-        *("FUZZ_PAGES", "FUZZ_SEED", "TEST_SITES", "TEST_HISTORIES", "TEST_SITES_FROM"),
+        *("FUZZ_PAGES", "FUZZ_SEED", "HOSTILE_DOCUMENTS", "TEST_SITES", "TEST_HISTORIES", "TEST_SITES_FROM"),
     ]
 )
 """What may stand behind INCHWORM_ beside the settings."""
