@@ -282,7 +282,5 @@ class _Source:
 
     def _markdown(self, visit: Mapping[str, Any]) -> str | None:
         page = self._selection.stored.of(visit)
-        try:
-            return None if page.is_lost else page.markdown
-        except Exception:
-            return None  # one page that nobody can read: it is counted, and the others are written
+        text = None if page.is_lost else page.markdown
+        return None if page.unreadable else text  # one page that nobody can read: it is counted
