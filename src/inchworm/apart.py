@@ -17,6 +17,7 @@ from typing import Any
 from inchworm.reader import COMMAND, REPLACE_AFTER_BYTES, SECONDS, environment
 from inchworm.rules.data import Data
 from inchworm.rules.document import Link, Said
+from inchworm.rules.fields import EACH, Rules, to_json
 
 
 class Unreadable(Exception):
@@ -33,9 +34,27 @@ class Apart:
 
     def part(self, name: str, body: bytes, content_type: str, url: str) -> Any:
         """A part of a document, as JSON has it."""
-        job = {"part": name, "content_type": content_type, "url": url, "size": len(body)}
+        return self._told({"part": name, "content_type": content_type, "url": url}, body)
+
+    def fields(self, rules: Rules, body: bytes, content_type: str, url: str) -> list[list[Any]]:
+        """The rows that these rules find in a document."""
+        job = {"part": "fields", "rules": to_json(rules), "content_type": content_type, "url": url}
+        rows: list[list[Any]] = self._told(job, body)
+        return rows
+
+    def faults(self, rules: Rules) -> list[tuple[str, str]]:
+        """The fields whose selectors cannot be used, and why. Where one breaks the reader, the first that does."""
+        try:
+            found = self._told({"part": "faults", "rules": to_json(rules)}, b"")
+        except Unreadable as error:
+            alone = (Rules((one,)) for one in rules.fields) if len(rules.fields) > 1 or rules.each else iter(())
+            culprit = rules.fields[0].name if len(rules.fields) == 1 and not rules.each else EACH
+            return next(filter(None, map(self.faults, alone)), [(culprit, str(error))])
+        return [(name, why) for name, why in found]
+
+    def _told(self, job: dict[str, Any], body: bytes) -> Any:
         with self._one_at_a_time:
-            answer = self._ask(json.dumps(job).encode() + b"\n", body)
+            answer = self._ask(json.dumps({**job, "size": len(body)}).encode() + b"\n", body)
             self._read_bytes += len(body)
             if answer is None or self._read_bytes > REPLACE_AFTER_BYTES:
                 self._end()

@@ -20,6 +20,7 @@ from inchworm import told
 from inchworm.app import FORMATS, App, Start, Target, whole_file
 from inchworm.app.checkpoints import Back
 from inchworm.app.exports import Wanted
+from inchworm.app.fields import Function, OwnFields
 from inchworm.app.looking import visit_json
 from inchworm.app.pages import Watching
 from inchworm.app.steering import Configuration
@@ -54,7 +55,18 @@ class Crawl:
     seeds it is the one that has this name.
     """
 
-    def __init__(self, *seeds: str, name: str = "", home: Path | str | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        *seeds: str,
+        name: str = "",
+        home: Path | str | None = None,
+        fields: Function | None = None,
+        **settings: Any,
+    ) -> None:
+        """`fields`: a function of yours that takes fields out of a page, as a dict or a list of them, instead of what
+        `extract` says. It is called when they are asked for; one that raises costs that page its fields."""
+        self._fields = fields
+        self._own_fields = OwnFields(fields) if fields else None
         self._start = Start(seeds, name, settings)
         self._home = Path(home) if home else None
 
@@ -161,7 +173,8 @@ class Crawl:
             crawl = self._crawl(app)
             app.go_back(crawl.crawl_id, Back(checkpoint, True, validate), settings)
         kept = {name: value for name, value in self._start.given.items() if not all_settings.belongs_to_run(name)}
-        return Crawl(*self._start.seeds, name=self._start.name, home=self._home, **{**kept, **settings})
+        values = {**kept, **settings}
+        return Crawl(*self._start.seeds, name=self._start.name, home=self._home, fields=self._fields, **values)
 
     # Pages
 
@@ -173,7 +186,7 @@ class Crawl:
         in any thread, until the crawl is deleted or goes back behind them; then they are lost (`is_lost`). Nothing
         stays open when the iterator is dropped.
         """
-        asked = _wanted(wanted, told.Which)
+        asked = self._wanted(wanted, told.Which)
         with self._app() as app:
             word = self._crawl(app).crawl_id
             app.check_wanted(word, asked)
@@ -183,7 +196,35 @@ class Crawl:
         """One page by its address: what the crawl has of it now, or what a run has. One that was there and is gone says
         so (`is_gone`), and has its last text as `previous`."""
         with self._app() as app:
-            return app.stored_page(self._crawl(app).crawl_id, url, run)
+            return app.stored_page(self._crawl(app).crawl_id, url, run, self._own_fields)
+
+    def rows(self, **wanted: Unpack[told.Which]) -> Iterator[dict[str, Any]]:
+        """The fields of these pages, as `extract` says or your function takes them: a dict for each page, or for each
+        match, with the `url` of its page."""
+        asked = self._wanted(wanted, told.Which)
+        with self._app() as app:
+            word = self._crawl(app).crawl_id
+            app.check_fields(word, asked)
+        return self._streamed(lambda app: app.field_rows(word, asked))
+
+    def extract(
+        self, extract: told.Fields | None = None, each: str | None = None, rebuild: bool = False
+    ) -> told.Extracted:
+        """Take the fields of all pages from the archive, without a request; how many pages have each. Rules that are
+        named are kept with the crawl. `rebuild`: also those that were taken by the same rules."""
+        with self._app() as app:
+            found = app.extract(self._crawl(app).crawl_id, _rules(extract, each), rebuild)
+        return cast(told.Extracted, found)
+
+    def try_fields(self, url: str = "", extract: told.Fields | None = None, each: str | None = None) -> dict[str, Any]:
+        """What these rules find on one page, or on the first pages where they find something. Nothing is kept."""
+        with self._app() as app:
+            return app.try_fields(self._crawl(app).crawl_id, url, _rules(extract, each))
+
+    @property
+    def field_errors(self) -> int:
+        """How many times a page had no fields, because your function raised."""
+        return self._own_fields.failed if self._own_fields else 0
 
     def to_arrow(self, **wanted: Unpack[told.Table]) -> pyarrow.Table:
         """The table that an export holds, in memory; `columns=`, `with_=` and what `pages` takes choose (`told.Table`).
@@ -193,7 +234,7 @@ class Crawl:
     def to_batches(self, **wanted: Unpack[told.Table]) -> pyarrow.RecordBatchReader:
         """The same in parts of a bounded size, which are made while they are read: for a loop, for DuckDB, for
         writers."""
-        asked = _wanted(wanted, told.Table)
+        asked = self._wanted(wanted, told.Table)
         with self._app() as app:
             word = self._crawl(app).crawl_id
             schema = app.table_schema(word, asked)
@@ -218,7 +259,7 @@ class Crawl:
     ) -> told.Exported:
         """Write the crawl in a format of `inchworm export`, to a file, or to a folder where the format takes one. A
         file is there when it is whole, and is compressed when its name ends in .gz or .zst."""
-        asked, form = _wanted(wanted, told.Export), FORMATS.get(format)
+        asked, form = self._wanted(wanted, told.Export), FORMATS.get(format)
         with self._app() as app:
             word = self._crawl(app).crawl_id
             if isinstance(target, (str, Path)) and form and _takes_folder(form.target, Path(target)):
@@ -367,6 +408,9 @@ class Crawl:
         with self._app() as app:
             yield from stream(app)
 
+    def _wanted(self, asked: Mapping[str, Any], known: type) -> Wanted:
+        return _wanted(asked, known)._replace(fields=self._own_fields)
+
     @contextlib.contextmanager
     def _app(self) -> Iterator[App]:
         app = App(self._home)
@@ -417,6 +461,11 @@ def _wanted(asked: Mapping[str, Any], known: type) -> Wanted:
     for name in ("only", "columns", "more", "types"):
         values[name] = _names(values.get(name, ()))
     return Wanted(**{**values, "since": _moment(values.get("since"))})
+
+
+def _rules(extract: told.Fields | None, each: str | None) -> dict[str, Any]:
+    given = {"extract": extract, "each": each}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _names(said: told.Names) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ Nothing is read before it is asked for, and then once: whoever wants titles does
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from types import MappingProxyType
@@ -76,6 +76,9 @@ class Page:
         self._earlier = earlier
         self._load_headers = load_headers
         self._known = said
+        self.take_rows: Callable[[Page], Sequence[Mapping[str, Any]]] = lambda _: ()
+        """How its fields are taken out of it, where somebody said which."""
+
         self.unreadable: str | None = None
         """Why a part of the document could not be read, once it was asked for."""
 
@@ -166,6 +169,16 @@ class Page:
     def data(self) -> Data:
         """JSON-LD, microdata and Open Graph as they stand in the document."""
         return self._read(lambda parts: parts.data, {})
+
+    @cached_property
+    def rows(self) -> list[Mapping[str, Any]]:
+        """The fields that were asked for (`extract`, or a function): one row, or one for each match."""
+        return list(self.take_rows(self))
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The first of these rows."""
+        return self.rows[0] if self.rows else {}
 
     @property
     def meta(self) -> Mapping[str, Any]:

@@ -230,7 +230,7 @@ _Readers = dict[tuple[bool, tuple[str, ...], bool, str], DocumentReader]
 def _answer(job: dict[str, Any], body: bytes, readers: _Readers) -> bytes:
     try:
         if name := job.get("part"):
-            part = getattr(_opened(body, job["content_type"], job["url"]), name)
+            part = _part(name, job, body)
             return json.dumps({"part": part}, ensure_ascii=False).encode("utf-8", "surrogatepass")
         told = (job["resources"], tuple(job["drop_params"]), job["text"], job["query"])
         reader = readers.setdefault(told, DocumentReader(*told))
@@ -246,6 +246,18 @@ def _answer(job: dict[str, Any], body: bytes, readers: _Readers) -> bytes:
 def _opened(body: bytes, content_type: str, url: str) -> document.OpenDocument:
     """Whoever asks for one part often asks for the next."""
     return document.OpenDocument(body, content_type, url)
+
+
+def _part(name: str, job: dict[str, Any], body: bytes) -> Any:
+    """A part of a document, or what rules that somebody wrote find in it: those are used here and nowhere else."""
+    if "rules" not in job:
+        return getattr(_opened(body, job["content_type"], job["url"]), name)
+    from inchworm.rules import extract, fields
+
+    rules = fields.from_json(job["rules"])
+    if name == "faults":
+        return extract.faults(rules)
+    return extract.rows(rules, body, job["content_type"], job["url"])
 
 
 def _limit_memory() -> None:

@@ -29,7 +29,8 @@ USER_AGENT = "inchworm/0.1 (+https://github.com/inchworm/inchworm)"
 
 def _row(default: Any, belongs: str, unit: str, text: str, **extra: Any) -> Any:
     """A setting. `extra`: `flag` when it is not --its-name, `least` and `most`, `choices`, `once` when it is about the
-    session that it was named for and never belongs to the crawl."""
+    session that it was named for and never belongs to the crawl, `kept` when whoever names it means all sessions from
+    now on, `pairs` for a list whose items are name=value, and may come as a mapping."""
     return dataclasses.field(default=default, metadata={"belongs": belongs, "unit": unit, "help": text, **extra})
 
 
@@ -117,6 +118,10 @@ class Settings:
     )
     grace: float = _row(10.0, SESSION, "seconds", "time for requests in flight to finish on a pause", least=0)
     index: str = _row("", SESSION, "url", "keep an index of the pages on this Elasticsearch or OpenSearch server")
+    extract: tuple[str, ...] = _row(
+        (), SESSION, "name=selector", "take this field out of every page (CSS or XPath)", kept=True, pairs=True
+    )
+    each: str = _row("", SESSION, "selector", "make a row of fields for every match of this on a page", kept=True)
     stale: float = _row(60.0, SESSION, "seconds", "take a run over when its owner stood still for so long", least=0.5)
 
     executions: int = _row(4, SERVICE, "processes", "how many executions of jobs to run at once", least=1, most=256)
@@ -189,6 +194,11 @@ def belongs_to_crawl(name: str) -> bool:
     return belongs_to(name, SESSION) and not FIELDS[name].metadata.get("once")
 
 
+def is_kept(name: str) -> bool:
+    """Whether naming it for one session sets it for all from then on."""
+    return bool(FIELDS[name].metadata.get("kept"))
+
+
 def make(given: Mapping[str, Any]) -> Settings:
     """Settings with these values, every one checked. Whoever looks for something wants the best first."""
     checked = {name: check(name, value) for name, value in given.items()}
@@ -201,12 +211,13 @@ def check(name: str, value: Any) -> Any:
     """The value in its right type, or an error that says what would be right."""
     if name not in FIELDS:
         raise WrongUse(f"There is no setting called {name!r}.", "`inchworm crawl --help` lists them.")
-    wanted = _TYPES[name]
+    wanted, meta = _TYPES[name], FIELDS[name].metadata
+    if meta.get("pairs") and isinstance(value, Mapping):
+        value = [f"{key}={text}" for key, text in value.items()]
     try:
         result = _convert(value, wanted)
     except (OverflowError, TypeError, ValueError):
         raise WrongUse(f"{name} cannot be {value!r}.", f"It takes {_describe(name)}.") from None
-    meta = FIELDS[name].metadata
     below = "least" in meta and result < meta["least"]
     above = "most" in meta and result > meta["most"]
     unlisted = "choices" in meta and result not in meta["choices"]

@@ -3,7 +3,7 @@ UTC, as ISO 8601 has them."""
 
 # Without `from __future__ import annotations`: a NamedTuple would compile each of them again at every start.
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple, TypedDict
@@ -81,6 +81,33 @@ class Export(Table, total=False):
 
     types: Names
     bom: bool
+
+
+Fields = Mapping[str, str] | Sequence[str]
+"""Fields and the selectors that find them: by name, or each as `name=SELECTOR`."""
+
+
+class FieldCount(TypedDict):
+    """A field, what its values are, and how many pages have it."""
+
+    name: str
+    type: str
+    pages: int
+
+
+class Extracted(TypedDict):
+    """What came of taking fields out of the pages of a run."""
+
+    crawl_id: str
+    name: str
+    run: int
+    extract: list[str]
+    each: str
+    pages: int
+    rows: int
+    failed: int
+    fields: list[FieldCount]
+    unmatched_fields: list[str]
 
 
 class Archive(TypedDict):

@@ -28,7 +28,9 @@ NAMES = [column.flat for column in columns.USUAL]
 
 @pytest.fixture(scope="module")
 def site() -> dict[str, Any]:
-    return {"/": made("home", *(f"/p{n}" for n in range(9))), **{f"/p{n}": made(f"p{n}") for n in range(9)}}
+    said = "<meta property=og:type content=article>"
+    pages = {f"/p{n}": made(f"p{n}", head=said) for n in range(9)}
+    return {"/": made("home", *pages, head=said), **pages}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def crawl(tmp_path_factory: pytest.TempPathFactory, served: Served, site: dict[s
     home = tmp_path_factory.mktemp("home")
     one = Crawl(served.url("/"), home=home, delay=0, sitemap=False)
     one.run_sync()
-    site["/p3"] = made("p3", body="<p>News of it.</p>")
+    site["/p3"] = made("p3", body="<p>News of it.</p>", head="<meta property=og:type content=article>")
     one.run_sync()
     return one
 

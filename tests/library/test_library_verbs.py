@@ -41,6 +41,7 @@ METHODS = {
     "search": "search",
     "index": "index",
     "report": "report",
+    "extract": "extract try_fields rows field_errors",
     "export": "export pages to_arrow to_batches to_pandas to_polars urls visits",
     "show-settings": "settings",
     "configure": "configure",

@@ -285,7 +285,7 @@ def test_exports(api: Api, crawl: str, name: str, ending: str, kind: str) -> Non
 @pytest.mark.parametrize("name", ["markdown", "files", "", "exe", "../../x", "%00", "jsonl\r\nX-Evil: 1"])
 def test_formats_that_are_no_file(api: Api, crawl: str, name: str) -> None:
     error = api.get(f"{crawl}/export", 422, format=name)
-    assert error["hint"] == "There is urls, jsonl, csv, parquet, fingerprints, sitemap, warc."
+    assert error["hint"] == "There is urls, jsonl, csv, parquet, data, fingerprints, sitemap, warc."
 
 
 def test_exports_of_nothing(api: Api, crawl: str) -> None:

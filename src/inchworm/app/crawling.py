@@ -14,6 +14,7 @@ from typing import Any
 
 from inchworm import run, settings
 from inchworm.app.admitting import refuse_private
+from inchworm.app.checking import refuse_fields, refuse_unusable
 from inchworm.app.checkpoints import Back, WayBack
 from inchworm.app.desk import (
     Desk,
@@ -33,7 +34,6 @@ from inchworm.model import CheckpointType, CrawlInfo, Mode, RunInfo, RunState
 from inchworm.ports import Unreached
 from inchworm.rules import freshness, order, proxies
 from inchworm.rules import url as urls
-from inchworm.rules.scope import Patterns
 from inchworm.settings import RUN, SESSION, Settings
 from inchworm.store.history import History
 
@@ -74,7 +74,7 @@ class Crawling(Desk):
     async def crawl(self, start: Start, hooks: Hooks | None = None) -> Summary:
         """Crawl these seeds: resume the run that is open, or start the next one."""
         values = settings.make({**self.ground(), **start.given})
-        Patterns(values.include, values.exclude)
+        refuse_unusable(values)
         if values.order == order.BEST and not values.query:
             raise WrongUse("Best for what? The order `best` goes by a query.", "Add --query TEXT.")
         return await self._sit(self.find_or_make(start), start, hooks or Hooks(), self._plan_to_crawl)
@@ -152,13 +152,26 @@ class Crawling(Desk):
         )
 
     async def _sit(self, crawl: CrawlInfo, start: Start, hooks: Hooks, planned: Planner) -> Summary:
-        """One session of the run that is planned, its pages indexed beside it if that is wanted."""
+        """One session of the run that is planned, its pages indexed beside it and fields taken after it, if that is
+        wanted."""
         given = {**self.ground(), **defaults_of(crawl), **crawl.settings, **start.given}
-        if not given.get("index"):
+        if not start.given.keys().isdisjoint(("extract", "each")):
+            refuse_fields(settings.check("extract", given.get("extract", ())), str(given.get("each", "")))
+        index = str(given.get("index") or "")
+        if not given.get("extract"):
+            return await self._indexed(crawl, start, hooks, planned, index)
+        from inchworm.app import fields  # whoever takes none does not wait for it
+
+        rules = fields.rules_of(self, crawl, start.given)
+        summary = await self._indexed(crawl, start, hooks, planned, index)
+        return await fields.after_session(self, crawl, rules, summary, hooks) if rules else summary
+
+    async def _indexed(self, crawl: CrawlInfo, start: Start, hooks: Hooks, planned: Planner, index: str) -> Summary:
+        if not index:
             return await self._session(crawl, start, hooks, planned)
         from inchworm.app.indexing import indexed  # whoever does not index does not wait for it
 
-        async with indexed(self, crawl, str(given["index"])) as report:
+        async with indexed(self, crawl, index) as report:
             summary = await self._session(crawl, start, hooks, planned)
             report.hurry = bool(summary.signal)
         note = " ".join(filter(None, (summary.note, report.note)))
@@ -198,9 +211,15 @@ class Crawling(Desk):
         return dataclasses.replace(values, **plan.settings) if plan is not None else values
 
     def _keep_what_made_it(self, owner: Owner, crawl: CrawlInfo, start: Start) -> None:
-        """What the first start of a crawl names belongs to the crawl, until somebody changes it there."""
-        kept = {name: value for name, value in start.given.items() if settings.belongs_to_crawl(name)}
-        if kept and owner.store.run() is None:
+        """What the first start of a crawl names belongs to the crawl, until somebody changes it there. Some of it does
+        whenever it is named."""
+        is_first = owner.store.run() is None
+        kept = {
+            name: value
+            for name, value in start.given.items()
+            if settings.belongs_to_crawl(name) and (is_first or settings.is_kept(name))
+        }
+        if kept:
             typed = {name: settings.check(name, value) for name, value in kept.items()}
             self.home.configure(crawl.crawl_id, defaults={**crawl.defaults, **presentable(typed)})
 

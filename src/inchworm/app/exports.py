@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from inchworm.app.desk import Desk
+from inchworm.app.fields import FieldColumns, Place, rows_on_the_spot, rules_of, unmatched
 from inchworm.app.selecting import Chosen, Progress, Selection, read_ahead
 from inchworm.app.selecting import Wanted as Wanted
 from inchworm.archive import reader as warc_reader
@@ -20,6 +21,7 @@ from inchworm.run import is_open, line_to
 from inchworm.sink import columns, export, table
 from inchworm.sink.columns import Column
 from inchworm.sink.export import FORMATS, Rows, Target, Written
+from inchworm.sink.fields import columns_of
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.now import Now, Since
 from inchworm.store.view import View
@@ -34,6 +36,13 @@ CHARACTERS, TOKENS = export.CHARACTERS, export.TOKENS
 """How large chunks are unless somebody says so."""
 
 TOLD = (Change.NEW, Change.MODIFIED, Change.DELETED)
+
+
+class FieldsTaken(NamedTuple):
+    """The fields of an export that no page of its run has, and how many pages could not be read for them."""
+
+    unmatched: tuple[str, ...] = ()
+    failed: int = 0
 
 
 class Exports(Desk):
@@ -55,13 +64,28 @@ class Exports(Desk):
 
     def stored_pages(self, word: str, wanted: Wanted) -> Iterator[Page]:
         """The pages that an export would hold, one by one. They can be asked for what they hold at any time."""
+        take_rows = rows_on_the_spot(rules_of(self, self.find(word)), wanted.fields)
         with self._opened(word, wanted) as selection:
-            yield from selection.pages()
+            for page in selection.pages():
+                page.take_rows = take_rows
+                yield page
 
     def batches(self, word: str, wanted: Wanted) -> Iterator[pyarrow.RecordBatch]:
         """The table that an export would hold, in parts of a bounded size."""
         with self._opened(word, wanted) as selection:
-            yield from table.batches(selection.pages(), selection.columns())
+            chosen = selection.columns()
+            with selection.rows(selection.pages(), chosen) as rows:
+                yield from table.batches(rows, chosen)
+
+    def field_rows(self, word: str, wanted: Wanted) -> Iterator[dict[str, Any]]:
+        """The fields of the pages that an export would hold, row by row, each with the address of its page."""
+        with self._opened(word, wanted) as selection:
+            yield from selection.field_rows()
+
+    def check_fields(self, word: str, wanted: Wanted) -> None:
+        """Refuse at once what could only fail when the first of those is taken."""
+        with self._opened(word, wanted) as selection:
+            selection.refuse_without_fields()
 
     def table_schema(self, word: str, wanted: Wanted) -> pyarrow.Schema:
         """The columns of that table with their types."""
@@ -112,6 +136,20 @@ class Exports(Desk):
         with self.reading(crawl) as store:
             return self._source(crawl, store, wanted, progress).to_folder(format_name, folder)
 
+    def take_fields(self, word: str, wanted: Wanted, progress: Progress) -> FieldsTaken:
+        """Take the fields that an export will have, if it has any, and tell what came of it. An export does so by
+        itself, and tells nobody."""
+        crawl = self.find(word)
+        rules = None if wanted.fields else rules_of(self, crawl)
+        found = columns_of(rules) if rules else ()
+        names = {one.name for one in columns.chosen(wanted.columns, wanted.more, found) if one in found}
+        if rules is None or not names:
+            return FieldsTaken()
+        with self.reading(crawl) as store:
+            run, place = self._chosen(crawl, store, wanted).end, Place(store, self.crawl_folder(crawl), rules)
+            counts = place.counts(run.run_id, place.source(progress))
+        return FieldsTaken(tuple(name for name in unmatched(rules, counts) if name in names), counts.failed)
+
     def next_since(self, word: str) -> int | None:
         """The run to name in `since` next time by whoever exports now: the last of the line that has ended."""
         crawl = self.find(word)
@@ -127,7 +165,9 @@ class Exports(Desk):
     def _selection(
         self, crawl: CrawlInfo, store: CrawlStore, wanted: Wanted, progress: Progress | None = None
     ) -> Selection:
-        return Selection(store, self._archive(crawl), self._chosen(crawl, store, wanted), wanted, progress)
+        rules = rules_of(self, crawl)
+        fields = FieldColumns(Place(store, self.crawl_folder(crawl), rules) if rules else None, wanted.fields)
+        return Selection(store, self._archive(crawl), self._chosen(crawl, store, wanted), wanted, fields, progress)
 
     def _archive(self, crawl: CrawlInfo) -> Path:
         return self.crawl_folder(crawl) / "archive"
@@ -230,6 +270,9 @@ class _Source:
             return Written(export.fingerprints(self._view.record(run.run_id, run.seq), out))
         if format_name == "sitemap":
             return Written(export.sitemap(self._selection.visits(), out))
+        if format_name == "data":
+            count = export.data(self._pages(columns.chosen(["data"])), out)
+            return Written(count, self._skipped, tuple(self._lost))
         if format_name == "chunks":
             return self._chunks(out)
         return self._table(format_name, out)
@@ -237,10 +280,11 @@ class _Source:
     def _table(self, format_name: str, out: BinaryIO) -> Written:
         chosen = self._selection.columns()
         pages = self._pages([one for one in chosen if one in columns.CONTENT])
-        if format_name == "csv":
-            count = export.csv(pages, chosen, out, self._wanted.mark)
-        else:
-            count = (export.jsonl if format_name == "jsonl" else export.parquet)(pages, chosen, out)
+        with self._selection.rows(pages, chosen) as rows:
+            if format_name == "csv":
+                count = export.csv(rows, chosen, out, self._wanted.mark)
+            else:
+                count = (export.jsonl if format_name == "jsonl" else export.parquet)(rows, chosen, out)
         return Written(count, self._skipped, tuple(self._lost))
 
     def _chunks(self, out: BinaryIO) -> Written:

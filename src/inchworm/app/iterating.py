@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from inchworm import run, settings
 from inchworm.app.admitting import refuse_private
 from inchworm.app.changes import iteration_id
+from inchworm.app.checking import refuse_unusable
 from inchworm.app.checkpoints import Back, Checkpoints, as_json
 from inchworm.app.desk import settings_of_run
 from inchworm.app.jobs import Repeated, Task, Wanted, Working
@@ -22,7 +23,6 @@ from inchworm.model import Checkpoint, CrawlInfo, Mode, RunInfo, RunState
 from inchworm.rules import occurrence, repetition, states
 from inchworm.rules import url as urls
 from inchworm.rules.repetition import Occasion
-from inchworm.rules.scope import Patterns
 from inchworm.rules.states import Action
 from inchworm.rules.times import iso
 from inchworm.sink import notify
@@ -387,6 +387,6 @@ def _refuse_wrong_settings(current: RunInfo, back: Back, given: Mapping[str, Any
     """What was named has to be right, and a run that goes on keeps its own settings."""
     of_run = {name: settings.check(name, value) for name, value in given.items() if settings.belongs_to_run(name)}
     values = settings.make({**given, **settings_of_run(current), **of_run})
-    Patterns(values.include, values.exclude)
+    refuse_unusable(values)
     if not back.as_new_run:
         run.refuse_changes(current.settings, of_run)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inchworm import run, settings
+from inchworm.app.checking import refuse_unusable
 from inchworm.app.crawling import Crawling, Start
 from inchworm.app.desk import presentable
 from inchworm.errors import NotNow, Unknown, WrongUse
@@ -21,7 +22,6 @@ from inchworm.job import Execution, ExecutionState, Job, JobState
 from inchworm.model import CrawlInfo, Mode
 from inchworm.rules import occurrence, states, timetable
 from inchworm.rules import url as urls
-from inchworm.rules.scope import Patterns
 from inchworm.rules.states import Action
 from inchworm.rules.times import iso
 from inchworm.settings import Settings
@@ -489,5 +489,5 @@ def _checked_task(task: Task) -> Task:
     if task.mode not in ("", Mode.INCREMENTAL, Mode.FULL):
         raise WrongUse(f"mode cannot be {task.mode!r}.", "It takes incremental or full.")
     values = settings.make(task.settings)
-    Patterns(values.include, values.exclude)
+    refuse_unusable(values)
     return task

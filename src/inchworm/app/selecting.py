@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from inchworm.app.fields import FieldColumns, OwnFields
 from inchworm.engine.stored import StoredPages
+from inchworm.errors import WrongUse
 from inchworm.model import RunInfo
 from inchworm.page import Page
 from inchworm.sink.columns import Column, chosen
@@ -27,7 +30,8 @@ _HANDFUL_BYTES = 1_000_000
 class Wanted(NamedTuple):
     """What an export is to hold. Without a run: the crawl as it is now. `since`: a run's number or a date, for what
     changed; `only`: these changes. `columns`: exactly these, and `more`: these too. `types`: media types or endings, of
-    `files`. Of `chunks`: how large, how much of the one before, and the file of a tokenizer that counts."""
+    `files`. Of `chunks`: how large, how much of the one before, and the file of a tokenizer that counts. `fields`: what
+    takes fields out of a page, instead of the rules of the crawl."""
 
     run: int | None = None
     since: str | None = None
@@ -41,6 +45,7 @@ class Wanted(NamedTuple):
     chunk_size: int = 0
     chunk_overlap: int = 0
     tokenizer: str = ""
+    fields: OwnFields | None = None
 
     @property
     def is_about_changes(self) -> bool:
@@ -59,16 +64,42 @@ class Selection:
     """The visits and pages of an export, one after the other."""
 
     def __init__(
-        self, store: CrawlStore, archive: Path, chosen: Chosen, wanted: Wanted, progress: Progress | None
+        self,
+        store: CrawlStore,
+        archive: Path,
+        chosen: Chosen,
+        wanted: Wanted,
+        fields: FieldColumns,
+        progress: Progress | None,
     ) -> None:
         self._view, self._now = View(store), Now(store)
-        self._chosen, self._wanted = chosen, wanted
+        self._chosen, self._wanted, self._fields = chosen, wanted, fields
         self._progress = progress or (lambda _done, _total: None)
         self.stored = StoredPages(store, archive)
 
     def columns(self) -> tuple[Column, ...]:
         """What each row of a table holds."""
-        return chosen(self._wanted.columns, self._wanted.more)
+        return chosen(self._wanted.columns, self._wanted.more, self._fields.columns)
+
+    @contextlib.contextmanager
+    def rows(self, pages: Iterator[Page], columns: Sequence[Column]) -> Iterator[Iterator[Page]]:
+        """These pages with the fields that columns ask for, a page for each row."""
+        if not any(one in self._fields.columns for one in columns):
+            yield pages
+            return
+        with self._fields.rows(pages, keeps_all=self._wanted.is_about_changes) as rows:
+            yield rows
+
+    def field_rows(self) -> Iterator[dict[str, Any]]:
+        """The fields of the pages that are there, each row with the address of its page."""
+        self.refuse_without_fields()
+        with self._fields.rows((page for page in self.pages() if not page.is_gone), keeps_all=False) as rows:
+            for page in rows:
+                yield {"url": page.url, **self._fields.values(page)}
+
+    def refuse_without_fields(self) -> None:
+        if not self._fields.columns:
+            raise WrongUse("No fields are set for this crawl.", "Say which to take: extract={'title': 'h1'}")
 
     def pages(self) -> Iterator[Page]:
         """One page after the other: of a run, of the crawl now, or of what changed."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from inchworm import errors, run, settings
 from inchworm.app.changes import iteration_id
+from inchworm.app.checking import refuse_unusable
 from inchworm.app.crawling import Start
 from inchworm.app.desk import defaults_of, presentable
 from inchworm.app.iterating import Iterating, Wake
@@ -21,7 +22,6 @@ from inchworm.errors import Frozen, InchwormError, NotNow, Unknown, WrongUse
 from inchworm.job import Execution, ExecutionState, JobState
 from inchworm.model import CrawlInfo, Down, RunInfo, RunState, SessionInfo
 from inchworm.rules import order
-from inchworm.rules.scope import Patterns
 from inchworm.rules.times import iso
 from inchworm.settings import SERVICE
 from inchworm.store.sqlite import last_written
@@ -112,7 +112,7 @@ class Steering(Iterating, Looking):
 
     def _refuse_wrong(self, given: Mapping[str, Any], below: Mapping[str, Any] | None = None) -> None:
         values = settings.make({**self.ground(), **(below or {}), **given})
-        Patterns(values.include, values.exclude)
+        refuse_unusable(values)
         if values.order == order.BEST and not values.query:
             raise WrongUse("Best for what? The order `best` goes by a query.", "Send a `query`.")
 

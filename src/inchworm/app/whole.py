@@ -7,6 +7,7 @@ from inchworm.app.browsing import Browsing
 from inchworm.app.checkpoints import Checkpoints
 from inchworm.app.entries import Entries
 from inchworm.app.exports import Exports
+from inchworm.app.extracting import Extracting
 from inchworm.app.indexing import Indexing
 from inchworm.app.iterating import Iterating
 from inchworm.app.looking import Looking
@@ -20,6 +21,7 @@ from inchworm.app.searching import Searching
 
 
 class App(
+    Extracting,
     Overview,
     Progressing,
     Entries,

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from inchworm.cli.door import folded, paragraph, say, styled
 from inchworm.cli.table import table
-from inchworm.cli.words import MOST_DOWN, closing, counted, line, opening, quoted
+from inchworm.cli.words import MOST_DOWN, closing, counted, line, opening, quoted, taking
 from inchworm.errors import InchwormError
 from inchworm.model import CrawlInfo, Progress, RunInfo, RunState
 from inchworm.rules import failures
@@ -37,6 +37,10 @@ class Shown(Protocol):
     def started(self, crawl: CrawlInfo, run: RunInfo, session: int) -> None: ...
 
     def progress(self, progress: Progress) -> None: ...
+
+    def extracting(self, done: int, total: int) -> None:
+        """Fields were taken out of so many pages, of so many."""
+        ...
 
     def finished(self, summary: Any) -> None: ...
 
@@ -67,6 +71,12 @@ class Log:
         if now - self._said >= (LOG_SECONDS if progress.seconds < LATER_LOG_SECONDS else LATER_LOG_SECONDS):
             self._said = now
             _say(line(progress))
+
+    def extracting(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if done < total and now - self._said >= LOG_SECONDS:
+            self._said = now
+            _say(taking(done, total))
 
     def finished(self, summary: Any) -> None:
         for text in closing(summary):

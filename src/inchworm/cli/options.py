@@ -94,7 +94,7 @@ def sit(work: Callable[[Hooks], Coroutine[Any, Any, Summary]], as_json: bool) ->
             for text in settings.cautions(run.settings):
                 say(text, err=True)
 
-        hooks = Hooks(started, shown.progress, None, signals=True)
+        hooks = Hooks(started, shown.progress, None, signals=True, extracting=shown.extracting)
         summary = run_loop(work(hooks))
     shown.finished(summary)
     if as_json:

@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from inchworm.app import FORMATS, Target, Written
-from inchworm.app.exports import CHARACTERS, CONTENT, TOKENS, TOLD, Exports, Wanted
+from inchworm.app.exports import CHARACTERS, CONTENT, TOKENS, TOLD, Exports, FieldsTaken, Wanted
 from inchworm.cli.commands import main
 from inchworm.cli.door import paragraph, print_json, say
 from inchworm.cli.options import json_flag, opened, opened_file, several
 from inchworm.cli.search import Progress
-from inchworm.cli.words import counted
+from inchworm.cli.words import counted, unmatched
 from inchworm.errors import WrongUse
 from inchworm.rules.explain import LONGEST
 from inchworm.rules.url import shorten
@@ -76,8 +76,9 @@ def export(word: str, format_name: str | None, output: Path | None, as_json: boo
     """Write the pages of a crawl in other forms.
 
     \b
-      jsonl csv parquet   a row per page: its text and all that is known of it
+      jsonl csv parquet   a row per page: its text, its fields and all that is known of it
       chunks        JSON lines: pages cut at headings and paragraphs, for retrieval
+      data          JSON lines: JSON-LD, microdata and Open Graph of the pages that have any
       markdown      a folder of pages as Markdown, one file each
       files         a folder of bodies as they were served, one file each
       sitemap       sitemap.xml; into a folder when it takes more than one file
@@ -98,20 +99,25 @@ def export(word: str, format_name: str | None, output: Path | None, as_json: boo
     """
     format_name = format_name or _format_of(output)
     asked = Wanted(**wanted)
-    target, progress = FORMATS[format_name].target, Progress("Writing", is_patient=True)
+    target, progress, fields = FORMATS[format_name].target, Progress("Writing", is_patient=True), FieldsTaken()
     with opened(Exports) as app:
         if target is Target.FOLDER or (target is Target.EITHER and output is not None and output.is_dir()):
             if output is None:
                 raise WrongUse(f"The format {format_name!r} writes a folder.", "Say where: -o FOLDER")
             written = app.export_folder(word, format_name, output, asked, progress)
         else:
+            if FORMATS[format_name].has_columns:
+                fields = app.take_fields(word, asked, Progress("Taking fields", is_patient=True))
             with opened_file(output, FORMATS[format_name].is_binary) as out:
                 written = app.export(word, format_name, out, asked, progress)
         since = app.next_since(word)
     if written.lost and (output is None or not as_json):
         _tell_lost(written)
-    if output is not None:
-        _tell_written(written, format_name, output, since if as_json or asked.is_about_changes else None, as_json)
+    _tell_fields(fields)
+    if output is not None and as_json:
+        print_json(_as_json(written, output) | {"unmatched_fields": list(fields.unmatched), "next_since": since})
+    elif output is not None:
+        _tell_written(written, format_name, output, since if asked.is_about_changes else None)
 
 
 def _format_of(output: Path | None) -> str:
@@ -121,14 +127,21 @@ def _format_of(output: Path | None) -> str:
     return {"ndjson": "jsonl", "txt": "urls", "xml": "sitemap"}.get(name, name if name in FORMATS else _USUAL)
 
 
-def _tell_written(written: Written, format_name: str, output: Path, since: int | None, as_json: bool) -> None:
-    if as_json:
-        told = {"path": str(output), "count": written.files, "skipped": written.skipped, "lost": list(written.lost)}
-        print_json({**told, "next_since": since})
-        return
+def _as_json(written: Written, output: Path) -> dict[str, Any]:
+    return {"path": str(output), "count": written.files, "skipped": written.skipped, "lost": list(written.lost)}
+
+
+def _tell_written(written: Written, format_name: str, output: Path, since: int | None) -> None:
     paragraph(f"{counted(written.files, FORMATS[format_name].thing)} to {output}")
     if since is not None:
         paragraph(f"What changes from now on: --since {since}")
+
+
+def _tell_fields(fields: FieldsTaken) -> None:
+    if fields.unmatched:
+        paragraph(f"ATTENTION: {unmatched(fields.unmatched)}", err=True)
+    if fields.failed:
+        say(f"{counted(fields.failed, 'page has', 'pages have')} no fields: they could not be read.", err=True)
 
 
 def _tell_lost(written: Written) -> None:

@@ -12,7 +12,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from inchworm.cli.words import closing, counted, opening
+from inchworm.cli.words import closing, counted, opening, taking
 from inchworm.model import CrawlInfo, Progress, RunInfo
 from inchworm.rules.figures import about, clock, plain, size
 from inchworm.rules.url import shorten
@@ -45,6 +45,11 @@ class Terminal:
 
     def progress(self, progress: Progress) -> None:
         self._live.update(self.picture(progress))
+
+    def extracting(self, done: int, total: int) -> None:
+        """Called by another thread, which `rich` minds."""
+        if done < total:
+            self._live.update(Text(f"  {taking(done, total)}", style="dim", no_wrap=True))
 
     def finished(self, summary: Any) -> None:
         first, *rest = map(plain, closing(summary))

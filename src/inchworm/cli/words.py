@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inchworm.model import CrawlInfo, Mode, Progress, RunInfo
@@ -67,6 +67,11 @@ def line(progress: Progress) -> str:
     )
 
 
+def taking(done: int, total: int) -> str:
+    """How far the fields of a session's pages are."""
+    return f"Taking fields: {done:,} of {counted(total, 'page')}"
+
+
 def closing(summary: Any) -> list[str]:
     """How a session ended and how its run stands."""
     used = f"{counted(summary.fetched, 'request')}, {size(summary.bytes)} in {clock(summary.seconds)}"
@@ -92,6 +97,7 @@ def closing(summary: Any) -> list[str]:
     texts += [f"  {text}" for text in summary.moved]
     if summary.indexed:
         texts.append(f"  indexed       {counted(summary.indexed, 'document')}")
+    texts += _fields(summary)
     if summary.note:
         texts.append(f"  {summary.note}")
     if not summary.on_line:
@@ -101,6 +107,22 @@ def closing(summary: Any) -> list[str]:
     if summary.refused and not summary.pages:
         texts.append(f"  What was refused:  inchworm queue {quoted(summary.name)}")
     return texts
+
+
+def _fields(summary: Any) -> list[str]:
+    """What became of the fields that are taken out of pages."""
+    told = ", ".join(f"{name} {count:,}" for name, count in summary.fields.items())
+    texts = [f"  fields        on so many pages: {told}"] if told else []
+    if summary.unmatched_fields:
+        texts.append(f"  ATTENTION     {unmatched(summary.unmatched_fields)}")
+        texts.append(f"  Try others:   inchworm extract {quoted(summary.name)} --try --extract NAME=SELECTOR")
+    return texts
+
+
+def unmatched(names: Sequence[str]) -> str:
+    """That fields were found nowhere, which nobody means."""
+    which = f"the field {names[0]} matches" if len(names) == 1 else f"the fields {', '.join(names)} match"
+    return f"{which} on no page."
 
 
 def _way_to_line(summary: Any) -> list[str]:

@@ -47,6 +47,10 @@ class Summary:
     downloaded: Mapping[str, int] = dataclasses.field(default_factory=dict)
     alarm: str = ""
     indexed: int = 0
+    fields: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """How many pages of the run have each field."""
+
+    unmatched_fields: tuple[str, ...] = ()
     note: str = ""
     unanswered: int = 0
     down: tuple[Down, ...] = ()
@@ -64,3 +68,5 @@ class Hooks:
     progress: Callable[[Progress], None] | None = None
     visited: Callable[[Visit], None] | None = None
     signals: bool = False
+    extracting: Callable[[int, int], None] | None = None
+    """Told how many pages fields were taken out of, of how many, after the session."""

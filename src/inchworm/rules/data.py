@@ -30,7 +30,7 @@ def _json_ld(document: Document) -> list[Any]:
         if (script.attr("type") or "").partition(";")[0].strip().lower() == _JSON_LD and len(blocks) < MAX_ITEMS:
             text = script.text
             with suppress(ValueError, RecursionError):
-                if len(text) <= MAX_JSON and _depth_is_fair(value := json.loads(text, parse_constant=_no_constant)):
+                if len(text) <= MAX_JSON and depth_is_fair(value := json.loads(text, parse_constant=_no_constant)):
                     blocks.append(value)
     return blocks
 
@@ -40,7 +40,7 @@ def _no_constant(name: str) -> None:
     raise ValueError(name)
 
 
-def _depth_is_fair(value: Any) -> bool:
+def depth_is_fair(value: Any) -> bool:
     """Whether others can write it again: many programs give up on deep nesting."""
     level, depth = [value], 0
     while level and depth <= MAX_DEPTH:
@@ -53,7 +53,7 @@ def _microdata(document: Document) -> list[Any]:
     # It raises where items nest without end, or in a circle.
     with suppress(RecursionError, ValueError):
         items = [_item(item, 0) for item in document.microdata()[:MAX_ITEMS]]
-        return [item for item in items if _depth_is_fair(item)]
+        return [item for item in items if depth_is_fair(item)]
     return []
 
 

@@ -70,6 +70,7 @@ class KnownAnswer(Answer):
     depth: int
     found_on: str | None
     visits: list[PageAnswer]
+    fields: list[dict[str, Any]] | None = Field(description="the rows of fields of the page; null where there are none")
 
 
 class WhyAnswer(Answer):
@@ -157,6 +158,7 @@ def show_page(
     refuse_unknown_parts(wanted)
     crawl = crawl_of(app, crawl_id)
     known = app.page(crawl.crawl_id, url, run)
+    known["fields"] = app.page_fields(crawl.crawl_id, url, run)
     if not wanted:
         return known
     with at_length():
@@ -238,6 +240,7 @@ _FILES = {
     "jsonl": ("jsonl", "application/x-ndjson"),
     "csv": ("csv", "text/csv; charset=utf-8"),
     "parquet": ("parquet", "application/vnd.apache.parquet"),
+    "data": ("data.jsonl", "application/x-ndjson"),
     "fingerprints": ("json", "application/json"),
     "sitemap": ("xml", "application/xml"),
     "warc": ("warc.gz", "application/warc"),

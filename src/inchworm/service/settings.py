@@ -61,9 +61,8 @@ def _field(name: str) -> tuple[Any, Any]:
     meta, default = SETTINGS[name].metadata, SETTINGS[name].default
     unit = f" ({meta['unit']})" if meta["unit"] else ""
     limits = {bound: meta[key] for key, bound in (("least", "ge"), ("most", "le")) if key in meta}
-    return _kind(default) | None, Field(
-        None, description=f"{meta['help']}{unit}; default: {json.dumps(default)}", **limits
-    )
+    kind = _kind(default) | types.GenericAlias(dict, (str, str)) if meta.get("pairs") else _kind(default)
+    return kind | None, Field(None, description=f"{meta['help']}{unit}; default: {json.dumps(default)}", **limits)
 
 
 def _kind(default: Any) -> Any:

@@ -140,7 +140,8 @@ def chosen(names: Sequence[str] = (), more: Sequence[str] = (), fields: Sequence
     known = {column.flat: column for column in (*ALL, *fields)} | {column.name: column for column in ALL}
     for name in (*names, *more):
         if name not in known:
-            raise WrongUse(f"There is no column {name!r}.", f"Known ones: {', '.join(column.flat for column in ALL)}.")
+            names_known = ", ".join(column.flat for column in (*ALL, *fields))
+            raise WrongUse(f"There is no column {name!r}.", f"Known ones: {names_known}.")
     base = [known[name] for name in names] if names else [*USUAL, *fields]
     return tuple(dict.fromkeys((*base, *(known[name] for name in more))))
 

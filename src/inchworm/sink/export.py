@@ -13,7 +13,7 @@ from inchworm.sink.chunks import CHARACTERS, TOKENS, chunks, limits
 from inchworm.sink.documents import MOST_LOST, Written, files, markdown
 from inchworm.sink.listing import fingerprints, sitemap, sitemaps, urls
 from inchworm.sink.records import warc
-from inchworm.sink.table import csv, jsonl, parquet
+from inchworm.sink.table import csv, data, jsonl, parquet
 
 __all__ = [
     "CHARACTERS",
@@ -26,6 +26,7 @@ __all__ = [
     "Written",
     "chunks",
     "csv",
+    "data",
     "files",
     "fingerprints",
     "jsonl",
@@ -71,6 +72,7 @@ FORMATS = {
     "csv": Format(Target.STREAM, "row", Rows.PAGES, has_columns=True),
     "parquet": Format(Target.STREAM, "row", Rows.PAGES, has_columns=True, is_binary=True),
     "chunks": Format(Target.STREAM, "chunk", Rows.PAGES),
+    "data": Format(Target.STREAM, "line", Rows.NOW),
     "markdown": Format(Target.FOLDER, "page", Rows.NOW),
     "files": Format(Target.FOLDER, "file", Rows.NOW),
     "sitemap": Format(Target.EITHER, "URL", Rows.NOW),

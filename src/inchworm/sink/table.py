@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from inchworm.errors import WrongUse
 from inchworm.page import Page
 from inchworm.rules.times import iso
-from inchworm.sink.columns import Column, Type, nested
+from inchworm.sink.columns import Column, Type, chosen, nested
 
 if TYPE_CHECKING:
     import pyarrow
@@ -37,6 +37,22 @@ def jsonl(pages: Iterable[Page], columns: Sequence[Column], out: BinaryIO) -> in
     for page in pages:
         out.write(as_json(as_object(page)).encode("utf-8", "replace") + b"\n")
         count += 1
+    return count
+
+
+_found = nested(chosen(("url", "canonical_url", "fetched_at")))
+_DATA = ("json_ld", "microdata", "open_graph")
+
+
+def data(pages: Iterable[Page], out: BinaryIO) -> int:
+    """One JSON object per page that says something for machines: JSON-LD, microdata and Open Graph as they stand."""
+    count = 0
+    for page in pages:
+        found = {} if page.is_gone or page.is_lost else page.data
+        if found:
+            told = _found(page) | {name: found.get(name) for name in _DATA}
+            out.write(as_json(told).encode("utf-8", "replace") + b"\n")
+            count += 1
     return count
 
 

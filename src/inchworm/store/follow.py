@@ -1,9 +1,9 @@
 """Following a crawl's log, for whatever is kept beside it in a file of its own.
 
 A follower is never part of a commit. What it is to hold follows from the log alone: of each URL the newest visit that
-tells whether the page is there. So whatever happens to a URL, it is only noted in `todo`, and later looked up anew. How
-far the log was followed is written together with what was noted: a process that dies at any moment leaves a follower
-that is behind.
+tells whether the page is there, or every visit that found a page. So whatever happens to a URL, or to a visit, it is
+only noted in `todo`, and later looked up anew. How far the log was followed is written together with what was noted: a
+process that dies at any moment leaves a follower that is behind.
 """
 
 from __future__ import annotations
@@ -39,13 +39,16 @@ CREATE TABLE step (           -- up to which seq of each run it was seen which v
 CREATE TABLE judged (         -- the verdicts that going back takes back: seq is the step that gave them
   run_id   INTEGER NOT NULL,
   seq      INTEGER NOT NULL,
-  url_id   INTEGER NOT NULL,
-  PRIMARY KEY (run_id, seq, url_id)
+  {subject} INTEGER NOT NULL,
+  PRIMARY KEY (run_id, seq, {subject})
 ) WITHOUT ROWID;
-CREATE TABLE todo (           -- URLs to be looked up
-  url_id   INTEGER PRIMARY KEY
+CREATE TABLE todo (           -- what has to be looked up
+  {subject} INTEGER PRIMARY KEY
 );
 """
+
+URL, VISIT = "url_id", "log_id"
+"""What a follower holds something of."""
 
 TELLING = (
     "v.kind = 'page' AND (v.outcome IN ('page', 'duplicate', 'deleted')"
@@ -53,13 +56,16 @@ TELLING = (
 )
 """What a visit is like that tells whether its page is there."""
 
+_IS_PAGE = "v.kind = 'page' AND v.outcome IN ('page', 'duplicate')"
+_MATTERS = {URL: TELLING, VISIT: _IS_PAGE}
+
 _DAMAGE = {1, 11, 26}
 """SQLite's codes for a table that is not there, a malformed file, and no database at all."""
 
 T = TypeVar("T")
 
 Progress = Callable[[int, int], None]
-"""How many URLs were looked up, of how many."""
+"""How many URLs or visits were looked up, of how many."""
 
 
 class Page(NamedTuple):
@@ -101,13 +107,15 @@ PAGE = (
 
 class File(NamedTuple):
     """A follower's own file. `schema` makes its tables beside those that every follower has; one of them is `page`, with
-    url_id, log_id, run_id and seq of what it holds. A file of another version is made anew. Whoever uses it shares the
-    folder `shared` with the others, and whoever replaces it has that alone; None: only one uses it at a time."""
+    log_id, run_id and seq of what it holds, and with its `subject`. A file of another version is made anew. Whoever uses
+    it shares the folder or file `shared` with the others, and whoever replaces it has that alone; None: only one uses it
+    at a time."""
 
     path: Path
     version: str
     schema: str
     shared: Path | None = None
+    subject: str = URL
 
 
 class Unfit(Broken):
@@ -116,7 +124,7 @@ class Unfit(Broken):
     def __init__(self, why: str) -> None:
         super().__init__(
             f"What follows the crawl's log is of no use: {why}.",
-            "Delete search.db and index.db in the crawl's folder; they are made anew from the archive.",
+            "Delete search.db, fields.db and index.db in the crawl's folder; they are made anew from the archive.",
         )
 
 
@@ -128,7 +136,7 @@ def used(file: File, work: Callable[[sqlite3.Connection], T]) -> T:
     """Work with a file, made anew where it is of no use."""
     for is_last in (False, True):
         try:
-            with _locked(file, fcntl.LOCK_SH), contextlib.closing(_opened(file)) as db:
+            with shared(file) as db:
                 return work(db)
         except (Unfit, sqlite3.DatabaseError) as error:
             if is_last or not _is_damage(error):
@@ -136,6 +144,13 @@ def used(file: File, work: Callable[[sqlite3.Connection], T]) -> T:
                     raise
             make_anew(file, keep_if_fit=isinstance(error, _Missing))
     raise AssertionError("the second try returns or raises")
+
+
+@contextlib.contextmanager
+def shared(file: File) -> Iterator[sqlite3.Connection]:
+    """A file that others may use, too, and nobody may replace; `Unfit` when it is of no use."""
+    with _locked(file, fcntl.LOCK_SH), contextlib.closing(_opened(file)) as db:
+        yield db
 
 
 def _is_damage(error: Exception) -> bool:
@@ -147,7 +162,9 @@ def _locked(file: File, mode: int) -> Iterator[None]:
     if file.shared is None:
         yield
         return
-    descriptor = os.open(file.shared, os.O_RDONLY | os.O_CLOEXEC)
+    # A folder cannot be made by opening it, and is there.
+    make = 0 if file.shared.is_dir() else os.O_CREAT
+    descriptor = os.open(file.shared, os.O_RDONLY | os.O_CLOEXEC | make, 0o666)
     try:
         fcntl.flock(descriptor, mode)
         yield
@@ -195,7 +212,8 @@ def make_anew(file: File, keep_if_fit: bool = False) -> None:
             db.execute("PRAGMA page_size = 16384")
             db.execute("PRAGMA journal_mode = WAL")
             first = f"INSERT INTO followed VALUES (1, '{file.version}', 0, 0);"
-            db.executescript(f"BEGIN; {_SCHEMA} {file.schema} {first} COMMIT")
+            common = _SCHEMA.format(subject=file.subject)
+            db.executescript(f"BEGIN; {common} {file.schema} {first} COMMIT")
 
 
 @contextlib.contextmanager
@@ -214,7 +232,9 @@ def transaction(db: sqlite3.Connection, kind: str) -> Iterator[None]:
 
 
 class Follower:
-    """Notes which URLs have to be looked up. What comes of them is for those who build on it."""
+    """Notes what has to be looked up. What comes of it is for those who build on it."""
+
+    subject = URL
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
@@ -231,15 +251,24 @@ class Follower:
             while self._step(log) < end:
                 pass
 
+    def work_off(self, step: Callable[[], None], progress: Progress) -> None:
+        """Take one step after the other until nothing has to be looked up."""
+        total = left = self.left()
+        while left:
+            progress(max(total - left, 0), total)
+            step()
+            left = self.left()
+        progress(total, total)
+
     def _step(self, log: Log) -> int:
-        """Note which URLs some entries of the log, and verdicts given since, have something to say of; how far it came."""
+        """Note what some entries of the log, and verdicts given since, have something to say of; how far it came."""
         with transaction(self.db, "IMMEDIATE"), log.snapshot():
             seen = self.number("SELECT log_id FROM followed")
             upto = log.step_from(seen)
             self.db.executemany(
                 "INSERT OR IGNORE INTO todo SELECT ?1 WHERE NOT EXISTS"
-                " (SELECT 1 FROM page WHERE url_id = ?1 AND log_id >= ?2)",
-                log.visits(seen, upto),
+                f" (SELECT 1 FROM page WHERE {self.subject} = ?1 AND log_id >= ?2)",
+                log.visits(self.subject, seen, upto),
             )
             for entry in log.undone(seen, upto):
                 self._take_back(*entry)
@@ -249,21 +278,18 @@ class Follower:
 
     def _take_back(self, log_id: int, run_id: int, from_seq: int) -> None:
         """Visits of a run are no more, nor are the verdicts that were given in those steps."""
-        execute, later = self.db.execute, (run_id, from_seq)
-        execute(
-            "INSERT OR IGNORE INTO todo SELECT url_id FROM page WHERE run_id = ? AND seq >= ? AND log_id < ?",
-            (*later, log_id),
-        )
-        execute("INSERT OR IGNORE INTO todo SELECT url_id FROM judged WHERE run_id = ? AND seq >= ?", later)
+        execute, later, note = self.db.execute, (run_id, from_seq), f"INSERT OR IGNORE INTO todo SELECT {self.subject}"
+        execute(f"{note} FROM page WHERE run_id = ? AND seq >= ? AND log_id < ?", (*later, log_id))
+        execute(f"{note} FROM judged WHERE run_id = ? AND seq >= ?", later)
         execute("DELETE FROM judged WHERE run_id = ? AND seq >= ?", later)
         execute("UPDATE step SET seq = MIN(seq, ?) WHERE run_id = ?", (from_seq - 1, run_id))
 
     def _look_at_verdicts(self, log: Log) -> None:
         """A step may have judged older visits anew, which leaves no entry in the log."""
         for run_id, seen, seq in self._new_steps(log):
-            judged = log.judged(run_id, seen)
+            judged = log.judged(self.subject, run_id, seen)
             self.db.executemany("INSERT OR IGNORE INTO judged VALUES (?, ?, ?)", judged)
-            self.db.executemany("INSERT OR IGNORE INTO todo VALUES (?)", [(url_id,) for _, _, url_id in judged])
+            self.db.executemany("INSERT OR IGNORE INTO todo VALUES (?)", [(subject,) for _, _, subject in judged])
             self.db.execute("INSERT OR REPLACE INTO step VALUES (?, ?)", (run_id, seq))
 
     def _new_steps(self, log: Log) -> list[tuple[int, int, int]]:
@@ -271,16 +297,27 @@ class Follower:
         seen = dict(self.db.execute("SELECT run_id, seq FROM step").fetchall())
         return [(run_id, seen.get(run_id, 0), seq) for run_id, seq in log.runs() if seq > seen.get(run_id, 0)]
 
+    # Looking it up
+
     def todo(self, limit: int) -> list[int]:
-        return [url_id for (url_id,) in self.db.execute("SELECT url_id FROM todo LIMIT ?", (limit,))]
+        return [one for (one,) in self.db.execute(f"SELECT {self.subject} FROM todo LIMIT ?", (limit,))]
 
     def left(self) -> int:
-        """How many URLs have to be looked up."""
+        """How much has to be looked up."""
         return self.number("SELECT COUNT(*) FROM todo")
 
-    def cross_off(self, url_ids: Sequence[int]) -> None:
+    def turn(self) -> int:
+        return self.number("SELECT turn FROM followed")
+
+    @contextlib.contextmanager
+    def writing_after(self, turn: int) -> Iterator[bool]:
+        """A transaction, and whether nobody has written since this turn: otherwise what was read then is of no use."""
+        with transaction(self.db, "IMMEDIATE"):
+            yield self.turn() == turn
+
+    def cross_off(self, found: Sequence[int]) -> None:
         """These were looked up, inside the open transaction."""
-        self.db.executemany("DELETE FROM todo WHERE url_id = ?", [(url_id,) for url_id in url_ids])
+        self.db.executemany(f"DELETE FROM todo WHERE {self.subject} = ?", [(one,) for one in found])
         self.db.execute("UPDATE followed SET turn = turn + 1")
 
 
@@ -314,10 +351,10 @@ class Log:
         rows = self.rows("SELECT log_id FROM visit WHERE log_id > ? ORDER BY log_id LIMIT 1 OFFSET ?", seen, STEP)
         return int(rows[0][0]) if rows else self.end()
 
-    def visits(self, seen: int, upto: int) -> list[tuple[int, int]]:
-        """URL and number of the entries that tell whether a page is there."""
-        query = f"SELECT v.url_id, v.log_id FROM visit v WHERE v.log_id > ? AND v.log_id <= ? AND {TELLING}"
-        return self.rows(query, seen, upto)
+    def visits(self, subject: str, seen: int, upto: int) -> list[tuple[int, int]]:
+        """Subject and number of the entries that matter to it."""
+        where = f"v.log_id > ? AND v.log_id <= ? AND {_MATTERS[subject]}"
+        return self.rows(f"SELECT v.{subject}, v.log_id FROM visit v WHERE {where}", seen, upto)
 
     def undone(self, seen: int, upto: int) -> list[tuple[int, int, int]]:
         query = "SELECT log_id, run_id, from_seq FROM undone WHERE log_id > ? AND log_id <= ? ORDER BY log_id"
@@ -326,11 +363,11 @@ class Log:
     def runs(self) -> list[tuple[int, int]]:
         return self.rows("SELECT run_id, seq FROM run")
 
-    def judged(self, run_id: int, after: int) -> list[tuple[int, int, int]]:
-        """Visits that later steps judged anew in a way that matters here: run, step and URL. Every such step has left
+    def judged(self, subject: str, run_id: int, after: int) -> list[tuple[int, int, int]]:
+        """Visits that later steps judged anew in a way that matters here: run, step and subject. Every such step has left
         what it changed in `undo`."""
         query = (
-            "SELECT n.run_id, n.seq, v.url_id FROM undo n JOIN visit v ON v.run_id = n.run_id AND v.seq = n.subject_id"
+            f"SELECT n.run_id, n.seq, v.{subject} FROM undo n JOIN visit v ON v.run_id = n.run_id AND v.seq = n.subject_id"
             " WHERE n.run_id = ? AND n.seq > ? AND n.subject = 'visit' AND v.kind = 'page'"
             " AND v.outcome IN ('redirect', 'retry')"
         )
@@ -345,3 +382,11 @@ class Log:
             f" WHERE v.url_id IN ({marks(len(url_ids))}) AND {TELLING} GROUP BY v.url_id"
         )
         return {row[0]: Page._make(row) for row in self.rows(query, *url_ids)}
+
+    def pages(self, log_ids: Sequence[int]) -> dict[int, Page]:
+        """Of these visits those that are there and found a page, by their number."""
+        query = (
+            f"SELECT v.url_id, u.url, v.log_id, {PAGE} FROM visit v JOIN url u USING (url_id) JOIN run r USING (run_id)"
+            f" WHERE v.log_id IN ({marks(len(log_ids))}) AND {_IS_PAGE}"
+        )
+        return {row[2]: Page._make(row) for row in self.rows(query, *log_ids)}

@@ -194,13 +194,12 @@ class Told(Follower):
         self.db.execute("PRAGMA synchronous = FULL")
         log = Log(source.store)
         self.follow(log)
-        total = left = self.left()
-        while left:
-            source.progress(max(total - left, 0), total)
+
+        def step() -> None:
             self._look_up(log)
             self._tell(source, log)
-            left = self.left()
-        source.progress(total, total)
+
+        self.work_off(step, source.progress)
         self.db.execute("UPDATE server SET told_ms = ?", (source.now_ms,))
 
     def left(self) -> int:

@@ -114,27 +114,22 @@ class Index(Follower):
         """Bring the index to where the log ends now. Others may do the same at the same time."""
         log = Log(source.store)
         self.follow(log)
-        total = left = self.left()
-        while left:
-            source.progress(max(total - left, 0), total)
-            self._work_off(source, log)
-            left = self.left()
-        source.progress(total, total)
+        self.work_off(lambda: self._look_up(source, log), source.progress)
 
     # Looking URLs up
 
-    def _work_off(self, source: Source, log: Log) -> None:
+    def _look_up(self, source: Source, log: Log) -> None:
         """Look some URLs up and read their pages. Should another process have been faster, that was for nothing."""
         with transaction(self.db, "DEFERRED"):
-            turn = self.number("SELECT turn FROM followed")
+            turn = self.turn()
             url_ids = self.todo(_CHUNK)
         with log.snapshot():
             pages = log.newest(url_ids)
         texts = self._texts(pages, source)
         gone = {url_id for url_id in url_ids if url_id not in pages or not pages[url_id].is_there}
         settled = [url_id for url_id in url_ids if url_id in gone or pages[url_id].key in texts]
-        with transaction(self.db, "IMMEDIATE"):
-            if self.number("SELECT turn FROM followed") != turn:
+        with self.writing_after(turn) as is_first:
+            if not is_first:
                 return
             left = {self._settle(url_id, pages.get(url_id), texts) for url_id in settled}
             for content_id in left:

@@ -132,7 +132,7 @@ class View:
     def visits(self, where: str, *arguments: Any) -> Iterator[dict[str, Any]]:
         """Visits as people are told of them; `where` is a condition on `v`, with its order."""
         cursor = self._db.execute(
-            "SELECT v.run_id, v.seq, v.session, u.url, COALESCE(v.request_url, u.url) AS request_url, v.kind, v.outcome,"
+            "SELECT v.log_id, v.run_id, v.seq, v.session, u.url, COALESCE(v.request_url, u.url) AS request_url, v.kind, v.outcome,"
             " v.requested, v.failure, v.message, v.status, v.at_ms, v.millis, v.size, v.content_type, v.etag,"
             " v.last_modified, lower(hex(v.payload)) AS payload, lower(hex(v.text_hash)) AS text_hash, v.title, v.language, v.canonical,"
             ' v.change, v.note, v.missing, v.meta, target.url AS redirect, v.reader, a.name AS file, v."offset", v.length, v.revisit,'

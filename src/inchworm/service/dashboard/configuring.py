@@ -36,6 +36,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "Limits": ("page_limit", "budget", "max_time", "max_bytes", "max_body", "stop_below", "stop_window"),
     "Identity and network": ("cookies", "max_redirects", "rotate_user_agent", "user_agent"),
+    "Fields": ("extract", "each"),
     "Storing and comparing": ("compare_by", "checkpoint_every", "max_age", "skip_cache"),
 }
 """Every setting that may be set from here, where it stands on the page."""
