@@ -13,7 +13,7 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, Unpack, cast, get_args
 
 from inchworm import settings as all_settings
 from inchworm import told
@@ -70,6 +70,9 @@ class Crawl:
         self._start = Start(seeds, name, settings)
         self._home = Path(home) if home else None
 
+    def __repr__(self) -> str:
+        return f"<Crawl {self._start.name or ', '.join(map(shown, self._start.seeds))}>"
+
     # Crawling
 
     async def run(
@@ -86,21 +89,19 @@ class Crawl:
         start the "next" one, or give up what is open and start over "fresh". `on_page` is shown every page and resource
         when it is on record, failed ones too; `on_progress` how it goes, a few times a second and at the end.
         """
-        begun = Start(self._start.seeds, self._start.name, self._start.given, fresh=start == "fresh", mode=mode)
+        _refuse_other(start, mode)
         with self._app() as app, _watched(app, on_page, on_progress) as hooks:
-            if not begun.seeds or start in ("resume", "next"):
-                return await self._go_on(app, begun, hooks, start)
-            return await app.crawl(begun, hooks)
-
-    async def _go_on(self, app: App, begun: Start, hooks: Hooks, start: Beginning) -> Summary:
-        crawl = self._crawl(app)
-        app.mean(crawl.crawl_id)
-        if start == "resume":
-            return await app.resume(crawl.crawl_id, begun.given, hooks)
-        if start == "next":
-            return await app.recrawl(crawl.crawl_id, begun.mode, begun.given, hooks)
-        named = Start(crawl.seeds, crawl.name, begun.given, begun.fresh, begun.mode)
-        return await app.crawl(named, hooks)
+            if self._start.seeds and start in ("", "fresh"):
+                begun = dataclasses.replace(self._start, fresh=start == "fresh", mode=mode)
+                return await app.crawl(begun, hooks)
+            crawl, given = self._crawl(app), self._start.given
+            seeds = self._start.seeds or crawl.seeds
+            app.mean(crawl.crawl_id)
+            if start == "resume":
+                return await app.resume(crawl.crawl_id, given, hooks, seeds)
+            if start == "next":
+                return await app.recrawl(crawl.crawl_id, mode, given, hooks, seeds)
+            return await app.crawl(Start(seeds, crawl.name, given, start == "fresh", mode), hooks)
 
     def run_sync(
         self,
@@ -428,6 +429,14 @@ class Crawl:
             what = self._start.name or ", ".join(shown(seed) for seed in self._start.seeds)
             raise Unknown(f"{what} has not been crawled in {app.folder} yet.", "Call run() first.")
         return found
+
+
+def _refuse_other(start: str, mode: str) -> None:
+    for said, known in ((start, Beginning), (mode, Mode)):
+        if said not in get_args(known):
+            raise WrongUse(f"{said!r} is no way to run.", f"Known ones: {', '.join(filter(None, get_args(known)))}.")
+    if start == "resume" and mode:
+        raise WrongUse("A run that goes on keeps its mode.", "Leave `mode` out.")
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ import pytest
 from tests.flow.crawling import PATIENCE, chain, page, wait_until
 
 from inchworm import Crawl, Page, Progress, Summary
-from inchworm.errors import InchwormError, NotNow
+from inchworm.errors import InchwormError, NotNow, WrongUse
 from inchworm.testing import Page as Answer
 from inchworm.testing import Served, Site
 
@@ -287,6 +287,28 @@ def test_which_run_a_session_works_on(tmp_path: Path, served: Served) -> None:
     summary = crawl.run_sync(start="fresh")
     assert (summary.run, summary.mode, summary.parent) == (4, "baseline", None)
     assert [one["state"] for one in crawl.runs()] == ["completed", "completed", "completed", "cancelled", "completed"]
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path, served: Served) -> None:
+    crawl = made(tmp_path, served)
+    for wrong in ({"start": "again"}, {"mode": "half"}, {"start": "resume", "mode": "full"}):
+        with pytest.raises(WrongUse):
+            crawl.run_sync(**wrong)  # type: ignore[arg-type]
+    assert served.log == []
+
+
+def test_a_password_is_sent_however_it_goes_on(tmp_path: Path, served: Served) -> None:
+    """It is kept nowhere, so that it has to come with each start."""
+    seed = served.url("/c0").replace("://", "://user:secret@")
+    crawl = Crawl(seed, home=tmp_path, delay=0, scope="host", sitemap=False, budget=3)
+    assert "secret" not in repr(crawl)
+    crawl.run_sync()
+    while crawl.run_sync(start="resume").run_state == "paused":
+        pass
+    crawl.run_sync(start="next")
+    pages = [hit for hit in served.log if hit.path.startswith("/c")]
+    assert len(pages) >= 15
+    assert all(hit.headers.get("authorization", "").startswith("Basic ") for hit in pages)
 
 
 def test_a_crawl_by_its_name_alone(tmp_path: Path, served: Served) -> None:

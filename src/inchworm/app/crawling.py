@@ -79,15 +79,29 @@ class Crawling(Desk):
             raise WrongUse("Best for what? The order `best` goes by a query.", "Add --query TEXT.")
         return await self._sit(self.find_or_make(start), start, hooks or Hooks(), self._plan_to_crawl)
 
-    async def resume(self, word: str, given: Mapping[str, Any] | None = None, hooks: Hooks | None = None) -> Summary:
-        """Go on with the run of a crawl that is paused."""
+    async def resume(
+        self,
+        word: str,
+        given: Mapping[str, Any] | None = None,
+        hooks: Hooks | None = None,
+        seeds: tuple[str, ...] = (),
+    ) -> Summary:
+        """Go on with the run of a crawl that is paused. `seeds`: as they were typed, should they bear passwords."""
         crawl = self.find(word)
-        return await self._sit(crawl, Start((word,), crawl.name, given or {}), hooks or Hooks(), self._plan_to_resume)
+        start = Start(seeds or (word,), crawl.name, given or {})
+        return await self._sit(crawl, start, hooks or Hooks(), self._plan_to_resume)
 
-    async def recrawl(self, word: str, mode: str, given: Mapping[str, Any], hooks: Hooks | None = None) -> Summary:
-        """Start the next run of a crawl that is complete."""
+    async def recrawl(
+        self,
+        word: str,
+        mode: str,
+        given: Mapping[str, Any],
+        hooks: Hooks | None = None,
+        seeds: tuple[str, ...] = (),
+    ) -> Summary:
+        """Start the next run of a crawl that is complete. `seeds`: as for `resume`."""
         crawl = for_a_new_start(self.find(word))
-        start = Start((word,), crawl.name, given, mode=mode)
+        start = Start(seeds or (word,), crawl.name, given, mode=mode)
         return await self._sit(crawl, start, hooks or Hooks(), self._plan_to_recrawl)
 
     async def go_on(self, word: str, back: Back, given: Mapping[str, Any], hooks: Hooks | None = None) -> Summary:

@@ -69,11 +69,15 @@ class Bodies:
         return self._response(spot, payload) if spot and payload else None
 
     def of_visit(self, visit: Visit) -> Response | None:
-        """The answer that a visit read. Most visits know by themselves where it lies."""
+        """The answer that a visit read."""
+        return self.own(visit) or self.of(bytes.fromhex(visit["payload"]) if visit["payload"] else None)
+
+    def own(self, visit: Visit) -> Response | None:
+        """The same, where the visit knows by itself where it lies, as most do: the store is not asked."""
         payload = bytes.fromhex(visit["payload"]) if visit["payload"] else None
         if payload is None or payload == _NO_BYTES or not _has_own(visit):
-            return self.of(payload)
-        return self._response((visit["file"], visit["offset"], visit["length"]), payload) or self.of(payload)
+            return None
+        return self._response((visit["file"], visit["offset"], visit["length"]), payload)
 
     def at(self, file: str, offset: int) -> Reply | None:
         """The answer in one place of the archive."""

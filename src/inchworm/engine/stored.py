@@ -48,7 +48,7 @@ class StoredPages:
     question opens it for itself, so that nobody who keeps a page keeps a file open."""
 
     def __init__(self, store: CrawlStore, archive: Path) -> None:
-        self._path, self._archive = store.path, archive
+        self._store, self._archive = store, archive
         self._open: _Open | None = self._asked(store)
         # What is known of a run is what it had come to now, however long whoever asks takes to read it.
         self._runs = {run.run_id: run for run in store.runs()}
@@ -65,7 +65,7 @@ class StoredPages:
         if (is_open := self._open) is not None:
             yield is_open
             return
-        with contextlib.closing(CrawlStore(self._path, read_only=True)) as store:
+        with contextlib.closing(CrawlStore(self._store.path, read_only=True)) as store:
             yield self._asked(store)
 
     # Pages
@@ -152,6 +152,10 @@ class StoredPages:
         }
 
     def _body(self, visit: Visit) -> bytes | None:
+        # To open a store takes ten times as long as to read a page, and most visits can do without.
+        own = Bodies(self._store, self._archive).own(visit) if self._open is None else None
+        if own is not None:
+            return own.body
         with contextlib.suppress(Unknown), self._asking() as asked:
             response = asked.bodies.of_visit(visit)
             return None if response is None else response.body
