@@ -63,3 +63,13 @@ def test_the_newest_version_is_shown_and_any_other_on_request(home: Home, served
     assert "Other words" in home.cli("show", home.word, "/docs/", "--text").stdout
     assert "All there is" in home.cli("show", home.word, "/docs/", "--text", "--run", "0").stdout
     assert "arching" in home.ask("show", home.word, "install", "--text")["text"]
+
+
+def test_fields_are_tried_on_a_page_by_a_part_of_its_address(home: Home, served: Served) -> None:
+    tried = home.cli("extract", home.word, "install", "--extract", "name=title").stdout
+    assert served.url("/docs/install.html") in tried
+    assert "Install" in tried
+
+
+def test_a_dash_is_standard_output(home: Home, served: Served) -> None:
+    assert served.url("/docs/") in home.cli("export", home.word, "--format", "urls", "-o", "-").stdout.splitlines()

@@ -81,6 +81,10 @@ def looks(home: Home, tmp_path: Path) -> dict[str, list[tuple[str, ...]]]:
         "show-settings": [(NAME,)],
         "configure": [(NAME,)],
         "doctor": [()],
+        "extract": [
+            (NAME, "--try", "--extract", "title=title", "--extract", "links=a@href | list"),
+            (NAME, url, "--extract", "title=title"),
+        ],
         "export": [(NAME, "--format", "urls", "-o", str(tmp_path / "urls"))],
         "jobs list": [()],
         "jobs show": [(job,)],

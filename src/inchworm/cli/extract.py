@@ -10,6 +10,7 @@ import click
 
 from inchworm.app.extracting import Extracting
 from inchworm.app.fields import NAMES
+from inchworm.app.looking import Looking
 from inchworm.cli.commands import main
 from inchworm.cli.door import paragraph, print_json, say
 from inchworm.cli.options import given, json_flag, opened, setting_options
@@ -58,7 +59,7 @@ def extract(word: str, url: str | None, is_try: bool, rebuild: bool, as_json: bo
         raise WrongUse("Nothing is kept when fields are tried.", "Leave --rebuild out.")
     with opened(Extracting) as app:
         if url or is_try:
-            tried = app.try_fields(word, url or "", rules)
+            tried = app.try_fields(word, _address(word, url) if url else "", rules)
             print_json(tried) if as_json else _show(tried)
             return
         done = app.extract(word, rules, rebuild, Progress("Taking fields"))
@@ -100,3 +101,8 @@ def _tell(done: Mapping[str, Any], word: str) -> None:
 def _tell_unmatched(names: Sequence[str]) -> None:
     if names:
         paragraph(f"ATTENTION: {unmatched(names)}", err=True)
+
+
+def _address(word: str, part: str) -> str:
+    with opened(Looking) as app:
+        return app.url_of(word, part)

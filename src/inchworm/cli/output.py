@@ -21,6 +21,7 @@ from inchworm.rules.url import shorten
 _SHOWN_LOST = 20
 _PACKED = (".gz", ".zst")
 _USUAL = "jsonl"
+_STDOUT = Path("-")
 
 
 @main.command()
@@ -97,6 +98,7 @@ def export(word: str, format_name: str | None, output: Path | None, as_json: boo
 
     Whoever follows a crawl takes each row of --since for the new state of its page, and deletes what is deleted.
     """
+    output = None if output == _STDOUT else output
     format_name = format_name or _format_of(output)
     asked = Wanted(**wanted)
     target, progress, fields = FORMATS[format_name].target, Progress("Writing", is_patient=True), FieldsTaken()
