@@ -179,6 +179,18 @@ def test_ctrl_c_pauses_the_crawl(tmp_path: Path, how: str) -> None:
         assert crawl.status()["requests"] == len([path for path in served.paths() if path.startswith("/c")])
 
 
+def test_ctrl_c_in_a_callback_pauses_it_too(tmp_path: Path, served: Served) -> None:
+    def interrupt(found: Page) -> None:
+        if found.url.endswith("/c3"):
+            raise KeyboardInterrupt
+
+    crawl = made(tmp_path, served)
+    with pytest.raises(KeyboardInterrupt):
+        under_a_loop(lambda: crawl.run_sync(interrupt))
+    assert (crawl.status()["run_state"], crawl.status()["ended_by"]) == ("paused", "paused")
+    assert crawl.run_sync().pages == 12
+
+
 def test_to_cancel_is_to_pause(tmp_path: Path) -> None:
     pages = {path: Answer(text, delay=0.1) for path, text in chain(200).items()}
     with Site(pages).serve() as served:
