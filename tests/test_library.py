@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.flow.crawling import chain, path_of
 
-from inchworm import Crawl, Page
+from inchworm import Crawl
 from inchworm.errors import Unknown, WrongUse
 from inchworm.testing import Served, Site
 
@@ -72,44 +72,3 @@ def test_a_crawl_with_a_name_is_found_by_that(tmp_path: Path, sites: Sites) -> N
     assert crawl(tmp_path, a, name="twin").status()["name"] == "twin"
     with pytest.raises(WrongUse, match="other seeds"):
         crawl(tmp_path, a, name="docs").status()
-
-
-# ---- fields
-
-
-def test_rows_of_fields(tmp_path: Path, sites: Sites) -> None:
-    url = sites[1].url("/b0")
-    one = crawl(tmp_path, url, extract={"name": "title", "next": "li a@href"})
-    summary = one.run_sync()
-    assert summary.fields == {"name": 5, "next": 4}
-    rows = list(one.rows())
-    assert rows[0] == {"url": url, "name": "/b0", "next": sites[1].url("/b1")}
-    assert [row["next"] is None for row in rows] == [False] * 4 + [True]
-    assert list(one.rows(run=0)) == rows
-    with pytest.raises(WrongUse):
-        crawl(tmp_path, url, extract={"url": "title"}).run_sync()
-
-
-def test_a_function_takes_fields(tmp_path: Path, sites: Sites) -> None:
-    url = sites[1].url("/b0")
-
-    def take(page: Page) -> dict[str, object]:
-        if page.title == "/b2":
-            raise ValueError(page.title)
-        return {"title": page.title, "length": len(page.text)}
-
-    one = crawl(tmp_path, url, fields=take)
-    one.run_sync()
-    rows = list(one.rows())
-    assert [row.get("title") for row in rows] == ["/b0", "/b1", None, "/b3", "/b4"]
-    assert all(row["length"] > 100 for row in rows if "length" in row)
-    assert one.field_errors == 1
-    each = crawl(tmp_path, url, fields=lambda page: [{"link": link.url} for link in page.links])
-    assert [path_of(row["link"]) for row in each.rows()] == ["/b1", "/b2", "/b3", "/b4"]
-
-
-def test_rows_of_nothing(tmp_path: Path, sites: Sites) -> None:
-    one = crawl(tmp_path, sites[0].url("/a0"))
-    one.run_sync()
-    with pytest.raises(WrongUse, match="No fields"):
-        list(one.rows())

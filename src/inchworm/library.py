@@ -20,7 +20,7 @@ from inchworm import told
 from inchworm.app import FORMATS, App, Start, Target, whole_file
 from inchworm.app.checkpoints import Back
 from inchworm.app.exports import Wanted
-from inchworm.app.fields import Function, OwnFields
+from inchworm.app.fields import NAMES, Asked, Function, OwnFields
 from inchworm.app.looking import visit_json
 from inchworm.app.pages import Watching
 from inchworm.app.steering import Configuration
@@ -65,8 +65,8 @@ class Crawl:
     ) -> None:
         """`fields`: a function of yours that takes fields out of a page, as a dict or a list of them, instead of what
         `extract` says. It is called when they are asked for; one that raises costs that page its fields."""
-        self._fields = fields
-        self._own_fields = OwnFields(fields) if fields else None
+        given = {name: value for name, value in settings.items() if name in NAMES}
+        self._fields = Asked(given, OwnFields(fields) if fields else None)
         self._start = Start(seeds, name, settings)
         self._home = Path(home) if home else None
 
@@ -174,8 +174,8 @@ class Crawl:
             crawl = self._crawl(app)
             app.go_back(crawl.crawl_id, Back(checkpoint, True, validate), settings)
         kept = {name: value for name, value in self._start.given.items() if not all_settings.belongs_to_run(name)}
-        values = {**kept, **settings}
-        return Crawl(*self._start.seeds, name=self._start.name, home=self._home, fields=self._fields, **values)
+        function, values = self._fields.own.function if self._fields.own else None, {**kept, **settings}
+        return Crawl(*self._start.seeds, name=self._start.name, home=self._home, fields=function, **values)
 
     # Pages
 
@@ -197,7 +197,7 @@ class Crawl:
         """One page by its address: what the crawl has of it now, or what a run has. One that was there and is gone says
         so (`is_gone`), and has its last text as `previous`."""
         with self._app() as app:
-            return app.stored_page(self._crawl(app).crawl_id, url, run, self._own_fields)
+            return app.stored_page(self._crawl(app).crawl_id, url, run, self._fields)
 
     def rows(self, **wanted: Unpack[told.Which]) -> Iterator[dict[str, Any]]:
         """The fields of these pages, as `extract` says or your function takes them: a dict for each page, or for each
@@ -225,7 +225,7 @@ class Crawl:
     @property
     def field_errors(self) -> int:
         """How many times a page had no fields, because your function raised."""
-        return self._own_fields.failed if self._own_fields else 0
+        return self._fields.own.failed if self._fields.own else 0
 
     def to_arrow(self, **wanted: Unpack[told.Table]) -> pyarrow.Table:
         """The table that an export holds, in memory; `columns=`, `with_=` and what `pages` takes choose (`told.Table`).
@@ -410,7 +410,7 @@ class Crawl:
             yield from stream(app)
 
     def _wanted(self, asked: Mapping[str, Any], known: type) -> Wanted:
-        return _wanted(asked, known)._replace(fields=self._own_fields)
+        return _wanted(asked, known)._replace(fields=self._fields)
 
     @contextlib.contextmanager
     def _app(self) -> Iterator[App]:

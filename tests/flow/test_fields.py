@@ -18,7 +18,7 @@ from tests.flow.crawling import PATIENCE, Home, page, path_of, wait_until
 
 from inchworm.app import fields as taking
 from inchworm.app.exports import Wanted
-from inchworm.app.fields import OwnFields
+from inchworm.app.fields import Asked, OwnFields
 from inchworm.testing import Page, Served, Site
 
 PRODUCTS = 8
@@ -444,7 +444,7 @@ def test_a_function_takes_fields(home: Home, served: Served) -> None:
         return {"words": len(one.text.split())}
 
     own = OwnFields(take)
-    rows = exported(home, "row", "fields", fields=own)
+    rows = exported(home, "row", "fields", fields=Asked(own=own))
     assert [(row["row"], row["fields"]) for row in rows if row["url"] == "/shop/"] == [
         (1, {"part": 0}),
         (2, {"part": 1}),
@@ -453,7 +453,7 @@ def test_a_function_takes_fields(home: Home, served: Served) -> None:
     assert [row["fields"] for row in rows if row["url"] == "/shop/p5"] == [None], "it is told, without"
     assert (own.failed, str(own.error)) == (1, "not this one")
     odd = OwnFields(lambda _: {"x": object()})
-    assert all(row["fields"] is None for row in exported(home, "fields", fields=odd))
+    assert all(row["fields"] is None for row in exported(home, "fields", fields=Asked(own=odd)))
     assert odd.failed == PRODUCTS + 2
 
 
@@ -462,7 +462,7 @@ def test_pages_have_their_fields_when_they_are_asked_for(home: Home, served: Ser
     found = {path_of(one.url): (one.rows, one.fields) for one in home.app.stored_pages(home.word, Wanted())}
     assert found["/shop/p2"] == ([{"price": 1002.5}], {"price": 1002.5})
     assert found["/shop/"] == ([{"price": None}], {"price": None})
-    own = Wanted(fields=OwnFields(lambda one: {"called": one.title}))
+    own = Wanted(fields=Asked(own=OwnFields(lambda one: {"called": one.title})))
     assert {one.fields["called"] for one in home.app.stored_pages(home.word, own)} >= {"Shop", "Product 2"}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from inchworm.app.desk import Desk
-from inchworm.app.fields import FieldColumns, Place, rows_on_the_spot, rules_of, unmatched
+from inchworm.app.fields import FieldColumns, Place, asked_rules, rows_on_the_spot, unmatched
 from inchworm.app.selecting import Chosen, Progress, Selection, read_ahead
 from inchworm.app.selecting import Wanted as Wanted
 from inchworm.archive import reader as warc_reader
@@ -64,7 +64,7 @@ class Exports(Desk):
 
     def stored_pages(self, word: str, wanted: Wanted) -> Iterator[Page]:
         """The pages that an export would hold, one by one. They can be asked for what they hold at any time."""
-        take_rows = rows_on_the_spot(rules_of(self, self.find(word)), wanted.fields)
+        take_rows = rows_on_the_spot(self, self.find(word), wanted.fields)
         with self._opened(word, wanted) as selection:
             for page in selection.pages():
                 page.take_rows = take_rows
@@ -140,7 +140,7 @@ class Exports(Desk):
         """Take the fields that an export will have, if it has any, and tell what came of it. An export does so by
         itself, and tells nobody."""
         crawl = self.find(word)
-        rules = None if wanted.fields else rules_of(self, crawl)
+        rules = asked_rules(self, crawl, wanted.fields)
         found = columns_of(rules) if rules else ()
         names = {one.name for one in columns.chosen(wanted.columns, wanted.more, found) if one in found}
         if rules is None or not names:
@@ -165,8 +165,8 @@ class Exports(Desk):
     def _selection(
         self, crawl: CrawlInfo, store: CrawlStore, wanted: Wanted, progress: Progress | None = None
     ) -> Selection:
-        rules = rules_of(self, crawl)
-        fields = FieldColumns(Place(store, self.crawl_folder(crawl), rules) if rules else None, wanted.fields)
+        rules = asked_rules(self, crawl, wanted.fields)
+        fields = FieldColumns(Place(store, self.crawl_folder(crawl), rules) if rules else None, wanted.fields.own)
         return Selection(store, self._archive(crawl), self._chosen(crawl, store, wanted), wanted, fields, progress)
 
     def _archive(self, crawl: CrawlInfo) -> Path:

@@ -93,7 +93,7 @@ class Extracting(Steering):
         rules = rules_of(self, crawl, given)
         if rules is None:
             raise WrongUse(
-                f"No fields are set for {crawl.name!r}.", "Say which to take, as in: --extract title=h1 (repeatable)"
+                f"No fields are set for {crawl.name!r}.", "Say which to take, as in: --extract name=h1 (repeatable)"
             )
         refuse_fields(**to_json(rules))
         return rules

@@ -11,17 +11,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from inchworm import settings
 from inchworm.apart import Unreadable, shared
+from inchworm.app.checking import refuse_fields
 from inchworm.app.desk import Desk, defaults_of
 from inchworm.engine.bodies import Bodies
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.errors import Broken, InchwormError
 from inchworm.model import CrawlInfo
 from inchworm.page import Page
-from inchworm.rules.fields import Rules, parsed
+from inchworm.rules.fields import Rules, parsed, to_json
 from inchworm.sink.columns import Column
 from inchworm.sink.fields import OWN, ROW, TAKEN, Rows, columns_of, spread, told
 from inchworm.store import fields as stored
@@ -137,7 +139,7 @@ class OwnFields:
     """A function of the caller's that takes fields out of pages. What it does wrong costs a page its fields."""
 
     def __init__(self, function: Function) -> None:
-        self._function = function
+        self.function = function
         self.failed = 0
         self.error: Exception | None = None
         """What went wrong last."""
@@ -146,7 +148,7 @@ class OwnFields:
         if page.is_gone:
             return Rows()
         try:
-            found = self._function(page)
+            found = self.function(page)
             rows = [found] if isinstance(found, Mapping) else list(found)
             json.dumps([dict(row) for row in rows])
         except Exception as error:
@@ -156,8 +158,23 @@ class OwnFields:
         return Rows(rows, not isinstance(found, Mapping))
 
 
+class Asked(NamedTuple):
+    """What a caller asks for himself: rules in the place of the crawl's own, as settings, or a function instead."""
+
+    given: Mapping[str, Any] = MappingProxyType({})
+    own: OwnFields | None = None
+
+
+def asked_rules(desk: Desk, crawl: CrawlInfo, asked: Asked) -> Rules | None:
+    """The rules by which a caller wants fields to be taken, seen to be usable where they are his own; None: none."""
+    rules = None if asked.own else rules_of(desk, crawl, asked.given)
+    if rules is not None and asked.given:
+        refuse_fields(**to_json(rules))
+    return rules
+
+
 class FieldColumns:
-    """Fields as columns of an export: by a function of the caller's, or else by the rules of the crawl."""
+    """Fields as columns of an export: by a function of the caller's, or else by rules."""
 
     def __init__(self, place: Place | None, own: OwnFields | None) -> None:
         self._place, self._own = place, own
@@ -181,8 +198,9 @@ class FieldColumns:
         return dict(own or {})
 
 
-def rows_on_the_spot(rules: Rules | None, own: OwnFields | None) -> Callable[[Page], Sequence[Mapping[str, Any]]]:
+def rows_on_the_spot(desk: Desk, crawl: CrawlInfo, asked: Asked) -> Callable[[Page], Sequence[Mapping[str, Any]]]:
     """How to take the rows of one page after the other, without looking whether they are known."""
+    own, rules = asked.own, asked_rules(desk, crawl, asked)
     if own is not None:
         return lambda page: own.rows(page).values
     if rules is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from inchworm.app.desk import Desk, identity
-from inchworm.app.fields import OwnFields, rows_on_the_spot, rules_of
+from inchworm.app.fields import Asked, rows_on_the_spot
 from inchworm.engine.stored import StoredPages
 from inchworm.errors import Unknown
 from inchworm.model import CrawlInfo, RunInfo, Visit
@@ -14,13 +14,15 @@ from inchworm.store.crawl import CrawlStore
 from inchworm.store.now import Now
 from inchworm.store.view import View
 
+_AS_IT_IS = Asked()
+
 
 class Pages(Desk):
     """Verbs that hand out one page."""
 
-    def stored_page(self, word: str, url: str, number: int | None = None, own: OwnFields | None = None) -> Page:
-        """What a crawl has of a URL now, or what one of its runs has. A page that is gone says so. `own`: what takes
-        its fields, instead of the rules of the crawl."""
+    def stored_page(self, word: str, url: str, number: int | None = None, fields: Asked = _AS_IT_IS) -> Page:
+        """What a crawl has of a URL now, or what one of its runs has. A page that is gone says so. `fields`: how
+        they are to be taken out of it, if not by the rules of the crawl."""
         crawl = self.find(word)
         with self.reading(crawl) as store:
             current, now = self.run_of(crawl, store, number), Now(store)
@@ -32,7 +34,7 @@ class Pages(Desk):
                 raise Unknown(f"{which} has no page {address}.", "`why` tells why it was not crawled.")
             stored = StoredPages(store, self.crawl_folder(crawl) / "archive")
             page = stored.of(found)
-            page.take_rows = rows_on_the_spot(rules_of(self, crawl), own)
+            page.take_rows = rows_on_the_spot(self, crawl, fields)
             stored.let_go()
             return page
 

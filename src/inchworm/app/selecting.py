@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from inchworm.app.fields import FieldColumns, OwnFields
+from inchworm.app.fields import Asked, FieldColumns
 from inchworm.engine.stored import StoredPages
 from inchworm.errors import WrongUse
 from inchworm.model import RunInfo
@@ -30,8 +30,8 @@ _HANDFUL_BYTES = 1_000_000
 class Wanted(NamedTuple):
     """What an export is to hold. Without a run: the crawl as it is now. `since`: a run's number or a date, for what
     changed; `only`: these changes. `columns`: exactly these, and `more`: these too. `types`: media types or endings, of
-    `files`. Of `chunks`: how large, how much of the one before, and the file of a tokenizer that counts. `fields`: what
-    takes fields out of a page, instead of the rules of the crawl."""
+    `files`. Of `chunks`: how large, how much of the one before, and the file of a tokenizer that counts. `fields`: how
+    fields are to be taken, if not by the rules of the crawl."""
 
     run: int | None = None
     since: str | None = None
@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
     chunk_size: int = 0
     chunk_overlap: int = 0
     tokenizer: str = ""
-    fields: OwnFields | None = None
+    fields: Asked = Asked()
 
     @property
     def is_about_changes(self) -> bool:
@@ -99,7 +99,7 @@ class Selection:
 
     def refuse_without_fields(self) -> None:
         if not self._fields.columns:
-            raise WrongUse("No fields are set for this crawl.", "Say which to take: extract={'title': 'h1'}")
+            raise WrongUse("No fields are set for this crawl.", "Say which to take: extract={'name': 'h1'}")
 
     def pages(self) -> Iterator[Page]:
         """One page after the other: of a run, of the crawl now, or of what changed."""

@@ -36,10 +36,10 @@ def extract(word: str, url: str | None, is_try: bool, rebuild: bool, as_json: bo
     """Take fields out of the pages of a crawl, without a request.
 
     \b
-      title=h1                      the text of the first element that a CSS selector finds
+      name=h1                       the text of the first element that a CSS selector finds
       price='.price::text | number' its own text, as a number
       link=a.more@href              an attribute; addresses become absolute
-      author="//span[@rel='me']"    XPath, when it begins with /, ./, ( or xpath:
+      by="//span[@rel='author']"    XPath, when it begins with /, ./, ( or xpath:
       tags='.tag | list'            all that are found
       sku='.id | re:([0-9]+)'       what a regular expression finds in it
 

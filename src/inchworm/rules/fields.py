@@ -1,9 +1,9 @@
 """Fields of pages: what is to be taken out of each, as people write it.
 
-    title=h1                         the text of the first element that a CSS selector finds
+    name=h1                          the text of the first element that a CSS selector finds
     price=.price::text | number      its own text, as a number
     link=a.more@href                 an attribute
-    author=//span[@rel='author']     an XPath expression: it begins with /, ./, ( or xpath:
+    by=//span[@rel='author']         an XPath expression: it begins with /, ./, ( or xpath:
     tags=.tag | list                 all that are found
     id=.sku | re:([0-9]+) | integer  what a regular expression finds in it
 
@@ -40,7 +40,7 @@ _FILTER = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\Z|\||:(?!:))", re.ASCII)
 _WORD = re.compile(r"\s*([^\s|:]*)\s*")
 _DIRECTIVES = frozenset("aAbBdHIjmMpSfyYzZ%")
 _REGEX_BYTES = 8 << 20
-_HINT = "Write name=SELECTOR, as in: title=h1, price='.price | number', link=a.more@href"
+_HINT = "Write name=SELECTOR, as in: name=h1, price='.price | number', link=a.more@href"
 
 
 class Kind(StrEnum):
@@ -152,7 +152,10 @@ def _refuse_names(names: Sequence[str], taken: Iterable[str]) -> None:
     others = {name.casefold() for name in taken}
     for name in names:
         if name.casefold() in others:
-            raise WrongUse(f"A field cannot be called {name!r}: there is a column of that name.", "Call it otherwise.")
+            raise WrongUse(
+                f"A field cannot be called {name!r}: there is a column of that name.",
+                f"Call it own_{name}, or otherwise.",
+            )
     seen: set[str] = set()
     for name in names:
         if name.casefold() in seen:
