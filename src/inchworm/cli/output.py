@@ -60,6 +60,7 @@ def _several(_context: click.Context, _parameter: click.Parameter, given: Sequen
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="With files: only these, as pdf or image/*; repeatable."
 )
+@click.option("--images", is_flag=True, help="With markdown: also the images that the crawl has.")
 @click.option(
     "--chunk-size",
     type=int,
@@ -84,7 +85,7 @@ def export(word: str, format_name: str | None, output: Path | None, as_json: boo
     \b
       jsonl csv parquet   a row per page: its text and all that is known of it
       chunks        JSON lines: pages cut at headings and paragraphs, for retrieval
-      markdown      a folder of pages as Markdown, one file each
+      markdown      a folder of pages as Markdown, with links from file to file
       files         a folder of bodies as they were served, one file each
       sitemap       sitemap.xml; into a folder when it takes more than one file
       urls          every URL that a run requested, one per line
@@ -93,7 +94,7 @@ def export(word: str, format_name: str | None, output: Path | None, as_json: boo
 
     The crawl as it is now: the newest version of every page that is there, whichever run saw it. --run takes the
     record of one run instead, failures and redirects included. Works while the crawl runs, too. A file that ends in .gz
-    or .zst is compressed.
+    or .zst is compressed, and a folder may be one file that ends in .zip.
 
     \b
       inchworm export CRAWL -o pages.parquet
@@ -107,9 +108,12 @@ def export(word: str, format_name: str | None, output: Path | None, as_json: boo
     _refuse_unfit(format_name, asked)
     target, progress = FORMATS[format_name].target, Progress("Writing", is_patient=True)
     with opened(Exports) as app:
-        if target is Target.FOLDER or (target is Target.EITHER and output is not None and output.is_dir()):
+        if target is Target.FOLDER and output is not None and output.suffix.lower() == ".zip":
+            with opened_file(output, is_binary=True) as out:
+                written = app.export_folder(word, format_name, out, asked, progress)
+        elif target is Target.FOLDER or (target is Target.EITHER and output is not None and output.is_dir()):
             if output is None:
-                raise WrongUse(f"The format {format_name!r} writes a folder.", "Say where: -o FOLDER")
+                raise WrongUse(f"The format {format_name!r} writes a folder.", "Say where: -o FOLDER, or -o FILE.zip")
             written = app.export_folder(word, format_name, output, asked, progress)
         else:
             with opened_file(output, FORMATS[format_name].is_binary) as out:
@@ -133,6 +137,8 @@ def _refuse_unfit(format_name: str, wanted: Wanted) -> None:
         raise WrongUse("--type goes with the format `files`.", "Leave it out.")
     if wanted.mark and format_name != "csv":
         raise WrongUse("--bom goes with the format `csv`.", "Leave it out.")
+    if wanted.images and format_name != "markdown":
+        raise WrongUse("--images goes with the format `markdown`.", "Leave it out.")
     if format_name != "chunks" and (wanted.chunk_size or wanted.chunk_overlap or wanted.tokenizer):
         raise WrongUse("--chunk-size, --chunk-overlap and --tokenizer go with the format `chunks`.", "Leave them out.")
 
@@ -140,11 +146,25 @@ def _refuse_unfit(format_name: str, wanted: Wanted) -> None:
 def _tell_written(written: Written, format_name: str, output: Path, since: int | None, as_json: bool) -> None:
     if as_json:
         told = {"path": str(output), "count": written.files, "skipped": written.skipped, "lost": list(written.lost)}
-        print_json({**told, "next_since": since})
+        left_out = {reason: left._asdict() for reason, left in written.left_out.items()}
+        print_json({**told, "left_out": left_out, "next_since": since})
         return
     paragraph(f"{counted(written.files, FORMATS[format_name].thing)} to {output}")
+    if others := _left_out(written):
+        paragraph(f"Left out: {others}.")
     if since is not None:
         paragraph(f"What changes from now on: --since {since}")
+
+
+_REASONS = {"duplicate": "with the text of another", "without_text": "without text", "unreadable": "unreadable"}
+
+
+def _left_out(written: Written) -> str:
+    """What else was left out, and why. Of what is lost more is said."""
+    left = written.left_out
+    return ", ".join(
+        f"{counted(left[reason].pages, 'page')} {words}" for reason, words in _REASONS.items() if reason in left
+    )
 
 
 def _tell_lost(written: Written) -> None:

@@ -8,8 +8,7 @@ tell any more are noted in `withdrawn`, and are told again, however they are now
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from inchworm.model import Change, RunInfo
@@ -100,6 +99,11 @@ class Now:
         for url_ids in self._steps("SELECT url_id FROM url WHERE url_id > ? ORDER BY url_id LIMIT ?"):
             newest = self._newest(url_ids, line, resources)
             yield from self._visits([one.log_id for one in newest.values() if one.is_there])
+
+    def there(self, line: Line, urls: Iterable[str]) -> Iterator[Visit]:
+        """The newest version of each of these pages and resources that is there."""
+        newest = self._newest(list(self._known(list(urls)).values()), line, resources=True)
+        return self._visits([one.log_id for one in newest.values() if one.is_there])
 
     def has_text(self, line: Line, url: str, text_hash: str) -> bool:
         """Whether this page is there now, with this text."""
@@ -220,22 +224,3 @@ def _is_withdrawn(since: Since) -> tuple[str, tuple[int, ...]]:
     if since.at_ms is not None:
         return "at_ms > ?", (since.at_ms,)
     return "run_id >= ?", (since.run.run_id if since.run else 0,)
-
-
-class Seen:
-    """A set of hashes that may be larger than memory: SQLite keeps it in a file without a name."""
-
-    def __enter__(self) -> Seen:
-        self._db = sqlite3.connect("", isolation_level=None)
-        self._db.execute("PRAGMA synchronous = OFF")
-        self._db.execute("PRAGMA journal_mode = OFF")
-        self._db.execute("CREATE TABLE seen (hash BLOB PRIMARY KEY) WITHOUT ROWID")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._db.close()
-
-    def add(self, text_hash: str) -> bool:
-        """Whether it is new."""
-        added = self._db.execute("INSERT OR IGNORE INTO seen VALUES (?)", (bytes.fromhex(text_hash),))
-        return added.rowcount == 1
