@@ -12,7 +12,16 @@ from hypothesis import example, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from inchworm.sink.names import MAX_NAME_BYTES, MAX_SEGMENT_BYTES, file_name, page_name, url_extension
+from inchworm.rules.url import canonicalize
+from inchworm.sink.names import (
+    ENDINGS,
+    MAX_NAME_BYTES,
+    MAX_SEGMENT_BYTES,
+    file_name,
+    page_name,
+    url_extension,
+    wish,
+)
 
 PLAIN = {
     "https://example.org/": ("example.org/index.md", "example.org/index~.html"),
@@ -86,6 +95,48 @@ def test_names_are_the_same_for_ever():
     """Folders that people made with an earlier version are to be written over, not beside."""
     assert page_name("https://example.org/Docs/README") == "example.org/Docs/README~ogd7v4dkborxskt4.md"
     assert file_name("https://example.org/get?id=3", "pdf") == "example.org/get,id=3~usfzpz4oeytz4msa.pdf"
+
+
+# The rank is 0 where nobody has a better right to the name.
+WISHES = {
+    ("/docs/install.html", "/docs/install.html"): ("docs/install.md", 1),
+    ("/docs/install.htm", "/docs/install.htm"): ("docs/install.md", 2),
+    ("/docs/install", "/docs/install"): ("docs/install.md", 0),
+    ("/docs", "/docs/"): ("docs/index.md", 0),
+    ("/docs", "/docs"): ("docs.md", 0),
+    ("/docs", "/docs/?utm_source=x#y"): ("docs/index.md", 0),
+    ("/docs/index.html", "/docs/index.html"): ("docs/index.md", 1),
+    ("/", "/"): ("index.md", 0),
+    ("/index.php", "/index.php"): ("index.md", 5),
+    ("/index", "/index"): ("index*.md", 0),
+    ("/README.md", "/README.md"): ("README*.md", 0),
+    ("/readme.md", "/readme.md"): ("readme.md", 9),
+    ("/Docs/Install.HTML", "/Docs/Install.HTML"): ("Docs/Install*.md", 0),
+    ("/a.php?x=1", "/a.php?x=1"): ("a,x=1*.md", 0),
+    ("/a?x=1", "/a/?x=1"): ("a/index,x=1*.md", 0),
+    ("/paper.pdf", "/paper.pdf"): ("paper.pdf.md", 0),
+    ("/paper.pdf.html", "/paper.pdf.html"): ("paper.pdf.md", 1),
+    ("/.html", "/.html"): ("%2Ehtml*.md", 0),
+    ("/a~.html", "/a~.html"): ("a~*.md", 0),
+    ("/con.html", "/con.html"): ("con_*.md", 0),
+    ("/a%20b.html", "/a%20b.html"): ("a b.md", 1),
+}
+
+
+@pytest.mark.parametrize(("urls", "wished"), WISHES.items(), ids=range(len(WISHES)))
+def test_pages_go_without_their_endings(urls, wished):
+    found = wish(*(f"https://a.test{one}" for one in urls))
+    assert (HASH.sub("*", found.name).removeprefix("a.test/"), found.rank) == wished
+    assert found.rank == 0 or HASH.search(found.own)
+
+
+def test_images_have_extensions_that_everybody_knows():
+    allowed = ("png", "jpg")
+    assert file_name("https://a.test/a.png", "jpg", allowed) == "a.test/a.png"
+    assert file_name("https://a.test/a", "png", allowed) == "a.test/a~.png"
+    assert file_name("https://a.test/a.php", "png", allowed) == "a.test/a.php~.png"
+    assert HASH.sub("*", file_name("https://a.test/a.php~.png", "png", allowed)) == "a.test/a.php~*.png"
+    assert HASH.sub("*", file_name("https://a.test/i.php?n=1", "png", allowed)) == "a.test/i.php,n=1*.png"
 
 
 @pytest.mark.parametrize(
@@ -206,6 +257,35 @@ def test_every_name_is_good_everywhere_and_the_same_again(url, extension):
 def test_no_two_urls_get_in_each_others_way(urls, chance):
     assert clash_free([page_name(url) for url in urls])
     assert clash_free([file_name(url, chance.choice(["html", "pdf", "md"])) for url in urls])
+
+
+def resolved(urls: list[str]) -> list[str]:
+    """The names of pages, as they were asked for, when each has what it may have."""
+    asked = {one: url for url in reversed(urls) if (one := canonicalize(url))}
+    wishes = [wish(one, url) for one, url in asked.items()]
+    best: dict[str, int] = {}
+    for found in wishes:
+        best[found.name] = min(best.get(found.name, found.rank), found.rank)
+    return [found.name if best[found.name] == found.rank else found.own for found in wishes]
+
+
+endings = st.sampled_from(["", "", ".html", ".HTML", ".php", "/"])
+
+
+@effort(max_examples=400, deadline=None, database=None)
+@given(st.lists(st.builds(str.__add__, web_urls, endings), min_size=2, max_size=40))
+def test_no_two_pages_get_in_each_others_way_without_their_endings(urls):
+    names = resolved(urls)
+    assert clash_free(names)
+    assert all(valid_anywhere(name) for name in names)
+
+
+def test_no_two_of_all_the_hard_pages_get_in_each_others_way():
+    stems = [*PIECES, "index", "a", "docs/a", "docs/index", "docs"]
+    behind = ("", "/", *(f".{one}" for one in ENDINGS), ".HTML", ".html.html", ".html/")
+    urls = [f"https://a.test/{stem}{ending}" for stem in stems for ending in behind]
+    for chosen in (urls, urls[::2], urls[1::3], urls[::-1], urls[::5]):
+        assert clash_free(resolved(chosen))
 
 
 def test_no_two_of_all_the_hard_cases_get_in_each_others_way():

@@ -129,14 +129,14 @@ def test_an_archive_that_lost_bytes_is_never_exported_silently(archive, tmp_path
     if left is not None:
         (tmp_path / spots[0].file).write_bytes(left)
     written = warc(tmp_path, spots, io.BytesIO())
-    assert written == (0, len(spots), tuple(f"http://a.test/{n}" for n in range(len(spots))))
+    assert written[:3] == (0, len(spots), tuple(f"http://a.test/{n}" for n in range(len(spots))))
 
 
 def test_a_place_where_no_record_begins_is_never_exported_silently(archive):
     folder, spots = archive
     file, offset, length = spots[3]
     out = io.BytesIO()
-    assert warc(folder, [(file, offset + 1, length), (file, offset, length)], out) == (1, 1, ("http://a.test/0",))
+    assert warc(folder, [(file, offset + 1, length), (file, offset, length)], out)[:3] == (1, 1, ("http://a.test/0",))
     assert bodies(out.getvalue()) == ["a3"]
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from inchworm.app import folders
 from inchworm.app.desk import Desk
 from inchworm.app.fields import FieldColumns, Place, asked_rules, rows_on_the_spot, unmatched
 from inchworm.app.selecting import Chosen, Progress, Selection, read_ahead
@@ -17,6 +18,7 @@ from inchworm.archive import reader as warc_reader
 from inchworm.errors import NotNow, WrongUse
 from inchworm.model import Change, CrawlInfo, RunInfo
 from inchworm.page import Page
+from inchworm.rules import url as urls
 from inchworm.run import is_open, line_to
 from inchworm.sink import columns, export, table
 from inchworm.sink.columns import Column
@@ -124,17 +126,17 @@ class Exports(Desk):
         self,
         word: str,
         format_name: str,
-        folder: Path,
+        into: Path | BinaryIO,
         wanted: Wanted | None = None,
         progress: Progress | None = None,
     ) -> Written:
-        """Write a crawl's pages into a folder, a file each; how many, and how many could not be."""
+        """Write a crawl's pages into a folder, or a zip file, a file each; how many, and how many could not be."""
         wanted = wanted or Wanted()
         _refuse_unless(format_name, Target.FOLDER)
         _refuse_unfit(format_name, wanted)
         crawl = self.find(word)
         with self.reading(crawl) as store:
-            return self._source(crawl, store, wanted, progress).to_folder(format_name, folder)
+            return self._source(crawl, store, wanted, progress).to_folder(format_name, into)
 
     def take_fields(self, word: str, wanted: Wanted, progress: Progress) -> FieldsTaken:
         """Take the fields that an export will have, if it has any, and tell what came of it. An export does so by
@@ -244,6 +246,8 @@ def _refuse_unfit(format_name: str, wanted: Wanted) -> None:
         raise WrongUse("--type goes with the format `files`.", "Leave it out.")
     if wanted.mark and format_name != "csv":
         raise WrongUse("--bom goes with the format `csv`.", "Leave it out.")
+    if wanted.images and format_name != "markdown":
+        raise WrongUse("--images goes with the format `markdown`.", "Leave it out.")
     if format_name != "chunks" and (wanted.chunk_size or wanted.chunk_overlap or wanted.tokenizer):
         raise WrongUse("--chunk-size, --chunk-overlap and --tokenizer go with the format `chunks`.", "Leave them out.")
     if wanted.run is not None and wanted.since is not None:
@@ -299,13 +303,15 @@ class _Source:
         pages = self._selection.pages()
         return self._minding_lost(read_ahead(pages, content)) if content else pages
 
-    def to_folder(self, format_name: str, folder: Path) -> Written:
-        visits = self._selection.visits(resources=format_name == "files")
-        if format_name == "sitemap":
-            return Written(export.sitemaps(visits, folder))
+    def to_folder(self, format_name: str, into: Path | BinaryIO) -> Written:
+        """Into a folder, or a zip file of one."""
+        if format_name == "markdown":
+            canonicalizer = urls.canonicalizer(tuple(self._run.settings.get("drop_params", ())))
+            return folders.markdown(self._selection, canonicalizer.canonicalize, into, self._wanted.images)
         if format_name == "files":
-            return export.files(visits, self._body, folder, self._wanted.types)
-        return export.markdown(visits, self._alternates, self._markdown, folder)
+            return export.files(self._selection.visits(resources=True), self._body, into, self._wanted.types)
+        assert isinstance(into, Path)
+        return Written(export.sitemaps(self._selection.visits(), into))
 
     def _minding_lost(self, pages: Iterator[Page]) -> Iterator[Page]:
         """Count pages that the archive does not have any more. They are told all the same, without their text."""
@@ -315,16 +321,6 @@ class _Source:
                 self._lost += [page.url] if self._skipped <= export.MOST_LOST else []
             yield page
 
-    # One page
-
-    def _alternates(self, text_hash: str) -> list[str]:
-        return self._view.alternates(self._run.run_id, text_hash, self._run.seq)
-
     def _body(self, visit: Mapping[str, Any]) -> bytes | None:
         page = self._selection.stored.of(visit)
         return None if page.is_lost else page.body
-
-    def _markdown(self, visit: Mapping[str, Any]) -> str | None:
-        page = self._selection.stored.of(visit)
-        text = None if page.is_lost else page.markdown
-        return None if page.unreadable else text  # one page that nobody can read: it is counted

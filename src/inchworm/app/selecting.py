@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,7 +15,8 @@ from inchworm.model import RunInfo
 from inchworm.page import Page
 from inchworm.sink.columns import Column, chosen
 from inchworm.store.crawl import CrawlStore
-from inchworm.store.now import Now, Seen, Since
+from inchworm.store.now import Now, Since
+from inchworm.store.scratch import Seen
 from inchworm.store.view import View
 
 T = TypeVar("T")
@@ -74,6 +75,8 @@ class Selection:
     ) -> None:
         self._view, self._now = View(store), Now(store)
         self._chosen, self._wanted, self._fields = chosen, wanted, fields
+        # Taken once: whoever goes through all of it twice has to see the same.
+        self._line = self._now.line(chosen.end)
         self._progress = progress or (lambda _done, _total: None)
         self.stored = StoredPages(store, archive)
 
@@ -101,44 +104,58 @@ class Selection:
         if not self._fields.columns:
             raise WrongUse("No fields are set for this crawl.", "Say which to take: extract={'name': 'h1'}")
 
-    def pages(self) -> Iterator[Page]:
-        """One page after the other: of a run, of the crawl now, or of what changed."""
+    def pages(self, is_first_look: bool = False) -> Iterator[Page]:
+        """One page after the other: of a run, of the crawl now, or of what changed. `is_first_look`: they will be gone
+        through once more, and nothing is done yet."""
         if self._chosen.since is not None:
             pages = self._changed(self._chosen.since)
         else:
-            pages = self.stored.of_all(self.visits())
+            pages = self.stored.of_all(self.visits(is_first_look=is_first_look))
         return self._unique(pages) if self._wanted.unique else pages
 
     def _changed(self, since: Since) -> Iterator[Page]:
         only = self._wanted.only
-        changes = self._counted(self._now.changed(since, self._now.line(self._chosen.end)))
+        changes = self._counted(self._now.changed(since, self._line))
         told = (one for one in changes if not only or one.change in only)
         return self.stored.changed(told, self._now.line_at(since))
 
-    def visits(self, resources: bool = False) -> Iterator[dict[str, Any]]:
+    def visits(self, resources: bool = False, is_first_look: bool = False) -> Iterator[dict[str, Any]]:
         """One visit after the other: the record of a run, or the newest of each URL that is there."""
         run, only = self._chosen.run, self._wanted.only
         if self._wanted.run is None:
-            return self._counted(self._now.pages(self._now.line(self._chosen.end), resources))
-        record = self._counted(self._view.record(run.run_id, run.seq))
+            return self._counted(self._now.pages(self._line, resources), is_first_look)
+        record = self._counted(self._view.record(run.run_id, run.seq), is_first_look)
         return (visit for visit in record if not only or visit["change"] in only)
 
-    def _counted(self, found: Iterator[T]) -> Iterator[T]:
+    def there(self, urls: Iterable[str]) -> Iterator[Page]:
+        """Those of these URLs that are there, pages and resources."""
+        return self.stored.of_all(self._now.there(self._line, urls))
+
+    def _counted(self, found: Iterator[T], is_first_look: bool = False) -> Iterator[T]:
         """Tell how far it is. How much there is nobody has counted; the run has about as much."""
         expected, done = self._chosen.end.counters.pages + self._chosen.end.counters.duplicates, 0
         for done, one in enumerate(found, 1):
             yield one
-            self._progress(done, max(done + 1, expected))
-        self._progress(done, done)
+            self._progress(0 if is_first_look else done, max(done + 1, expected))
+        if not is_first_look:
+            self._progress(done, done)
 
-    def _unique(self, pages: Iterator[Page]) -> Iterator[Page]:
-        """Each content once, from the page that has it for its own where that is there."""
-        line = self._now.line(self._chosen.end)
+    def with_first(self, pages: Iterator[Page]) -> Iterator[tuple[Page, str]]:
+        """Pages with the URL of the one that stands for their content: the page that has it for its own where that is
+        there, or else the first that has it."""
         with Seen() as seen:
             for page in pages:
-                hashed, first = page.record.get("text_hash"), page.record.get("alternate_of")
-                if hashed is None or not ((first and self._now.has_text(line, first, hashed)) or not seen.add(hashed)):
-                    yield page
+                own, hashed = page.record["canonical_url"], page.record.get("text_hash")
+                first = page.record.get("alternate_of")
+                if hashed is None:
+                    yield page, own
+                elif first and self._now.has_text(self._line, first, hashed):
+                    yield page, first
+                else:
+                    yield page, seen.first(hashed, own)
+
+    def _unique(self, pages: Iterator[Page]) -> Iterator[Page]:
+        return (page for page, first in self.with_first(pages) if first == page.record["canonical_url"])
 
 
 def read_ahead(pages: Iterator[Page], content: Sequence[Column]) -> Iterator[Page]:

@@ -55,6 +55,7 @@ _STDOUT = Path("-")
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="With files: only these, as pdf or image/*; repeatable."
 )
+@click.option("--images", is_flag=True, help="With markdown: also the images that the crawl has.")
 @click.option(
     "--chunk-size",
     type=int,
@@ -80,7 +81,7 @@ def export(word: str, format_name: str | None, output: Path | None, as_json: boo
       jsonl csv parquet   a row per page: its text, its fields and all that is known of it
       chunks        JSON lines: pages cut at headings and paragraphs, for retrieval
       data          JSON lines: JSON-LD, microdata and Open Graph of the pages that have any
-      markdown      a folder of pages as Markdown, one file each
+      markdown      a folder of pages as Markdown, with links from file to file
       files         a folder of bodies as they were served, one file each
       sitemap       sitemap.xml; into a folder when it takes more than one file
       urls          every URL that a run requested, one per line
@@ -89,7 +90,7 @@ def export(word: str, format_name: str | None, output: Path | None, as_json: boo
 
     The crawl as it is now: the newest version of every page that is there, whichever run saw it. --run takes the
     record of one run instead, failures and redirects included. Works while the crawl runs, too. A file that ends in .gz
-    or .zst is compressed.
+    or .zst is compressed, and a folder may be one file that ends in .zip.
 
     \b
       inchworm export CRAWL -o pages.parquet
@@ -103,9 +104,12 @@ def export(word: str, format_name: str | None, output: Path | None, as_json: boo
     asked = Wanted(**wanted)
     target, progress, fields = FORMATS[format_name].target, Progress("Writing", is_patient=True), FieldsTaken()
     with opened(Exports) as app:
-        if target is Target.FOLDER or (target is Target.EITHER and output is not None and output.is_dir()):
+        if target is Target.FOLDER and output is not None and output.suffix.lower() == ".zip":
+            with opened_file(output, is_binary=True) as out:
+                written = app.export_folder(word, format_name, out, asked, progress)
+        elif target is Target.FOLDER or (target is Target.EITHER and output is not None and output.is_dir()):
             if output is None:
-                raise WrongUse(f"The format {format_name!r} writes a folder.", "Say where: -o FOLDER")
+                raise WrongUse(f"The format {format_name!r} writes a folder.", "Say where: -o FOLDER, or -o FILE.zip")
             written = app.export_folder(word, format_name, output, asked, progress)
         else:
             if FORMATS[format_name].has_columns:
@@ -130,11 +134,14 @@ def _format_of(output: Path | None) -> str:
 
 
 def _as_json(written: Written, output: Path) -> dict[str, Any]:
-    return {"path": str(output), "count": written.files, "skipped": written.skipped, "lost": list(written.lost)}
+    told = {"path": str(output), "count": written.files, "skipped": written.skipped, "lost": list(written.lost)}
+    return {**told, "left_out": {reason: left._asdict() for reason, left in written.left_out.items()}}
 
 
 def _tell_written(written: Written, format_name: str, output: Path, since: int | None) -> None:
     paragraph(f"{counted(written.files, FORMATS[format_name].thing)} to {output}")
+    if others := _left_out(written):
+        paragraph(f"Left out: {others}.")
     if since is not None:
         paragraph(f"What changes from now on: --since {since}")
 
@@ -144,6 +151,17 @@ def _tell_fields(fields: FieldsTaken) -> None:
         paragraph(f"ATTENTION: {unmatched(fields.unmatched)}", err=True)
     if fields.failed:
         say(f"{counted(fields.failed, 'page has', 'pages have')} no fields: they could not be read.", err=True)
+
+
+_REASONS = {"duplicate": "with the text of another", "without_text": "without text", "unreadable": "unreadable"}
+
+
+def _left_out(written: Written) -> str:
+    """What else was left out, and why. Of what is lost more is said."""
+    left = written.left_out
+    return ", ".join(
+        f"{counted(left[reason].pages, 'page')} {words}" for reason, words in _REASONS.items() if reason in left
+    )
 
 
 def _tell_lost(written: Written) -> None:

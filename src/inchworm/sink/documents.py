@@ -1,4 +1,4 @@
-"""Exports into a folder: pages as Markdown, and everything that was fetched as the file it is.
+"""Exports of many files: everything that was fetched as the file it is, and what all such exports share.
 
 The names are made of the URLs (`names`), so a later export puts each page where it was. `index.jsonl` says which file
 belongs to which URL. Files of an earlier export that it does not name are left where they are.
@@ -7,17 +7,16 @@ belongs to which URL. Files of an earlier export that it does not name are left 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import BinaryIO, NamedTuple
 
-from inchworm.rules.media import may_have_text
-from inchworm.rules.times import iso
-from inchworm.sink.folder import Folder
-from inchworm.sink.listing import GOOD, Alternates, Visit
-from inchworm.sink.names import INDEX, file_name, page_name, url_extension
+from inchworm.sink.folder import opened
+from inchworm.sink.listing import GOOD, Visit
+from inchworm.sink.names import INDEX, file_name, url_extension
 
 EXTENSIONS = {
     "application/atom+xml": "xml",
@@ -70,105 +69,78 @@ EXTENSIONS = {
     "video/webm": "webm",
 }
 _UNKNOWN = "bin"
-_NOT_PRINTABLE = re.compile(r"[^ -~]")
-
 
 MOST_LOST = 1000
 
 
+class Left(NamedTuple):
+    """How many pages were left out for one reason, and which ones, of many the first."""
+
+    pages: int
+    urls: tuple[str, ...]
+
+
 class Written(NamedTuple):
     """How many files, lines or records were written, how many pages were left out because the archive does not have
-    them, and which ones, of many the first."""
+    them, and which ones, of many the first; and what was left out altogether, by reason."""
 
     files: int
     skipped: int = 0
     lost: tuple[str, ...] = ()
+    left_out: Mapping[str, Left] = MappingProxyType({})
 
 
-File = tuple[str, str, bytes | None]
-"""A URL, the name of its file, and what is to be in it."""
+LOST, UNREADABLE, WITHOUT_TEXT, COPY = "lost", "unreadable", "without_text", "duplicate"
+"""Why a page may be left out."""
 
 
-def markdown(
-    visits: Iterable[Visit], alternates: Alternates, to_markdown: Callable[[Visit], str | None], folder: Path
-) -> Written:
-    """One .md file for each page that has a content of its own. `to_markdown` gives its text; None: there is none."""
-    return _write(_pages(visits, alternates, to_markdown), folder)
+class LeftOut:
+    """Counts what is left out."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._urls: dict[str, list[str]] = {}
+
+    def add(self, reason: str, url: str) -> None:
+        self._counts[reason] += 1
+        if self._counts[reason] <= MOST_LOST:
+            self._urls.setdefault(reason, []).append(url)
+
+    def after(self, files: int) -> Written:
+        """What came of an export that wrote so many files."""
+        told = {reason: Left(count, tuple(self._urls[reason])) for reason, count in self._counts.items()}
+        lost = told.get(LOST, Left(0, ()))
+        return Written(files, lost.pages, lost.urls, told)
 
 
 def files(
-    visits: Iterable[Visit], body: Callable[[Visit], bytes | None], folder: Path, wanted: Sequence[str] = ()
+    visits: Iterable[Visit], body: Callable[[Visit], bytes | None], into: Path | BinaryIO, wanted: Sequence[str] = ()
 ) -> Written:
     """Every page and resource as it was fetched. `body` gives its bytes; None: the archive does not have them.
 
     `wanted` narrows it down: media types such as `image/*`, or extensions such as `pdf`. One that fits is enough.
     """
-    patterns = [pattern.lower().lstrip(".") for pattern in wanted]
-    good = (visit for visit in visits if visit["outcome"] in GOOD and _is_wanted(visit, patterns))
-    return _write(((visit["url"], _file_name(visit), body(visit)) for visit in good), folder)
-
-
-def _write(found: Iterable[File], folder: Path) -> Written:
-    written = skipped = 0
-    lost: list[str] = []
-    with Folder(folder) as target, target.replacing(INDEX) as index:
-        for url, name, data in found:
-            if data is None:
-                skipped += 1
-                lost += [url] if skipped <= MOST_LOST else []
+    patterns, left_out, count = [pattern.lower().lstrip(".") for pattern in wanted], LeftOut(), 0
+    with opened(into) as target, target.replacing(INDEX) as index:
+        for visit in visits:
+            if visit["outcome"] not in GOOD or not _is_wanted(visit, patterns):
                 continue
+            data = body(visit)
+            if data is None:
+                left_out.add(LOST, visit["url"])
+                continue
+            name = _file_name(visit)
             target.write(name, data)
-            line = json.dumps({"url": url, "file": name}, ensure_ascii=False).encode("utf-8", "replace")
             with target.plain_errors(INDEX):
-                index.write(line + b"\n")
-            written += 1
-    return Written(written, skipped, tuple(lost))
+                index.write(index_line(visit["request_url"], visit["url"], name))
+            count += 1
+    return left_out.after(count)
 
 
-def _pages(
-    visits: Iterable[Visit], alternates: Alternates, to_markdown: Callable[[Visit], str | None]
-) -> Iterator[File]:
-    for visit in visits:
-        if visit["outcome"] != "page" or not _has_text(visit):
-            continue
-        text = to_markdown(visit)
-        data = None if text is None else _with_front_matter(text, visit, alternates)
-        yield visit["url"], page_name(visit["url"]), data
-
-
-def _has_text(visit: Visit) -> bool:
-    # Whatever it is called: what has a title was read.
-    return may_have_text(visit["content_type"] or "") or bool(visit["title"])
-
-
-def _with_front_matter(text: str, visit: Visit, alternates: Alternates) -> bytes:
-    fields = {
-        "url": visit["url"],
-        "title": visit["title"],
-        "fetched_at": iso(visit["at_ms"]),
-        "language": visit["language"],
-        "content_hash": visit["text_hash"],
-    }
-    lines = [f"{name}: {_quoted(value)}" for name, value in fields.items() if value]
-    others = alternates(visit["text_hash"]) if visit["text_hash"] else []
-    if len(others) > 1:
-        lines += ["alternate_urls:", *(f"  - {_quoted(url)}" for url in others)]
-    return "\n".join(("---", *lines, "---", "", text.strip("\r\n"), "")).encode("utf-8", "replace")
-
-
-def _quoted(text: str) -> str:
-    """Text that YAML reads as exactly this, whatever it holds."""
-    return _NOT_PRINTABLE.sub(_escaped, json.dumps(text, ensure_ascii=False))
-
-
-def _escaped(found: re.Match[str]) -> str:
-    char = found[0]
-    if char.isprintable():
-        return char
-    code = ord(char)
-    if 0xD800 <= code <= 0xDFFF:
-        return "\ufffd"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+def index_line(url: str, canonical_url: str, name: str) -> bytes:
+    """Which file belongs to which page."""
+    said = {"url": url, "canonical_url": canonical_url, "file": name}
+    return json.dumps(said, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
 def _file_name(visit: Visit) -> str:
@@ -184,4 +156,8 @@ def _is_wanted(visit: Visit, patterns: Sequence[str]) -> bool:
 
 
 def _media_type(visit: Visit) -> str:
-    return str(visit["content_type"] or "").partition(";")[0].strip().lower()
+    return media_type(visit["content_type"])
+
+
+def media_type(content_type: str | None) -> str:
+    return (content_type or "").partition(";")[0].strip().lower()

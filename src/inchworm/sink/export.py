@@ -10,8 +10,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from inchworm.sink.chunks import CHARACTERS, TOKENS, chunks, limits
-from inchworm.sink.documents import MOST_LOST, Written, files, markdown
+from inchworm.sink.documents import MOST_LOST, Written, files
 from inchworm.sink.listing import fingerprints, sitemap, sitemaps, urls
+from inchworm.sink.markdown import markdown
 from inchworm.sink.records import warc
 from inchworm.sink.table import csv, data, jsonl, parquet
 

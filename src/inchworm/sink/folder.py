@@ -12,13 +12,35 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from inchworm.errors import Broken, InchwormError, WrongUse
+from inchworm.sink.zipped import Zipped
 
 _AS_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _AS_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 _IN_THE_WAY = (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
+
+
+class Files(Protocol):
+    """Takes files by names such as `host/path/page.md`."""
+
+    def write(self, name: str, data: bytes) -> None: ...
+
+    def replacing(self, name: str) -> contextlib.AbstractContextManager[BinaryIO]: ...
+
+    def plain_errors(self, name: str) -> contextlib.AbstractContextManager[None]: ...
+
+
+@contextlib.contextmanager
+def opened(into: Path | BinaryIO) -> Iterator[Files]:
+    """A folder to write files into, or a zip file of one."""
+    if isinstance(into, Path):
+        with Folder(into) as folder:
+            yield folder
+    else:
+        with Zipped(into) as zipped:
+            yield zipped
 
 
 class Folder:

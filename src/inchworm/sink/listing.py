@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from html import escape
@@ -19,9 +19,6 @@ from inchworm.sink.folder import Folder
 
 Visit = Mapping[str, Any]
 """A visit of the record. What it does not have counts as None."""
-
-Alternates = Callable[[str], list[str]]
-"""All URLs that have the text with this hash, the primary one first."""
 
 GOOD = ("page", "duplicate", "resource")
 """What a visit comes to when it brought what was asked for."""

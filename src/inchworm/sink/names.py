@@ -1,6 +1,7 @@
 """File names made of URLs: readable, the same in every run, and good on every file system.
 
     https://example.org/docs/intro          example.org/docs/intro.md
+    https://example.org/docs/intro.html     example.org/docs/intro.md
     https://example.org/                    example.org/index.md
     http://example.org:8080/a%20b           example.org@http8080/a b.md
     https://example.org/Docs/intro?page=2   example.org/Docs/intro,page=2~za5mid55o25zdxjt.md
@@ -9,6 +10,9 @@ A name that can be turned back into its URL is left as it is. All others lose so
 file systems do not tell from small ones, characters that cannot stand in a name, queries, what is too long. They
 carry a hash of the URL. So the URL alone decides what its name is, and two URLs never share one, in whatever order
 they come. Folders never end like a file does, so a page may lie beside a folder of the same name.
+
+Only the ending of a page (`.html`, `.php`, …) is left out where no other page has a better right to the name without
+it: `wish` says which name that is, how many have a better right, and the name with a hash, which is nobody else's.
 """
 
 from __future__ import annotations
@@ -17,13 +21,17 @@ import base64
 import hashlib
 import re
 import unicodedata
+from collections.abc import Collection
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 MAX_SEGMENT_BYTES = 120
 MAX_NAME_BYTES = 200
-INDEX = "index.jsonl"
-"""The one file that lies beside the folders of the hosts."""
+INDEX, IMAGES = "index.jsonl", "images"
+"""The one file that lies beside the folders of the hosts, and the folder of images."""
+
+ENDINGS = ("html", "htm", "xhtml", "shtml", "php", "asp", "aspx", "jsp", "md")
+"""Endings of pages that say nothing of them. Of those that differ only in that, the first has the name without it."""
 
 _MAX_HOST_BYTES = 60
 _MAX_QUERY_BYTES = 40
@@ -59,21 +67,53 @@ class _Place(NamedTuple):
     is_whole: bool
 
 
+class Wish(NamedTuple):
+    """The name that a page would have, how many have a better right to it, and the name that it has instead of it."""
+
+    name: str
+    rank: int
+    own: str
+
+
+def wish(url: str, request_url: str = "") -> Wish:
+    """How a page would be called. Asked for with a slash at the end, it is the index of a folder."""
+    if _is_folder(request_url) and not _is_folder(url):
+        name = page_name(_with_slash(url))
+        return Wish(name, 0, name)
+    place = _place(url)
+    ending = extension_of(place.last)
+    stem = place.last.removesuffix(ending)
+    if ending[1:].lower() not in ENDINGS or not stem:
+        name = page_name(url)
+        return Wish(name, 0, name)
+    own = _hashed(url, place, stem, ".md")
+    bare = url.removesuffix(f"index{ending}" if stem == "index" else ending)
+    bare_name = _plain_page_name(bare, "md") if bare != url and ending.islower() else None
+    return Wish(bare_name, 1 + ENDINGS.index(ending[1:]), own) if bare_name else Wish(own, 0, own)
+
+
 def page_name(url: str, extension: str = "md") -> str:
     """The name of what was made of a page."""
     place = _place(url)
-    clashes = bool(_LIKE_OURS.search(place.last)) and not url.endswith("/")
-    return _named(url, place, place.last, (f".{extension}", f".{extension}"), clashes)
+    return _plain_page_name(url, extension) or _hashed(url, place, place.last, f".{extension}")
 
 
-def file_name(url: str, extension: str = "bin") -> str:
-    """The name of what a URL gave, with the extension that its path has, or else this one, which is set off by `~`."""
+def _plain_page_name(url: str, extension: str) -> str | None:
+    place = _place(url)
+    return None if _is_taken(url, place.last) else _plain(place, place.last, f".{extension}")
+
+
+def file_name(url: str, extension: str = "bin", allowed: Collection[str] | None = None) -> str:
+    """The name of what a URL gave, with the extension that its path has, or else this one, which is set off by `~`.
+    `allowed`: other extensions are not believed."""
     place = _place(url)
     own = extension_of(place.last)
+    if allowed is not None and own[1:].lower() not in allowed:
+        own = ""
     stem = place.last[: len(place.last) - len(own)]
-    clashes = bool(_LIKE_OURS.search(stem)) and not (url.endswith("/") or (own and stem == "index"))
-    endings = (own, own) if own else (f"~.{extension}", f".{extension}")
-    return _named(url, place, stem, endings, clashes)
+    is_taken = _is_taken(url, stem) and not (own and stem == "index")
+    plain = None if is_taken else _plain(place, stem, own or f"~.{extension}")
+    return plain or _hashed(url, place, stem, own or f".{extension}")
 
 
 def extension_of(name: str) -> str:
@@ -87,13 +127,29 @@ def url_extension(url: str) -> str:
     return extension_of(_place(url).last)[1:].lower()
 
 
-def _named(url: str, place: _Place, stem: str, endings: tuple[str, str], clashes: bool) -> str:
-    """The plain name if it may be had, or the one with a hash; `endings` are what either ends in."""
-    plain = "/".join((*place.folders, stem + endings[0]))
-    fits = _size(stem + endings[0]) <= MAX_SEGMENT_BYTES and _size(plain) <= MAX_NAME_BYTES
-    if place.is_whole and fits and not clashes:
-        return plain
-    ending = f"~{_hash(url)}{endings[1]}"
+def _is_folder(url: str) -> bool:
+    return url.partition("#")[0].partition("?")[0].endswith("/")
+
+
+def _with_slash(url: str) -> str:
+    path, mark, query = url.partition("?")
+    return f"{path}/{mark}{query}"
+
+
+def _is_taken(url: str, stem: str) -> bool:
+    """Whether what we make ourselves of other URLs may look like this."""
+    return bool(_LIKE_OURS.search(stem)) and not url.endswith("/")
+
+
+def _plain(place: _Place, stem: str, ending: str) -> str | None:
+    """The name without a hash, if it may be had."""
+    plain = "/".join((*place.folders, stem + ending))
+    fits = _size(stem + ending) <= MAX_SEGMENT_BYTES and _size(plain) <= MAX_NAME_BYTES
+    return plain if place.is_whole and fits else None
+
+
+def _hashed(url: str, place: _Place, stem: str, extension: str) -> str:
+    ending = f"~{_hash(url)}{extension}"
     query = "," + _cut(_spelled(place.query.replace("&", ",")), _MAX_QUERY_BYTES) if place.query else ""
     leaf = _cut(stem, MAX_SEGMENT_BYTES - _size(query) - _size(ending)) + query + ending
     return "/".join((*_fitting(place.folders, MAX_NAME_BYTES - _size(leaf) - 1), leaf))
@@ -126,7 +182,7 @@ def _place(url: str) -> _Place:
 
 def _site(host: str) -> str:
     name = _cut(_segment(host), _MAX_HOST_BYTES)
-    return f"{name}_" if name.lower() == INDEX else name
+    return f"{name}_" if name.lower() in (INDEX, IMAGES) else name
 
 
 def _folder(raw: str) -> str:

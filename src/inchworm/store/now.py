@@ -8,8 +8,7 @@ tell any more are noted in `withdrawn`, and are told again, however they are now
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from inchworm.model import Change, RunInfo
@@ -127,6 +126,11 @@ class Now:
         where = f"v.url_id = ? AND +v.run_id IN ({marks(len(line.run_ids))}) AND v.log_id <= ? AND {condition}"
         found = self._view.visits(f"{where} ORDER BY v.log_id DESC LIMIT 1", url_id, *line.run_ids, line.until)
         return next(found, None)
+
+    def there(self, line: Line, urls: Iterable[str]) -> Iterator[Visit]:
+        """The newest version of each of these pages and resources that is there."""
+        newest = self._newest(list(self._known(list(urls)).values()), line, resources=True)
+        return self._visits([one.log_id for one in newest.values() if one.is_there])
 
     def has_text(self, line: Line, url: str, text_hash: str) -> bool:
         """Whether this page is there now, with this text."""
@@ -247,22 +251,3 @@ def _is_withdrawn(since: Since) -> tuple[str, tuple[int, ...]]:
     if since.at_ms is not None:
         return "at_ms > ?", (since.at_ms,)
     return "run_id >= ?", (since.run.run_id if since.run else 0,)
-
-
-class Seen:
-    """A set of hashes that may be larger than memory: SQLite keeps it in a file without a name."""
-
-    def __enter__(self) -> Seen:
-        self._db = sqlite3.connect("", isolation_level=None)
-        self._db.execute("PRAGMA synchronous = OFF")
-        self._db.execute("PRAGMA journal_mode = OFF")
-        self._db.execute("CREATE TABLE seen (hash BLOB PRIMARY KEY) WITHOUT ROWID")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._db.close()
-
-    def add(self, text_hash: str) -> bool:
-        """Whether it is new."""
-        added = self._db.execute("INSERT OR IGNORE INTO seen VALUES (?)", (bytes.fromhex(text_hash),))
-        return added.rowcount == 1
