@@ -12,16 +12,15 @@ from inchworm.app.extracting import Extracting
 from inchworm.app.fields import NAMES
 from inchworm.app.looking import Looking
 from inchworm.cli.commands import main
-from inchworm.cli.door import paragraph, print_json, say
+from inchworm.cli.door import columns, paragraph, print_json, say
 from inchworm.cli.options import given, json_flag, opened, setting_options
 from inchworm.cli.search import Progress
 from inchworm.cli.table import table
 from inchworm.cli.words import counted, quoted, unmatched
 from inchworm.errors import WrongUse
 from inchworm.rules.figures import clip
-from inchworm.rules.url import shorten
 
-_WIDTH = 100
+_LEAST = 20
 _MOST_ROWS = 20
 
 
@@ -68,7 +67,7 @@ def extract(word: str, url: str | None, is_try: bool, rebuild: bool, as_json: bo
 
 def _show(tried: Mapping[str, Any]) -> None:
     for page in tried["pages"]:
-        say(shorten(page["url"], _WIDTH))
+        say(page["url"])
         if page["failure"]:
             paragraph(page["failure"], 2)
         for number, row in enumerate(page["rows"][:_MOST_ROWS], 1):
@@ -84,7 +83,8 @@ def _show_row(row: Mapping[str, Any], mark: str) -> None:
     width = max(map(len, row))
     for at, (name, value) in enumerate(row.items()):
         shown = "-" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        say(f"{mark if not at else '':>5}{name:<{width}}  {clip(shown, _WIDTH)}")
+        head = f"{mark if not at else '':>5}{name:<{width}}  "
+        say(head + clip(shown, max(_LEAST, columns() - len(head))))
 
 
 def _tell(done: Mapping[str, Any], word: str) -> None:
@@ -94,7 +94,7 @@ def _tell(done: Mapping[str, Any], word: str) -> None:
     say(f"Run {done['run']} has {counted(done['pages'], 'page')}{rows}.")
     if done["failed"]:
         said = f"{counted(done['failed'], 'page has', 'pages have')} no fields, because they could not be read."
-        say(f"{said} Try again: inchworm extract {quoted(word)} --rebuild", err=True)
+        paragraph(f"{said} Try again: inchworm extract {quoted(word)} --rebuild", err=True)
     _tell_unmatched(done["unmatched_fields"])
 
 
