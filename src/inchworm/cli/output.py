@@ -105,7 +105,6 @@ def export(word: str, format_name: str | None, output: Path | None, as_json: boo
     """
     format_name = format_name or _format_of(output)
     asked = Wanted(**wanted)
-    _refuse_unfit(format_name, asked)
     target, progress = FORMATS[format_name].target, Progress("Writing", is_patient=True)
     with opened(Exports) as app:
         if target is Target.FOLDER and output is not None and output.suffix.lower() == ".zip":
@@ -130,17 +129,6 @@ def _format_of(output: Path | None) -> str:
     endings = [ending.lower() for ending in output.suffixes if ending.lower() not in _PACKED] if output else []
     name = endings[-1].removeprefix(".") if endings else ""
     return {"ndjson": "jsonl", "txt": "urls", "xml": "sitemap"}.get(name, name if name in FORMATS else _USUAL)
-
-
-def _refuse_unfit(format_name: str, wanted: Wanted) -> None:
-    if wanted.types and format_name != "files":
-        raise WrongUse("--type goes with the format `files`.", "Leave it out.")
-    if wanted.mark and format_name != "csv":
-        raise WrongUse("--bom goes with the format `csv`.", "Leave it out.")
-    if wanted.images and format_name != "markdown":
-        raise WrongUse("--images goes with the format `markdown`.", "Leave it out.")
-    if format_name != "chunks" and (wanted.chunk_size or wanted.chunk_overlap or wanted.tokenizer):
-        raise WrongUse("--chunk-size, --chunk-overlap and --tokenizer go with the format `chunks`.", "Leave them out.")
 
 
 def _tell_written(written: Written, format_name: str, output: Path, since: int | None, as_json: bool) -> None:

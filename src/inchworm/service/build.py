@@ -29,6 +29,7 @@ Living = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 _TOPICS = (
     ("crawls", "routes"),
     ("pages", "routes"),
+    ("exports", "routes"),
     ("iterations", "routes"),
     ("checkpoints", "routes"),
     ("jobs", "routes"),
