@@ -168,8 +168,8 @@ def test_a_folder_of_files(crawl: Crawl, tmp_path: Path) -> None:
     [
         ("nonsense", {}, "no export format 'nonsense'"),
         ("urls", {"columns": "url"}, "no columns to choose"),
-        ("jsonl", {"types": "pdf"}, "goes with the format `files`"),
-        ("jsonl", {"bom": True}, "goes with the format `csv`"),
+        ("jsonl", {"types": "pdf"}, "goes with the format 'files'"),
+        ("jsonl", {"bom": True}, "goes with the format 'csv'"),
     ],
 )
 def test_what_cannot_be_exported(

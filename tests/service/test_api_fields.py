@@ -11,7 +11,7 @@ import pytest
 from tests.flow.crawling import page, path_of
 from tests.service.in_process import Api, serving
 
-from inchworm.service import checkpoints, crawls, jobs, pages
+from inchworm.service import checkpoints, crawls, exports, jobs, pages
 from inchworm.testing import Served, Site
 
 QUICK = {"delay": 0, "grace": 0.1}
@@ -26,7 +26,9 @@ def served() -> Iterator[Served]:
 
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[Api]:
-    with serving(tmp_path / "home", crawls.routes, jobs.routes, pages.routes, checkpoints.routes) as made:
+    with serving(
+        tmp_path / "home", crawls.routes, jobs.routes, pages.routes, exports.routes, checkpoints.routes
+    ) as made:
         yield made
 
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet
 import pytest
 from tests.flow.crawling import page
 from tests.service.in_process import Api, serving, wait_for
 
 from inchworm.app import looking
-from inchworm.app.exports import Wanted
-from inchworm.model import Source
-from inchworm.service import crawls, pages, web
+from inchworm.service import crawls, exports, pages, web
 from inchworm.store import view
 from inchworm.store.crawl import CrawlStore
 from inchworm.store.view import Sought, View
@@ -59,7 +54,7 @@ def site() -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    with serving(tmp_path_factory.mktemp("pages") / "home", crawls.routes, pages.routes) as made:
+    with serving(tmp_path_factory.mktemp("pages") / "home", crawls.routes, pages.routes, exports.routes) as made:
         yield made
 
 
@@ -224,7 +219,7 @@ def test_what_failed(api: Api, crawl: str) -> None:
     assert "http_5xx" in api.get(f"{crawl}/failed", 422, kind="http_5xx' OR 1=1 --")["hint"]
 
 
-# Text, reports, exports
+# Text, reports
 
 
 def test_search(api: Api, crawl: str, site: Served) -> None:
@@ -249,49 +244,6 @@ def test_reports(api: Api, crawl: str, site: Served) -> None:
     assert "broken-links" in api.get(f"{crawl}/reports/everything", 422)["hint"]
     api.get(f"{crawl}/reports/slow", 404, run=3)
     api.get(f"{crawl}/reports/slow", 422, limit=0)
-
-
-@pytest.mark.parametrize(
-    ("name", "ending", "kind"),
-    [
-        ("urls", "txt", "text/plain; charset=utf-8"),
-        ("jsonl", "jsonl", "application/x-ndjson"),
-        ("csv", "csv", "text/csv; charset=utf-8"),
-        ("parquet", "parquet", "application/vnd.apache.parquet"),
-        ("fingerprints", "json", "application/json"),
-        ("sitemap", "xml", "application/xml"),
-        ("warc", "warc.gz", "application/warc"),
-    ],
-)
-def test_exports(api: Api, crawl: str, name: str, ending: str, kind: str) -> None:
-    crawl_id = crawl.split("/")[-1]
-    answer = api.request("GET", f"{crawl}/export", params={"format": name, "run": 0})
-    assert answer.status_code == 200, answer.text
-    assert answer.headers["content-type"] == kind
-    assert answer.headers["content-disposition"] == f'attachment; filename="{crawl_id}-run0.{ending}"'
-    assert int(answer.headers["content-length"]) == len(answer.content)
-    written = io.BytesIO()
-    api.app.export(crawl_id, name, written, Wanted(0))
-    if name == "parquet":
-        assert pyarrow.parquet.read_table(io.BytesIO(answer.content)).num_rows == 11
-    elif name == "warc":
-        assert answer.content[:2] == b"\x1f\x8b" and len(answer.content) > 1000
-    else:
-        assert answer.content == written.getvalue()
-    last = api.request("GET", f"{crawl}/export", params={"format": name})
-    assert last.headers["content-disposition"] == f'attachment; filename="{crawl_id}.{ending}"'
-
-
-@pytest.mark.parametrize("name", ["markdown", "files", "", "exe", "../../x", "%00", "jsonl\r\nX-Evil: 1"])
-def test_formats_that_are_no_file(api: Api, crawl: str, name: str) -> None:
-    error = api.get(f"{crawl}/export", 422, format=name)
-    assert error["hint"] == "There is urls, jsonl, csv, parquet, data, fingerprints, sitemap, warc."
-
-
-def test_exports_of_nothing(api: Api, crawl: str) -> None:
-    api.get(f"{crawl}/export", 404, format="urls", run=9)
-    api.get(f"{crawl}/export", 422, format="urls", run=-1)
-    api.get(f"{crawl}/export", 422)
 
 
 LOOKS = (
@@ -395,14 +347,3 @@ def test_what_takes_long_is_done_for_a_few_at_a_time(api: Api, crawl: str) -> No
         assert api.request("GET", f"{crawl}/export?format=urls").status_code == 503
         assert api.request("GET", f"{crawl}/pages").status_code == 200
     assert api.request("GET", f"{crawl}/export?format=urls").status_code == 200
-
-
-def test_a_large_export_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not fit into memory goes by way of a file, in pieces."""
-    monkeypatch.setattr(web, "_IN_MEMORY", 100)
-    monkeypatch.setattr(web, "_CHUNK", 64)
-    with Site(made_pages()).serve() as served, serving(tmp_path / "home", pages.routes) as api:
-        crawl_id = api.crawled(served.url("/"), max_retries=0)
-        answer = api.request("GET", f"/crawl/{crawl_id}/export", params={"format": "jsonl", "run": 0})
-        lines = [json.loads(line) for line in answer.text.splitlines()]
-        assert len(lines) == 11 and {one["source"] for one in lines} == {Source.INITIAL, Source.SPIDER}

@@ -240,16 +240,16 @@ def _refuse_unfit(format_name: str, wanted: Wanted) -> None:
             f"The format {format_name!r} tells of a whole run.",
             "Leave --since, --only and --unique out, or take jsonl.",
         )
+    for what, of, is_given in (
+        ("A choice of types", "files", bool(wanted.types)),
+        ("A byte order mark", "csv", wanted.mark),
+        ("Images", "markdown", wanted.images),
+        ("A size, an overlap or a tokenizer of chunks", "chunks", wanted.is_about_chunks),
+    ):
+        if is_given and format_name != of:
+            raise WrongUse(f"{what} goes with the format {of!r}, and not with {format_name!r}.", "Leave that out.")
     if not form.has_columns and (wanted.columns or wanted.more):
         raise WrongUse(f"The format {format_name!r} has no columns to choose.", "Leave --columns and --with out.")
-    if wanted.types and format_name != "files":
-        raise WrongUse("--type goes with the format `files`.", "Leave it out.")
-    if wanted.mark and format_name != "csv":
-        raise WrongUse("--bom goes with the format `csv`.", "Leave it out.")
-    if wanted.images and format_name != "markdown":
-        raise WrongUse("--images goes with the format `markdown`.", "Leave it out.")
-    if format_name != "chunks" and (wanted.chunk_size or wanted.chunk_overlap or wanted.tokenizer):
-        raise WrongUse("--chunk-size, --chunk-overlap and --tokenizer go with the format `chunks`.", "Leave them out.")
     if wanted.run is not None and wanted.since is not None:
         raise WrongUse("A run and a time since when do not go together.", "Leave --run or --since out.")
 

@@ -49,6 +49,10 @@ class Wanted(NamedTuple):
     fields: Asked = Asked()
 
     @property
+    def is_about_chunks(self) -> bool:
+        return bool(self.chunk_size or self.chunk_overlap or self.tokenizer)
+
+    @property
     def is_about_changes(self) -> bool:
         return self.since is not None or bool(self.only)
 

@@ -30,6 +30,7 @@ _TOPICS = (
     ("crawls", "routes"),
     ("pages", "routes"),
     ("single", "routes"),
+    ("exports", "routes"),
     ("iterations", "routes"),
     ("checkpoints", "routes"),
     ("jobs", "routes"),

@@ -1,14 +1,12 @@
-"""Routes about pages: what became of each URL, why, what changed, what failed, full text, reports, exports."""
+"""Routes about pages: what became of each URL, why, what changed, what failed, full text, reports."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
-from fastapi.responses import StreamingResponse
 from pydantic import ConfigDict, Field
 
-from inchworm.app.exports import Wanted
 from inchworm.app.looking import Part
 from inchworm.app.reporting import REPORTS
 from inchworm.app.single import PARTS, parts_json, refuse_unknown_parts
@@ -229,40 +227,7 @@ def report(
         with at_length():
             return app.report(crawl.crawl_id, kind, run, limit)
     return as_file(
-        f"{crawl.crawl_id}-{kind}.csv", _FILES["csv"][1], lambda out: app.report_csv(crawl.crawl_id, kind, out, run)
+        f"{crawl.crawl_id}-{kind}.csv",
+        "text/csv; charset=utf-8",
+        lambda out: app.report_csv(crawl.crawl_id, kind, out, run),
     )
-
-
-# Exports
-
-_FILES = {
-    "urls": ("txt", "text/plain; charset=utf-8"),
-    "jsonl": ("jsonl", "application/x-ndjson"),
-    "csv": ("csv", "text/csv; charset=utf-8"),
-    "parquet": ("parquet", "application/vnd.apache.parquet"),
-    "data": ("data.jsonl", "application/x-ndjson"),
-    "fingerprints": ("json", "application/json"),
-    "sitemap": ("xml", "application/xml"),
-    "warc": ("warc.gz", "application/warc"),
-}
-"""The formats that are one file: how its name ends, and its type."""
-
-
-@routes.get(
-    "/export",
-    response_class=StreamingResponse,
-    responses={200: {"content": {kind.partition(";")[0]: {} for _, kind in _FILES.values()}}, **refusals(404, 409)},
-)
-def export(
-    app: Home,
-    crawl_id: CrawlId,
-    format: Annotated[str, Query(max_length=50, description=f"one of {', '.join(_FILES)}", examples=["jsonl"])],  # noqa: A002 - what callers call it
-    run: RunNumber = None,
-) -> Any:
-    """A run's record as one file, as it stands now."""
-    crawl = crawl_of(app, crawl_id)
-    if format not in _FILES:
-        raise WrongUse(f"There is no export {format!r} over HTTP.", f"There is {', '.join(_FILES)}.")
-    ending, kind = _FILES[format]
-    name = f"{crawl.crawl_id}{'' if run is None else f'-run{run}'}.{ending}"
-    return as_file(name, kind, lambda out: app.export(crawl.crawl_id, format, out, Wanted(run)))

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import PlainTextResponse, Response
 
+from inchworm.app import FORMATS
 from inchworm.app.browsing import MOST_LINKS, MOST_TEXT, SEARCH_SECONDS, Stored
 from inchworm.app.looking import Part
 from inchworm.app.whole import App
@@ -36,7 +37,6 @@ _AT_ONCE_SECONDS = 0.15
 PREVIEW_BYTES = 5_000_000
 """What is larger is not shown; it can be downloaded."""
 
-FORMATS = ("csv", "jsonl", "parquet", "urls", "sitemap", "fingerprints", "warc")
 OUTCOMES = ("page", "duplicate", "resource", "redirect", "failed", "deleted")
 _WAITING = (State.PENDING.value, State.REFUSED.value)
 _TABS = (
@@ -108,7 +108,7 @@ def listing(request: Request, app: Home, crawl_id: CrawlId, wanted: Annotated[Wa
         kinds=KINDS,
         reasons=REASONS,
         changes=[change.value for change in Change],
-        formats=FORMATS,
+        formats=tuple(FORMATS),
     )
 
 
