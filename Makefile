@@ -7,7 +7,7 @@ STAMP  := $(VENV)/installed-dev
 PEERS  := .venv-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-serve crawl test check format docs soak bench bench-profile bench-scale bench-recrawl bench-focus bench-read bench-memory bench-scheduler bench-dashboard chaos shape clean
+.PHONY: help demo demo-serve crawl test check format docs soak bench bench-profile bench-scale bench-recrawl bench-focus bench-read bench-export bench-memory bench-scheduler bench-dashboard chaos shape clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -88,6 +88,9 @@ bench-recrawl: $(STAMP) ## What an unchanged site costs when it is crawled again
 bench-focus: $(STAMP) ## How many fetches it takes to find the pages that match a query
 	[ -f /usr/share/doc/postgresql-doc-15/html/index.html ] || apt-get install -y -qq postgresql-doc-15
 	$(BIN)/python bench/focus.py
+
+bench-export: $(STAMP) ## How fast a hundred thousand pages are exported, beside reading the archive alone
+	$(BIN)/python bench/export.py
 
 bench-read: $(STAMP) ## What it costs to read a page without a crawl
 	[ -f /usr/share/doc/postgresql-doc-15/html/index.html ] || apt-get install -y -qq postgresql-doc-15
