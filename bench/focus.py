@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 
 from peers import SITE, served
 
-from inchworm.rules import parse
+from inchworm.rules.page import parse
 
 QUERIES = (
     "logical replication",

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from inchworm.cli import main
-from inchworm.engine import owner, sitting
+from inchworm.engine import work
+from inchworm.engine.own import owner
 from inchworm.model import Spot
-from inchworm.store import crawl, sqlite
+from inchworm.store import sqlite
+from inchworm.store.crawl import session
 
 _OPEN: dict[Path, sqlite3.Connection] = {}
 
@@ -40,13 +42,13 @@ class Nowhere:
     def close(self) -> None: ...
 
 
-class Store(crawl.CrawlStore):
+class Store(session.CrawlStore):
     def close(self) -> None:
         """Others still use the connection."""
 
 
 if __name__ == "__main__":
-    crawl.open_file = open_in_memory
-    owner.CrawlStore = sitting.CrawlStore = Store  # type: ignore[misc]
-    sitting.warc.WarcWriter = Nowhere  # type: ignore[misc, assignment]
+    session.open_file = open_in_memory
+    owner.CrawlStore = work.CrawlStore = Store  # type: ignore[misc]
+    work.warc.WarcWriter = Nowhere  # type: ignore[misc, assignment]
     main()

@@ -27,12 +27,12 @@ from inchworm.app import App, Start
 SAMPLE_SECONDS = 0.001
 ROUNDS = 5
 STAGES = {
-    ("rules/parse.py", "_document"): "read: parse the HTML",
-    ("rules/parse.py", "_main_part"): "read: find the main text",
-    ("rules/parse.py", "_words"): "read: find the main text",
-    ("rules/parse.py", "add"): "read: resolve the links",
-    ("rules/parse.py", ""): "read: the rest",
-    ("rules/content.py", ""): "hash the text",
+    ("rules/page/parse.py", "_document"): "read: parse the HTML",
+    ("rules/page/parse.py", "_main_part"): "read: find the main text",
+    ("rules/page/parse.py", "_words"): "read: find the main text",
+    ("rules/page/parse.py", "add"): "read: resolve the links",
+    ("rules/page/parse.py", ""): "read: the rest",
+    ("rules/text/content.py", ""): "hash the text",
     ("visit.py", "_answered"): "hash the payload",
     ("fetch/decode.py", ""): "fetch: head and decoding",
     ("fetch/http.py", ""): "fetch: transfer",

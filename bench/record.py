@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from inchworm import run as runs
 from inchworm import settings
+from inchworm.engine import run as runs
 from inchworm.model import (
     CheckpointType,
     Counters,
@@ -33,9 +33,9 @@ from inchworm.model import (
     Substate,
 )
 from inchworm.ports import Changes, NewCheckpoint, NewEntry, Standing, VisitRow
-from inchworm.rules.url import hash64
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.home import Home
+from inchworm.rules.web.url import hash64
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.home.crawls import Home
 from inchworm.store.lock import Life
 
 SEED = "https://host-0.scale.test/"

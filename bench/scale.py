@@ -20,15 +20,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from inchworm import run as runs
 from inchworm import settings
-from inchworm.checkpoint import Ledger
-from inchworm.draft import Session as LedgerSession
-from inchworm.engine.owner import NoArchive
-from inchworm.frontier import Window
+from inchworm.engine import run as runs
+from inchworm.engine.ledger.commit import Ledger
+from inchworm.engine.ledger.draft import Session as LedgerSession
+from inchworm.engine.own.owner import NoArchive
+from inchworm.engine.session.window import Window
 from inchworm.model import CheckpointType, Entry, Found, Mode, Outcome, Reading, Visit
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.history import History
+from inchworm.store.crawl.history import History
+from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.lock import Life
 
 NEW, COLD, HOT = 8, 12, 60

@@ -20,8 +20,8 @@ from typing import Any
 
 from inchworm.app.scheduling import Scheduling
 from inchworm.job import Job, JobState
-from inchworm.rules import occurrence, timetable
-from inchworm.store import jobs as store
+from inchworm.rules.schedule import occurrence, timetable
+from inchworm.store.home import jobs as store
 from inchworm.testing import ManualClock
 
 NOW_MS = 1_800_000_000_000 // timetable.DAY_MS * timetable.DAY_MS

@@ -16,7 +16,7 @@ import pytest
 import inchworm
 from inchworm import apart
 from inchworm.apart import Apart, Unreadable
-from inchworm.rules.fields import EACH, Rules, parsed
+from inchworm.rules.fields.selectors import EACH, Rules, parsed
 
 HTML = "text/html; charset=utf-8"
 SLOW = "x=//*[count(//*[count(//*[count(//*)>1])>1])>1]"
@@ -55,11 +55,11 @@ def test_nobody_else_uses_selectors() -> None:
     users = set()
     for path in source.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module == "inchworm.rules":
+            if isinstance(node, ast.ImportFrom) and node.module == "inchworm.rules.fields":
                 users |= {path.name for alias in node.names if alias.name == "extract"}
             elif isinstance(node, ast.ImportFrom | ast.Import):
                 names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [one.name for one in node.names]
-                users |= {path.name for name in names if name.startswith("inchworm.rules.extract")}
+                users |= {path.name for name in names if name.startswith("inchworm.rules.fields.extract")}
     assert users == {"reader.py"}
 
 

@@ -15,7 +15,7 @@ from tests.hostile_documents import MADE, hostile
 
 from inchworm import apart, read
 from inchworm.reader import SECONDS
-from inchworm.rules.contents import MAX_LINKS, MAX_TEXT, MAX_TITLE
+from inchworm.rules.formats.contents import MAX_LINKS, MAX_TEXT, MAX_TITLE
 
 COUNT = int(os.environ.get("INCHWORM_HOSTILE_DOCUMENTS", "400"))
 PARTS = ("title", "text", "markdown", "html", "raw_html", "links", "data", "meta", "language", "author", "published")

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from inchworm import run
-from inchworm.checkpoint import Ledger
-from inchworm.draft import Session
-from inchworm.engine.owner import NoArchive
-from inchworm.frontier import Slot, Window
+from inchworm.engine import run
+from inchworm.engine.ledger.commit import Ledger
+from inchworm.engine.ledger.draft import Session
+from inchworm.engine.own.owner import NoArchive
+from inchworm.engine.session.window import Slot, Window
 from inchworm.model import Entry, Mode, Outcome, RunInfo, Visit
 from inchworm.settings import RUN, Settings, to_json
-from inchworm.store.crawl import CrawlStore
+from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.lock import Life
 
 VALUES = Settings(robots=False, sitemap=False)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from inchworm.frontier import Slot
-from inchworm.grants import Grants
-from inchworm.host import Hosts
+from inchworm.engine.session.grants import Grants
+from inchworm.engine.session.hosts import Hosts
+from inchworm.engine.session.outages import Outages
+from inchworm.engine.session.window import Slot
+from inchworm.engine.visit import Tools
 from inchworm.model import EndedBy, Entry, Kind, Reason, Refusal, Seed, Source
-from inchworm.outages import Outages
 from inchworm.settings import make
 from inchworm.testing import ManualClock
-from inchworm.visit import Tools
 
 HOST = "http://h.test"
 

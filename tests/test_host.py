@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inchworm.host import Hosts
+from inchworm.engine.session.hosts import Hosts
 from inchworm.settings import make
 
 A, B = "http://a.test", "http://b.test"

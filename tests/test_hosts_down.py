@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from inchworm.outages import Outages
-from inchworm.rules.outage import DOWN_AFTER, SESSIONS
+from inchworm.engine.session.outages import Outages
+from inchworm.rules.web.outage import DOWN_AFTER, SESSIONS
 
 HOST = "http://a.test"
 

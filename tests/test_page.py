@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import inchworm
 from inchworm import Link, apart, read
-from inchworm.rules.document import OpenDocument
+from inchworm.rules.page.document import OpenDocument
 
 ARTICLE = b"""<!doctype html><html lang=en><head><title>How worms walk</title>
 <meta name=author content="Ada Worm"><meta name=description content="On walking.">
@@ -111,7 +111,7 @@ def test_whatever_it_is_reading_it_raises_nothing(body: bytes, content_type: str
 def test_reading_does_not_load_the_engine() -> None:
     code = "import sys, inchworm; inchworm.read(b'<p>x').text; print(list(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "'inchworm.rules.parse'" in loaded
+    assert "'inchworm.rules.page.parse'" in loaded
     assert "'inchworm.app'" not in loaded
     assert "'inchworm.store'" not in loaded
 

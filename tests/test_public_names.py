@@ -34,11 +34,11 @@ def test_the_version_is_the_one_of_the_package():
 
 
 def test_rules_can_be_imported_without_the_engine():
-    assert _loaded("inchworm.rules.url", "pycurl", "inchworm.engine") == []
+    assert _loaded("inchworm.rules.web.url", "pycurl", "inchworm.engine") == []
 
 
 def test_whoever_only_looks_does_not_wait_for_what_crawls():
-    heavy = ("asyncio", "pycurl", "turbohtml", "ssl", "inchworm.session")
+    heavy = ("asyncio", "pycurl", "turbohtml", "ssl", "inchworm.engine.session.loop")
     assert _loaded("inchworm.cli, inchworm.app.looking, inchworm.app.changes", *heavy) == []
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from inchworm import run
+from inchworm.engine import run
 from inchworm.errors import Frozen, WrongUse
 from inchworm.model import Counters, EndedBy, Kind, Mode, RunInfo, RunState, Seed, SessionState, Source
 

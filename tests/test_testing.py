@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 
 from inchworm.ports import Clock
-from inchworm.rules.content import text_hash
-from inchworm.rules.parse import read
+from inchworm.rules.page.parse import read
+from inchworm.rules.text.content import text_hash
 from inchworm.testing import Answer, Hit, ManualClock, Page, Pages, Served, Site, linked_site, redirect
 
 

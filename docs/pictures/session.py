@@ -25,8 +25,8 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from inchworm.app import App, Start
-from inchworm.cli.terminal import Terminal
-from inchworm.cli.words import opening
+from inchworm.cli.screen.live import Terminal
+from inchworm.cli.screen.words import opening
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.model import Counters, Progress
 from inchworm.testing import Site, linked_site

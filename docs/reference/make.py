@@ -14,9 +14,10 @@ import click
 
 from inchworm import errors, settings
 from inchworm.cli.commands import main as commands
-from inchworm.rules import explain, failures, states
+from inchworm.rules.schedule import states
+from inchworm.rules.words import explain, failures
 from inchworm.service import build, reference
-from inchworm.service.web import Verbs
+from inchworm.service.api.web import Verbs
 
 FOLDER = Path(__file__).parent
 _MADE = "<!-- Made by docs/reference/make.py. Change the code, then run it again. -->\n\n"

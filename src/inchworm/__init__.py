@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from inchworm.engine.caller import Summary
     from inchworm.library import Crawl
     from inchworm.page import Page, read
-    from inchworm.rules.document import Link
-    from inchworm.rules.element import Element
+    from inchworm.rules.page.document import Link
+    from inchworm.rules.page.element import Element
     from inchworm.told import Exported, Progress
 
 __version__ = "0.1.0"
@@ -26,9 +26,9 @@ __all__ = ["Crawl", "Element", "Exported", "Link", "Page", "Progress", "Summary"
 
 _HOMES = {
     "Crawl": "inchworm.library",
-    "Element": "inchworm.rules.element",
+    "Element": "inchworm.rules.page.element",
     "Exported": "inchworm.told",
-    "Link": "inchworm.rules.document",
+    "Link": "inchworm.rules.page.document",
     "Page": "inchworm.page",
     "Progress": "inchworm.told",
     "Summary": "inchworm.engine.caller",

@@ -15,9 +15,9 @@ from functools import cache, cached_property
 from typing import Any
 
 from inchworm.reader import COMMAND, REPLACE_AFTER_BYTES, SECONDS, environment
-from inchworm.rules.data import Data
-from inchworm.rules.document import Link, Said
-from inchworm.rules.fields import EACH, Rules, to_json
+from inchworm.rules.fields.selectors import EACH, Rules, to_json
+from inchworm.rules.page.data import Data
+from inchworm.rules.page.document import Link, Said
 
 
 class Unreadable(Exception):

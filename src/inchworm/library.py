@@ -26,10 +26,10 @@ from inchworm.app.pages import Watching
 from inchworm.app.steering import Configuration
 from inchworm.engine.beside import Beside, has_loop
 from inchworm.engine.caller import Hooks, Summary
+from inchworm.engine.run import shown
 from inchworm.errors import Unknown, WrongUse
 from inchworm.model import CrawlInfo, Progress
 from inchworm.page import Page
-from inchworm.run import shown
 
 if TYPE_CHECKING:
     import pandas

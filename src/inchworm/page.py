@@ -12,12 +12,12 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from inchworm.rules import media
+from inchworm.rules.formats import media
 
 if TYPE_CHECKING:
-    from inchworm.rules.data import Data
-    from inchworm.rules.document import Link, Parts, Said
-    from inchworm.rules.element import Element
+    from inchworm.rules.page.data import Data
+    from inchworm.rules.page.document import Link, Parts, Said
+    from inchworm.rules.page.element import Element
 
 T = TypeVar("T")
 Body = bytes  # a page has a property of that name
@@ -47,7 +47,7 @@ def opened(body: bytes, content_type: str, url: str) -> Parts:
         from inchworm.apart import ApartDocument
 
         return ApartDocument(body, content_type, url)
-    from inchworm.rules.document import OpenDocument
+    from inchworm.rules.page.document import OpenDocument
 
     return OpenDocument(body, content_type, url)
 
@@ -134,7 +134,7 @@ class Page:
 
     @cached_property
     def _said(self) -> Said:
-        from inchworm.rules.document import Said
+        from inchworm.rules.page.document import Said
 
         said = self._known or self._read(lambda parts: parts.said, Said())
         if needed := said.meta.get("needs"):
@@ -233,7 +233,7 @@ class Page:
 
     @cached_property
     def _whole(self) -> Element:
-        from inchworm.rules.element import whole
+        from inchworm.rules.page.element import whole
 
         return whole(b"" if self.is_gone else self.body, self.content_type, self.url)
 

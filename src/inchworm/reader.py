@@ -24,11 +24,13 @@ from typing import Any, BinaryIO
 
 from inchworm.model import Document, Failure, Found, Kind, Reading, Source
 from inchworm.ports import Read
-from inchworm.rules import content, disguise, document, parse, sitemap, wall
-from inchworm.rules import url as urls
-from inchworm.rules.control import sitemap_file
-from inchworm.rules.focus import Query
-from inchworm.rules.media import Media, media_of
+from inchworm.rules.formats.media import Media, media_of
+from inchworm.rules.order.focus import Query
+from inchworm.rules.page import disguise, document, parse, wall
+from inchworm.rules.text import content
+from inchworm.rules.web import sitemap
+from inchworm.rules.web import url as urls
+from inchworm.rules.web.control import sitemap_file
 
 SECONDS = 20.0
 MEMORY_BYTES = 1 << 30
@@ -252,9 +254,9 @@ def _part(name: str, job: dict[str, Any], body: bytes) -> Any:
     """A part of a document, or what rules that somebody wrote find in it: those are used here and nowhere else."""
     if "rules" not in job:
         return getattr(_opened(body, job["content_type"], job["url"]), name)
-    from inchworm.rules import extract, fields
+    from inchworm.rules.fields import extract, selectors
 
-    rules = fields.from_json(job["rules"])
+    rules = selectors.from_json(job["rules"])
     if name == "faults":
         return extract.faults(rules)
     return extract.rows(rules, body, job["content_type"], job["url"])

@@ -152,7 +152,8 @@ def failing(name: str) -> Callable[[], None]:
 
 
 def poison(text: str, then: Callable[[], None]) -> None:
-    from inchworm.rules import parse, robots, sitemap
+    from inchworm.rules.page import parse
+    from inchworm.rules.web import robots, sitemap
 
     readers = ((parse, "read"), (parse, "main_of"), (parse, "substance"), (sitemap, "read"), (robots, "parse"))
     for module, name in readers:

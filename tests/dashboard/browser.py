@@ -14,7 +14,8 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, FloatRe
 from tests.service.running import Service
 
 from inchworm.app.whole import App
-from inchworm.service import auth, build
+from inchworm.service import build
+from inchworm.service.access import auth
 from inchworm.service.dashboard.frame import PageRoute
 
 CHROMIUM = "/usr/bin/chromium"

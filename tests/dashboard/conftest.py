@@ -15,7 +15,7 @@ from playwright.sync_api import Browser
 from tests.dashboard.browser import chromium, keep_pictures
 from tests.dashboard.filled import Filled, filled
 
-from inchworm.cli.demo_site import Almanac
+from inchworm.cli.demo.site import Almanac
 from inchworm.testing import Site
 
 

@@ -20,14 +20,14 @@ from tests.service.test_gate import SECRET, bearer
 from inchworm.app import FORMATS, browsing
 from inchworm.app.jobs import Task
 from inchworm.service import build
+from inchworm.service.access.gate import STORED_HEADERS, Gate, Keys
+from inchworm.service.api.web import Verbs
 from inchworm.service.dashboard import content
 from inchworm.service.dashboard.content import PREVIEW_BYTES, kind_of, results
 from inchworm.service.dashboard.tree import crumbs
-from inchworm.service.gate import STORED_HEADERS, Gate, Keys
-from inchworm.service.web import Verbs
 from inchworm.settings import Settings
-from inchworm.store.access import Access
-from inchworm.store.home import Home
+from inchworm.store.home.access import Access
+from inchworm.store.home.crawls import Home
 from inchworm.testing import Page, Served, Site, redirect
 
 EVIL = "<script>alert(1)</script>\"'&{{7*7}}"
@@ -271,7 +271,7 @@ def test_search_without_words_and_with_too_many(api: Api, crawl: str) -> None:
 def test_search_in_an_index_that_is_being_made_says_how_far_it_is(
     api: Api, crawl: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inchworm.store.browse.INDEX_STEP", 20)
+    monkeypatch.setattr("inchworm.store.crawl.browse.INDEX_STEP", 20)
     monkeypatch.setattr(content, "_AT_ONCE_SECONDS", 0.0)
     (api.folder / "crawls" / crawl / "search.db").unlink(missing_ok=True)
     answer = api.request("GET", f"http://inchworm.test/crawls/{crawl}/search", params={"q": "leaf"})

@@ -19,9 +19,9 @@ from tests.service.in_process import VALUES, Api, HeldPages, serving, wait_for
 from inchworm.app.jobs import Task, Wanted
 from inchworm.app.steering import Configuration
 from inchworm.model import CrawlInfo
+from inchworm.service.api.settings import LOCAL
+from inchworm.service.dashboard.charts.growth import growth
 from inchworm.service.dashboard.configuring import GROUPS, ON_PAGE
-from inchworm.service.dashboard.growth import growth
-from inchworm.service.settings import LOCAL
 from inchworm.testing import Page, Served, Site
 
 EVIL = "<script>alert(1)</script>\"'&"

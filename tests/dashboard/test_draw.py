@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inchworm.service.dashboard import draw
-from inchworm.service.dashboard.draw import SIDE, Segment
+from inchworm.service.dashboard.charts import draw
+from inchworm.service.dashboard.charts.draw import SIDE, Segment
 
 AMOUNTS = st.floats(0, 1e9, allow_nan=False)
 

@@ -17,11 +17,11 @@ from inchworm.app.crawling import Start
 from inchworm.app.jobs import Repeated, Task, Wanted
 from inchworm.errors import Unknown
 from inchworm.job import Execution
-from inchworm.rules.occurrence import Ended, after_failure, after_success
-from inchworm.rules.timetable import SLOT_MS
+from inchworm.rules.schedule.occurrence import Ended, after_failure, after_success
+from inchworm.rules.schedule.timetable import SLOT_MS
 from inchworm.service.dashboard.frame import SAID
 from inchworm.service.dashboard.jobs import ROWS, Which, execution_parts, jobs_parts, rhythm, span
-from inchworm.store.events import Line
+from inchworm.store.home.events import Line
 
 AT = "http://inchworm.test"
 EVIL = "<script>alert(1)</script>\"'&"

@@ -14,7 +14,7 @@ from tests.dashboard.browser import Visitor, heap, link_for, login_of, visiting
 from tests.service.running import QUICK, Service, serving, wait_for
 
 from inchworm.app.whole import App
-from inchworm.store.events import Line
+from inchworm.store.home.events import Line
 from inchworm.testing import Served, Site, linked_site
 
 TABS = 10

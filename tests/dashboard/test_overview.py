@@ -19,11 +19,11 @@ from tests.service.in_process import Api, serving, wait_for
 
 from inchworm.app.jobs import Task
 from inchworm.app.whole import App
+from inchworm.service.api.web import Verbs
 from inchworm.service.dashboard import live
 from inchworm.service.dashboard.frame import SAID
 from inchworm.service.dashboard.live import Board, Shown
 from inchworm.service.templating import age, when
-from inchworm.service.web import Verbs
 from inchworm.settings import Settings
 from inchworm.store.sqlite import last_written
 from inchworm.testing import Served, Site, linked_site

@@ -18,14 +18,14 @@ from inchworm.app.crawling import Start
 from inchworm.app.jobs import Task
 from inchworm.app.whole import App
 from inchworm.errors import Broken
-from inchworm.rules.occurrence import Ended, after_failure
-from inchworm.rules.patience import Try
+from inchworm.rules.schedule.occurrence import Ended, after_failure
+from inchworm.rules.schedule.patience import Try
+from inchworm.service.api.health import Health, Problem
+from inchworm.service.api.web import Verbs
 from inchworm.service.dashboard import status
 from inchworm.service.dashboard.frame import SAID
 from inchworm.service.dashboard.live import Board
-from inchworm.service.health import Health, Problem
-from inchworm.service.web import Verbs
-from inchworm.store.outbox import Outgoing
+from inchworm.store.home.outbox import Outgoing
 
 AT = "http://inchworm.test"
 EVIL = "<script>alert(1)</script>\"'&"

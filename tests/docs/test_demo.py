@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from inchworm.cli import demo
+from inchworm.cli.demo import story
 
 
 def test_the_demo(tmp_path: Path) -> None:
@@ -23,11 +23,11 @@ def test_the_demo(tmp_path: Path) -> None:
     assert said.count("✓") >= 12
     assert "\x1b" not in said
     for claim in (
-        f"exactly {demo.BUDGET} requests",
+        f"exactly {story.BUDGET} requests",
         "The run counts as paused",
-        f"All {demo.PAGES} pages were fetched",
+        f"All {story.PAGES} pages were fetched",
         "twice: those that were under way at the kill",
-        f"The same {demo.PAGES} URLs, in the same order",
+        f"The same {story.PAGES} URLs, in the same order",
         "without one request to the server",
         "The same URLs, in the same order",
         "Modified: /p7 /p58 /p131. Deleted: /p200.",
@@ -41,7 +41,7 @@ def test_the_demo(tmp_path: Path) -> None:
 
 def test_an_untrue_claim_is_not_made(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A crawler that sends one request too few for its budget: the demo says so and fails."""
-    monkeypatch.setattr(demo, "BUDGET", 20)
-    monkeypatch.setattr(demo._Demo, "_asked", lambda self: self._served.paths()[3:])
-    assert demo.run() == 1
+    monkeypatch.setattr(story, "BUDGET", 20)
+    monkeypatch.setattr(story._Demo, "_asked", lambda self: self._served.paths()[3:])
+    assert story.run() == 1
     assert "NOT TRUE: The server got exactly 20 requests." in capsys.readouterr().out

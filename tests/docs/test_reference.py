@@ -11,7 +11,7 @@ from tests.docs.blocks import ROOT
 from inchworm import settings
 from inchworm.cli.commands import main
 from inchworm.model import Reason
-from inchworm.rules import explain, failures
+from inchworm.rules.words import explain, failures
 
 FOLDER = ROOT / "docs" / "reference"
 

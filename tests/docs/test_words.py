@@ -12,8 +12,9 @@ import pytest
 from rich.console import Console
 
 from inchworm.app import App
-from inchworm.cli import doctor, words
-from inchworm.cli.terminal import Terminal
+from inchworm.cli import doctor
+from inchworm.cli.screen import words
+from inchworm.cli.screen.live import Terminal
 from inchworm.engine.caller import Summary
 from inchworm.model import Counters, CrawlInfo, Progress, RunInfo, RunState
 

@@ -15,7 +15,7 @@ import pytest
 
 from inchworm.fetch.decode import Head, answer, decode, read_head
 from inchworm.model import Failure, Request, Response
-from inchworm.rules import failures
+from inchworm.rules.words import failures
 
 if sys.version_info >= (3, 14):
     from compression import zstd

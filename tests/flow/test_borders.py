@@ -10,9 +10,9 @@ import pytest
 from tests.flow.crawling import Home, page
 from tests.flow.hostile import sound
 
-from inchworm import visit
+from inchworm.engine import visit
 from inchworm.model import Kind
-from inchworm.rules import robots, scope, sitemap
+from inchworm.rules.web import robots, scope, sitemap
 from inchworm.testing import Answer, Page, Site
 
 # robots.txt

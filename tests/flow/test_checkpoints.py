@@ -26,8 +26,8 @@ from inchworm.app.checkpoints import Back
 from inchworm.archive import reader
 from inchworm.errors import Broken, NotNow, Owned, Unknown
 from inchworm.model import Visit
-from inchworm.rules.order import counted
-from inchworm.store import votes
+from inchworm.rules.order.order import counted
+from inchworm.store.crawl import votes
 from inchworm.testing import Answer, Hit, Page, Served, Site, linked_site, redirect
 
 EVERY = 50

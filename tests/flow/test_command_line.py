@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from tests.flow.crawling import PATIENCE, Home, chain, page
 
-from inchworm.cli import display
+from inchworm.cli.screen import display
 from inchworm.service.serve import PlainLines
 from inchworm.testing import Page, Site, redirect
 

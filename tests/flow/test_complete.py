@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from inchworm.rules.url import canonicalize
+from inchworm.rules.web.url import canonicalize
 
 MANUAL = Path("/usr/share/doc/sqlite3")
 START = "/start.html"

@@ -21,7 +21,7 @@ from tests.flow.test_incremental import (
     verdicts,
 )
 
-from inchworm.rules import content
+from inchworm.rules.text import content
 from inchworm.testing import Answer, Page, Site, redirect
 
 QUICK = {"max_retries": 0}

@@ -31,7 +31,7 @@ from inchworm.app.reporting import REPORTS
 from inchworm.app.single import PARTS
 from inchworm.fetch import decode
 from inchworm.model import Request, Response
-from inchworm.rules import parse
+from inchworm.rules.page import parse
 from inchworm.testing import Site
 
 IS_LONG = "INCHWORM_FUZZ_PAGES" in os.environ

@@ -26,7 +26,7 @@ from inchworm.app import Start, Summary
 from inchworm.app.checkpoints import Back
 from inchworm.archive import reader
 from inchworm.model import WarcRecord
-from inchworm.rules import validators
+from inchworm.rules.change import validators
 from inchworm.testing import Answer, Hit, Page, Served, Site, linked_site, redirect
 
 Pages = dict[str, Answer | Callable[[Hit], Answer]]

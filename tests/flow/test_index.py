@@ -18,9 +18,9 @@ from tests.sink.searchserver import SearchServer
 from inchworm.app import Summary, indexing
 from inchworm.app.indexing import indexed
 from inchworm.errors import WrongUse
-from inchworm.rules.slug import index_name
-from inchworm.sink.index import Unreachable
-from inchworm.store import index as stored
+from inchworm.rules.words.slug import index_name
+from inchworm.sink.servers.index import Unreachable
+from inchworm.store.follow import index as stored
 from inchworm.testing import Page, Site, linked_site, redirect
 
 
@@ -47,7 +47,7 @@ def product(request: pytest.FixtureRequest) -> str:
 
 
 IMPATIENT = """\
-from inchworm.sink import index
+from inchworm.sink.servers import index
 
 index.WAITS = (0.01, 0.01)
 """

@@ -16,7 +16,7 @@ import pytest
 from tests.flow.crawling import Home, page
 
 from inchworm.app.exports import Wanted
-from inchworm.rules.links import links
+from inchworm.rules.text.links import links
 from inchworm.testing import Page, Site, linked_site, redirect
 
 PNG = bytes.fromhex(

@@ -32,7 +32,11 @@ class Flickering:
 
     def __init__(self, pages: dict[str, Answer], after: int, seconds: float) -> None:
         self.site = Site(pages, latency=(0.001, 0.003))
-        self.port = free_port()
+        # Kept while the site is away, so that nobody else gets its port.
+        self._place = socket.socket()
+        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._place.bind(("127.0.0.1", 0))
+        self.port = int(self._place.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}"
         self.paths: list[str] = []
         self._after = after
@@ -50,6 +54,7 @@ class Flickering:
             self._over.set()
             self._enough.set()
             thread.join()
+            self._place.close()
 
     def _serve(self) -> None:
         with self.site.serve(self.port, lambda hit: self._note(hit.path)):

@@ -20,8 +20,8 @@ from tests.sink.test_notify import Hook
 from inchworm.app import App, Hooks, Start, Summary, SystemClock
 from inchworm.app.repeating import Ending, Listener, Repetition
 from inchworm.errors import InchwormError, Owned, Unknown, WrongUse
-from inchworm.rules.repetition import Stop
-from inchworm.sink.notify import signature
+from inchworm.rules.schedule.repetition import Stop
+from inchworm.sink.servers.notify import signature
 from inchworm.testing import Page, Site, linked_site
 
 SOON = 0.3

@@ -11,7 +11,7 @@ from tests.flow.crawling import Home, page, path_of
 
 from inchworm.app.reporting import REPORTS, TABLES
 from inchworm.errors import Unknown, WrongUse
-from inchworm.rules.failures import KINDS
+from inchworm.rules.words.failures import KINDS
 from inchworm.testing import Page, Site, redirect
 
 SITE: dict[str, Any] = {

@@ -18,9 +18,9 @@ from tests.flow.crawling import Home, page, path_of, wait_until
 from inchworm.app import Start
 from inchworm.app.checkpoints import Back
 from inchworm.app.searching import SNIPPET_CHARS, snippet
-from inchworm.cli.search import Progress
+from inchworm.cli.content.search import Progress
 from inchworm.errors import Broken, NotNow, WrongUse
-from inchworm.store.search import parsed, plain
+from inchworm.store.follow.search import parsed, plain
 from inchworm.testing import Page, Site, linked_site, redirect
 
 

@@ -19,8 +19,8 @@ from tests.flow.crawling import Home, page
 
 from inchworm.cli import main
 from inchworm.job import Job
-from inchworm.rules import occurrence
-from inchworm.rules.occurrence import Ended
+from inchworm.rules.schedule import occurrence
+from inchworm.rules.schedule.occurrence import Ended
 from inchworm.testing import Page, Site
 
 LONG = "a-rather-long-name-such-as-generators-of-sites-make-them-from-the-titles-of-their-articles"

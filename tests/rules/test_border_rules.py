@@ -10,7 +10,8 @@ import gzip
 import pytest
 
 from inchworm.model import Cookie, Entry, Found, Kind, Reason, Seed, Source
-from inchworm.rules import cookies, describe, parse, robots, scope, sitemap
+from inchworm.rules.page import describe, parse
+from inchworm.rules.web import cookies, robots, scope, sitemap
 
 AROUND = (-1, 0, 1)
 MAP = "http://h.test/sitemap.xml"

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inchworm.model import Change, Note, Substance, Version
-from inchworm.rules import change
-from inchworm.rules.change import Print, Verdict, by_print, by_substance, of_redirect
+from inchworm.rules.change import change
+from inchworm.rules.change.change import Print, Verdict, by_print, by_substance, of_redirect
 
 OLD = Print(b"payload", b"text", b"links", "reader")
 

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from inchworm.rules.chunks import LEAST, LONGEST_HEADING, Limits, cut
+from inchworm.rules.text.chunks import LEAST, LONGEST_HEADING, Limits, cut
 
 SMALL = Limits(60)
 

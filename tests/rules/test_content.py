@@ -8,7 +8,7 @@ import turbohtml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inchworm.rules.content import MIN_TEXT, READER, fingerprint, text_hash
+from inchworm.rules.text.content import MIN_TEXT, READER, fingerprint, text_hash
 
 LONG = "the quick brown fox jumps over the lazy dog, again and again and again, until the evening comes"
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inchworm.model import Cookie
-from inchworm.rules import cookies
-from inchworm.rules.cookies import Jar
+from inchworm.rules.web import cookies
+from inchworm.rules.web.cookies import Jar
 
 NOW = 1_800_000_000_000
 HOUR = 3_600_000

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inchworm.rules import disguise
-from inchworm.rules.parse import has_password_field, looks_missing
+from inchworm.rules.page import disguise
+from inchworm.rules.page.parse import has_password_field, looks_missing
 
 # ---- a form that asks for a password
 

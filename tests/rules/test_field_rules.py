@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from inchworm.errors import WrongUse
-from inchworm.rules import convert, extract
-from inchworm.rules.fields import MAX_FIELDS, MAX_LENGTH, Kind, Part, Rules, from_json, parsed, to_json
-from inchworm.rules.times import iso
+from inchworm.rules.fields import convert, extract
+from inchworm.rules.fields.selectors import MAX_FIELDS, MAX_LENGTH, Kind, Part, Rules, from_json, parsed, to_json
+from inchworm.rules.words.times import iso
 
 PAGE = """<!doctype html><base href="/shop/"><title>Shop</title>
 <h1>A <b>big</b>

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inchworm.rules import figures
+from inchworm.rules.words import figures
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inchworm.errors import WrongUse
-from inchworm.rules.focus import Query, Votes, rank, share
+from inchworm.rules.order.focus import Query, Votes, rank, share
 
 TERMS = ("logical", "replication", "slot")
 texts = st.text(max_size=200)

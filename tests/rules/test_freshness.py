@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from inchworm.rules.freshness import ANNOUNCED, History, likelihood, order, rate
+from inchworm.rules.order.freshness import ANNOUNCED, History, likelihood, order, rate
 
 HOUR = 3_600_000
 DAY = 24 * HOUR

@@ -8,7 +8,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from inchworm.model import Reason, Seed
-from inchworm.rules.limits import REQUEST_FACTOR, exhausted, may_reserve
+from inchworm.rules.web.limits import REQUEST_FACTOR, exhausted, may_reserve
 
 
 def seed(kept: int = 0, requests: int = 0) -> Seed:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from inchworm.page import read
-from inchworm.rules.links import leading, links
+from inchworm.rules.text.links import leading, links
 
 A = "http://a.test"
 

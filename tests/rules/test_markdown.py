@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from inchworm.rules import markdown as module
-from inchworm.rules import parse
-from inchworm.rules.markdown import markdown
+from inchworm.rules.page import parse
+from inchworm.rules.text import markdown as module
+from inchworm.rules.text.markdown import markdown
 
 URL = "http://site.test/docs/page?v=1"
 HTML = "text/html; charset=utf-8"

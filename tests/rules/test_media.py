@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.documents import DOCX, ODS, ODT, PPTX, XLSX, docx, odf, packed, paragraph, pdf, pptx, shape, xlsx
 
-from inchworm.rules.media import Media, is_risky, may_have_text, media_of
+from inchworm.rules.formats.media import Media, is_risky, may_have_text, media_of
 
 A_PDF = pdf("text")
 A_DOCX = docx(paragraph("text"))

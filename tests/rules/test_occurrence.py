@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inchworm.job import Job, JobState
-from inchworm.rules import occurrence
-from inchworm.rules.occurrence import MOST_CRASHES, Ended
-from inchworm.rules.timetable import DAY_MS, SLOTS
+from inchworm.rules.schedule import occurrence
+from inchworm.rules.schedule.occurrence import MOST_CRASHES, Ended
+from inchworm.rules.schedule.timetable import DAY_MS, SLOTS
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE

@@ -16,8 +16,8 @@ from tests.documents import (
     xlsx,
 )
 
-from inchworm.rules import office, package
-from inchworm.rules.document import Link, OpenDocument
+from inchworm.rules.formats import office, package
+from inchworm.rules.page.document import Link, OpenDocument
 
 
 def opened(body: bytes) -> OpenDocument:

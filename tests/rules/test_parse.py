@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inchworm.model import Kind, Reading, Source, Substance
-from inchworm.rules import describe, parse
-from inchworm.rules.media import Media, media_of
-from inchworm.rules.parse import How, Resolver, read, substance
-from inchworm.rules.url import Canonicalizer
+from inchworm.rules.formats.media import Media, media_of
+from inchworm.rules.page import describe, parse
+from inchworm.rules.page.parse import How, Resolver, read, substance
+from inchworm.rules.web.url import Canonicalizer
 
 URL = "http://site.test/docs/page.html?v=1"
 HTML = "text/html; charset=utf-8"

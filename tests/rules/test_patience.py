@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inchworm.rules import patience
-from inchworm.rules.patience import FEWEST_TRIES, GIVEN_UP_MS, LONGEST_MS, Effort, Try
+from inchworm.rules.schedule import patience
+from inchworm.rules.schedule.patience import FEWEST_TRIES, GIVEN_UP_MS, LONGEST_MS, Effort, Try
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000

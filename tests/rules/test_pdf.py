@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.documents import LOREM, assembled, pdf
 
-from inchworm.rules import pdf as module
-from inchworm.rules.document import Link, OpenDocument, read
-from inchworm.rules.parse import How
-from inchworm.rules.pdf import contents, is_readable
+from inchworm.rules.formats import pdf as module
+from inchworm.rules.formats.pdf import contents, is_readable
+from inchworm.rules.page.document import Link, OpenDocument, read
+from inchworm.rules.page.parse import How
 
 URL = "http://h.test/paper.pdf"
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from inchworm.rules.document import OpenDocument, Said
-from inchworm.rules.media import Media
-from inchworm.rules.plain import contents, decoded
+from inchworm.rules.formats.media import Media
+from inchworm.rules.formats.plain import contents, decoded
+from inchworm.rules.page.document import OpenDocument, Said
 
 DECODED = {
     "utf-8": ("héllo".encode(), "text/plain", "héllo"),
@@ -101,7 +101,7 @@ def test_links_of_texts_are_not_links_of_a_crawl() -> None:
 
 
 def test_a_long_text_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inchworm.rules.document.MAX_TEXT", 10)
+    monkeypatch.setattr("inchworm.rules.page.document.MAX_TEXT", 10)
     assert said(b"word " * 10, "text/plain") == Said("", "word word ", "", {"text_capped": True})
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from inchworm.rules import politeness
-from inchworm.rules.politeness import BASE_SECONDS, CAP_SECONDS, backoff, delay
+from inchworm.rules.web import politeness
+from inchworm.rules.web.politeness import BASE_SECONDS, CAP_SECONDS, backoff, delay
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inchworm.model import Reading
-from inchworm.rules.content import text_hash
-from inchworm.rules.parse import read
+from inchworm.rules.page.parse import read
+from inchworm.rules.text.content import text_hash
 
 HTML = "text/html; charset=utf-8"
 URL = "http://site.test/docs/page"

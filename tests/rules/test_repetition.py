@@ -11,7 +11,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from inchworm.model import Counters, EndedBy, SessionInfo, SessionState
-from inchworm.rules.repetition import (
+from inchworm.rules.schedule.repetition import (
     OWN_ENDINGS,
     Clocks,
     Due,

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inchworm.rules import robots as module
-from inchworm.rules.robots import MAX_BYTES, Robots, Rule, parse
-from inchworm.rules.robots import _path_and_query as path_and_query
-from inchworm.rules.robots import _rule as rule
+from inchworm.rules.web import robots as module
+from inchworm.rules.web.robots import MAX_BYTES, Robots, Rule, parse
+from inchworm.rules.web.robots import _path_and_query as path_and_query
+from inchworm.rules.web.robots import _rule as rule
 
 # A name, a robots.txt with its lines between bars, and what agents may fetch or may not.
 GOOGLE = """

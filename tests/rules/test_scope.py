@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from inchworm.errors import WrongUse
 from inchworm.model import Entry, Found, Kind, Reason, Seed, Source
-from inchworm.rules.scope import Judge, Patterns, Scope, domain_of, said_of_move, scope_of_seed, widen
-from inchworm.rules.url import canonicalize
+from inchworm.rules.web.scope import Judge, Patterns, Scope, domain_of, said_of_move, scope_of_seed, widen
+from inchworm.rules.web.url import canonicalize
 
 
 def seeds(*urls: str) -> tuple[Seed, ...]:
@@ -162,7 +162,7 @@ def test_suffix_list_is_only_loaded_for_domains():
     code = """
 import sys
 from inchworm.model import Seed
-from inchworm.rules.scope import Scope
+from inchworm.rules.web.scope import Scope
 seed = Seed(0, "http://h/", "h", "/")
 assert Scope("host", (seed,)).covers("http://h/x")
 assert "publicsuffixlist" not in sys.modules

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inchworm.rules import sitemap
-from inchworm.rules.sitemap import Located, read
+from inchworm.rules.web import sitemap
+from inchworm.rules.web.sitemap import Located, read
 
 URL = "https://h/sitemap.xml"
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from inchworm.rules.slug import MAX_BYTES, SUFFIX, index_name
+from inchworm.rules.words.slug import MAX_BYTES, SUFFIX, index_name
 
 ID = "0123abcdef"
 OTHER = "fedcba3210"

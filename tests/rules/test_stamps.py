@@ -11,8 +11,8 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from inchworm.model import Substance
-from inchworm.rules import stamps
-from inchworm.rules.stamps import describe, differences, explained, recurring
+from inchworm.rules.change import stamps
+from inchworm.rules.change.stamps import describe, differences, explained, recurring
 
 COMMANDS = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "GRANT", "REVOKE", "LOCK", "MOVE")
 PROSE = {name: f"{name} does what its name says. Number {len(name) * 7} is its own." for name in COMMANDS}

@@ -8,8 +8,8 @@ import pytest
 
 from inchworm.errors import NotNow
 from inchworm.job import JobState
-from inchworm.rules import states
-from inchworm.rules.states import ACTIONS, MOVES, Action, Move, after, after_action, diagram, table
+from inchworm.rules.schedule import states
+from inchworm.rules.schedule.states import ACTIONS, MOVES, Action, Move, after, after_action, diagram, table
 
 STATES = ("pending", "scheduled", "running", "paused", "completed", "failed", "cancelled")
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from inchworm.rules.timetable import (
+from inchworm.rules.schedule.timetable import (
     DAY_MS,
     SLOT_MS,
     SLOTS,

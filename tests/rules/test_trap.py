@@ -2,7 +2,7 @@
 
 import pytest
 
-from inchworm.rules.trap import counts_on, repeats_itself
+from inchworm.rules.web.trap import counts_on, repeats_itself
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from inchworm.rules import url as u
+from inchworm.rules.web import url as u
 
 BASE = "http://example.org/foo/bar"
 

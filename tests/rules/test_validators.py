@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inchworm.model import Version
-from inchworm.rules import validators
-from inchworm.rules.validators import ETAG, LAST_MODIFIED, SAMPLE, headers, is_sampled, same, shared, usable
+from inchworm.rules.change import validators
+from inchworm.rules.change.validators import ETAG, LAST_MODIFIED, SAMPLE, headers, is_sampled, same, shared, usable
 
 DATE = "Wed, 21 Oct 2015 07:28:00 GMT"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inchworm.rules import parse, wall
+from inchworm.rules.page import parse, wall
 
 ERRORS = {
     "cloudflare": (403, {"cf-mitigated": "challenge"}, b""),

@@ -19,8 +19,8 @@ from inchworm.app.crawling import Start
 from inchworm.app.jobs import Task
 from inchworm.app.whole import App
 from inchworm.service import build
+from inchworm.service.api.web import EitherSpelling, Verbs, handle_errors
 from inchworm.service.scheduler import Scheduler
-from inchworm.service.web import EitherSpelling, Verbs, handle_errors
 from inchworm.settings import Settings
 from inchworm.testing import Hit, Page
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import httpx
 
-from inchworm.service import auth
-from inchworm.service.auth import Role
+from inchworm.service.access import auth
+from inchworm.service.access.auth import Role
 
 PATIENCE = 60.0
 QUICK = ("--poll", "0.2", "--stale-check", "0.5", "--stale-lock", "5", "--allow-private", "--metrics-every", "0.5")

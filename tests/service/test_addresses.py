@@ -14,7 +14,7 @@ from tests.flow.crawling import Home, chain
 from tests.service.in_process import VALUES, Api, serving, wait_for
 
 from inchworm.app.crawling import Start
-from inchworm.service import crawls, frontier, jobs
+from inchworm.service.api import crawls, frontier, jobs
 from inchworm.settings import Settings
 from inchworm.testing import Served, Site
 

@@ -18,7 +18,7 @@ from inchworm.app import App
 from inchworm.app.checkpoints import Back, WayBack
 from inchworm.app.desk import settings_of_run
 from inchworm.app.jobs import Task
-from inchworm.service.iterations import NEXT
+from inchworm.service.api.iterations import NEXT
 from inchworm.settings import Settings
 from inchworm.testing import Hit, Page, Served, Site, linked_site
 

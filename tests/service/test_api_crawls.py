@@ -18,8 +18,9 @@ from tests.service.in_process import VALUES, Api, HeldPages, serving, wait_for
 from tests.sink.searchserver import SearchServer
 
 from inchworm.app.jobs import Wanted
-from inchworm.service import build, checkpoints, crawls, jobs
-from inchworm.service.web import Verbs
+from inchworm.service import build
+from inchworm.service.api import checkpoints, crawls, jobs
+from inchworm.service.api.web import Verbs
 from inchworm.settings import Settings
 from inchworm.testing import Page, Served, Site
 

@@ -29,7 +29,7 @@ from tests.service.test_api_pages import made_pages
 
 from inchworm.app import FORMATS
 from inchworm.app.exports import Wanted
-from inchworm.service import crawls, exports, streaming
+from inchworm.service.api import crawls, exports, streaming
 from inchworm.testing import Page, Served, Site
 
 PNG = Page(b"\x89PNG\r\n\x1a\n", headers={"Content-Type": "image/png"})

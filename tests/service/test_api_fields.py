@@ -11,7 +11,7 @@ import pytest
 from tests.flow.crawling import page, path_of
 from tests.service.in_process import Api, serving
 
-from inchworm.service import checkpoints, crawls, exports, jobs, pages
+from inchworm.service.api import checkpoints, crawls, exports, jobs, pages
 from inchworm.testing import Served, Site
 
 QUICK = {"delay": 0, "grace": 0.1}

@@ -10,7 +10,7 @@ import pytest
 from tests.flow.crawling import page
 from tests.service.in_process import Api, HeldPages, serving, wait_for
 
-from inchworm.service import checkpoints, crawls, frontier, pages
+from inchworm.service.api import checkpoints, crawls, frontier, pages
 from inchworm.testing import Page, Served, Site
 
 OUT = "https://elsewhere.example/"

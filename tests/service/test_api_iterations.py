@@ -17,7 +17,7 @@ from tests.service.in_process import PATIENCE, VALUES, Api, serving
 from inchworm.app import Start
 from inchworm.app.jobs import Task, Wanted
 from inchworm.errors import NotNow
-from inchworm.service.iterations import NEXT
+from inchworm.service.api.iterations import NEXT
 from inchworm.testing import Hit, Page, Served, Site
 
 BASELINE = {"total_documents", "urls_crawled", "urls_failed"}

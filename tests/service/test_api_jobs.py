@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.service.running import Service, serving, wait_for
 
-from inchworm.rules.states import ACTIONS, Action
+from inchworm.rules.schedule.states import ACTIONS, Action
 from inchworm.testing import Page, Served, Site, linked_site
 
 GHOST = "5e8441a15c74463fb105010a3dfd86f4"

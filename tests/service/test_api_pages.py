@@ -13,10 +13,10 @@ from tests.flow.crawling import page
 from tests.service.in_process import Api, serving, wait_for
 
 from inchworm.app import looking
-from inchworm.service import crawls, exports, pages, web
-from inchworm.store import view
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.view import Sought, View
+from inchworm.service.api import crawls, exports, pages, web
+from inchworm.store.crawl import view
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import Sought, View
 from inchworm.testing import Hit, Page, Served, Site, redirect
 
 HOSTILE = [

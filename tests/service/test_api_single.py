@@ -12,7 +12,7 @@ from tests.flow.hostile import names
 from tests.gaps import gap_but_one
 from tests.service.in_process import VALUES, Api, serving
 
-from inchworm.service import single
+from inchworm.service.api import single
 from inchworm.testing import Served, Site
 
 

@@ -26,7 +26,7 @@ from tests.service.running import Service, serving, wait_for
 
 from inchworm.app.whole import App
 from inchworm.job import Job, JobState
-from inchworm.rules import occurrence
+from inchworm.rules.schedule import occurrence
 from inchworm.testing import Page, Served, Site, linked_site
 
 ROUNDS = int(os.environ.get("INCHWORM_ROUNDS") or 6)

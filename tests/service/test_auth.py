@@ -22,8 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inchworm.errors import CannotServe, NoEntry
-from inchworm.service import auth
-from inchworm.service.auth import Identity, Role
+from inchworm.service.access import auth
+from inchworm.service.access.auth import Identity, Role
 
 SECRET = b"8c1f6d0b7ae94c25b3d2f0917e6a5c48"
 OTHER = b"e5b07c91d3a84f26b8f40c7d1a9e3625"
@@ -468,7 +468,7 @@ def test_a_home_that_is_none_is_refused(tmp_path):
 RACE = """
 import sys
 from pathlib import Path
-from inchworm.service.auth import secret_of
+from inchworm.service.access.auth import secret_of
 print("ready", flush=True)
 sys.stdin.readline()
 secret, made = secret_of(Path(sys.argv[1]), {}, False)

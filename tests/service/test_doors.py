@@ -18,7 +18,7 @@ import pytest
 from tests.service.running import Service, serving
 
 from inchworm.service import build
-from inchworm.service.web import Verbs
+from inchworm.service.api.web import Verbs
 from inchworm.settings import Settings
 from inchworm.testing import Site
 

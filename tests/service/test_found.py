@@ -15,8 +15,8 @@ from tests.service.running import PATIENCE, Service, serving, wait_for
 from inchworm.app.jobs import Wanted
 from inchworm.app.whole import App
 from inchworm.errors import WrongUse
-from inchworm.service.auth import Role
-from inchworm.service.live import Channel, Event, Hub
+from inchworm.service.access.auth import Role
+from inchworm.service.api.live import Channel, Event, Hub
 from inchworm.testing import Page, Site, linked_site
 
 

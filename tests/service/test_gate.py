@@ -29,12 +29,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from inchworm.service import auth, gate, live, login, protocol
-from inchworm.service.auth import Role
-from inchworm.service.gate import COOKIE, Gate, Keys, Tries, hosts_of, local_path
+from inchworm.service import protocol
+from inchworm.service.access import auth, gate, login
+from inchworm.service.access.auth import Role
+from inchworm.service.access.gate import COOKIE, Gate, Keys, Tries, hosts_of, local_path
+from inchworm.service.api import live
 from inchworm.service.protocol import PatientProtocol
-from inchworm.store.access import Access
-from inchworm.store.home import Home
+from inchworm.store.home.access import Access
+from inchworm.store.home.crawls import Home
 
 SECRET = b"8c1f6d0b7ae94c25b3d2f0917e6a5c48"
 HOME = "http://localhost:8060"

@@ -15,9 +15,9 @@ from tests.service.running import PATIENCE, Service, serving, wait_for
 from inchworm.app.scheduling import Pulse
 from inchworm.app.whole import App
 from inchworm.job import Job, JobState
-from inchworm.rules.occurrence import Ended
-from inchworm.rules.timetable import Shift
-from inchworm.service.health import Health
+from inchworm.rules.schedule.occurrence import Ended
+from inchworm.rules.schedule.timetable import Shift
+from inchworm.service.api.health import Health
 from inchworm.settings import Settings
 from inchworm.testing import ManualClock, Page, Site, linked_site
 

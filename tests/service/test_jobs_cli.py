@@ -11,10 +11,10 @@ import pytest
 from tests.flow.crawling import Home
 
 from inchworm.job import Execution, Job
-from inchworm.rules import occurrence
-from inchworm.rules.occurrence import Ended
-from inchworm.rules.timetable import Shift
-from inchworm.store.events import Line
+from inchworm.rules.schedule import occurrence
+from inchworm.rules.schedule.occurrence import Ended
+from inchworm.rules.schedule.timetable import Shift
+from inchworm.store.home.events import Line
 
 URL = "https://a.test/docs"
 

@@ -16,8 +16,8 @@ import httpx
 import pytest
 from tests.service.running import PATIENCE, Service, events_of, serving, wait_for
 
-from inchworm.service.auth import Role
-from inchworm.service.live import Channel, Event, Feed, Hub
+from inchworm.service.access.auth import Role
+from inchworm.service.api.live import Channel, Event, Feed, Hub
 from inchworm.testing import Page, Site, linked_site
 
 

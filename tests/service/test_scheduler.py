@@ -756,9 +756,9 @@ SABOTAGE = """
         if plan == "sleep" and once():
             time.sleep(600)
         if plan == "lines":
-            import inchworm.store.events
+            import inchworm.store.home.events
 
-            inchworm.store.events.MOST_LINES = int(what)
+            inchworm.store.home.events.MOST_LINES = int(what)
         if plan in ("die-before", "stop-after"):
             class Watched(sqlite3.Connection):
                 def execute(self, sql, *arguments):

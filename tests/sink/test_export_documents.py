@@ -11,7 +11,7 @@ import pytest
 from inchworm.errors import WrongUse
 from inchworm.sink import export
 from inchworm.sink.documents import EXTENSIONS, LOST, Left
-from inchworm.sink.names import extension_of, file_name
+from inchworm.sink.files.names import extension_of, file_name
 
 VISIT = {
     "url": "https://a.test/x", "request_url": "https://a.test/x/", "kind": "page", "outcome": "page", "status": 200,

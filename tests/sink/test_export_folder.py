@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from inchworm.errors import Broken, InchwormError, WrongUse
-from inchworm.sink.folder import Folder
+from inchworm.sink.files.folder import Folder
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from tests.sink.pages import pages_of
 
-from inchworm.rules.times import iso
+from inchworm.rules.words.times import iso
 from inchworm.sink import export
 from inchworm.sink.columns import USUAL
 from inchworm.sink.export import FORMATS, Target

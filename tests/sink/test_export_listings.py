@@ -14,7 +14,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from inchworm.errors import WrongUse
-from inchworm.rules import sitemap as reading
+from inchworm.rules.web import sitemap as reading
 from inchworm.sink import export, listing
 
 VISIT = {

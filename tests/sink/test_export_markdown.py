@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from tests.sink.pages import page_of
 
 from inchworm.page import Page
-from inchworm.rules.url import canonicalize
+from inchworm.rules.web.url import canonicalize
 from inchworm.sink import export
-from inchworm.sink.folder import opened
+from inchworm.sink.files.folder import opened
+from inchworm.sink.files.names import page_name
 from inchworm.sink.markdown import Others, image_name
-from inchworm.sink.names import page_name
 
 VISIT = {
     "url": "https://a.test/x", "request_url": "https://a.test/x/", "kind": "page", "outcome": "page", "status": 200,

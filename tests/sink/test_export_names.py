@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from inchworm.rules.url import canonicalize
-from inchworm.sink.names import (
+from inchworm.rules.web.url import canonicalize
+from inchworm.sink.files.names import (
     ENDINGS,
     MAX_NAME_BYTES,
     MAX_SEGMENT_BYTES,

@@ -19,7 +19,7 @@ from pyarrow import parquet
 from tests.sink.pages import pages_of
 
 from inchworm.errors import WrongUse
-from inchworm.rules.times import iso
+from inchworm.rules.words.times import iso
 from inchworm.sink import export, table
 from inchworm.sink.columns import USUAL as COLUMNS
 from inchworm.sink.columns import Type

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from inchworm.sink.zipped import Zipped
+from inchworm.sink.files.zipped import Zipped
 
 NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="/\\"), min_size=1, max_size=20)
 

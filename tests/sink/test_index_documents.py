@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sink.searchserver import check_document, check_mappings
 
-from inchworm.rules.describe import Said, describe
-from inchworm.sink.index import FIELDS, MAX_TEXT, Line, _packed, document, document_id
+from inchworm.rules.page.describe import Said, describe
+from inchworm.sink.servers.index import FIELDS, MAX_TEXT, Line, _packed, document, document_id
 
 MAPPINGS = {"dynamic": False, "properties": FIELDS}
 VISIT: dict[str, Any] = {

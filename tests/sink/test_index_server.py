@@ -13,9 +13,9 @@ import pytest
 from tests.sink.searchserver import SearchServer
 
 from inchworm.errors import Broken, WrongUse
-from inchworm.sink import elastic, index
-from inchworm.sink.elastic import Address
-from inchworm.sink.index import Delivered, Line, Server, Unreachable, Vanished, document_id
+from inchworm.sink.servers import elastic, index
+from inchworm.sink.servers.elastic import Address
+from inchworm.sink.servers.index import Delivered, Line, Server, Unreachable, Vanished, document_id
 from inchworm.testing import Site
 
 NAME = "docs_raw_content"

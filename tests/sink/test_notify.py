@@ -24,7 +24,7 @@ import pytest
 from tests.fetch.test_http import KEY_AND_CERTIFICATE
 
 from inchworm.errors import WrongUse
-from inchworm.sink.notify import (
+from inchworm.sink.servers.notify import (
     USUAL,
     Delivery,
     Message,
@@ -320,7 +320,7 @@ def test_proxies_of_the_environment_mean_nothing(hooks: list[Hook], monkeypatch:
 
 HANGING = """
 import asyncio, signal, sys
-from inchworm.sink.notify import Notifier, message
+from inchworm.sink.servers.notify import Notifier, message
 
 async def main():
     sending = asyncio.ensure_future(Notifier([sys.argv[1]]).send(message({"summary": "", "name": ""}, {}, "id")))

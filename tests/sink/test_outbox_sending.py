@@ -20,9 +20,9 @@ from inchworm.app import App
 from inchworm.app.notifying import AT_ONCE, Notifying, Sender
 from inchworm.errors import Unknown, WrongUse
 from inchworm.model import CrawlInfo
-from inchworm.rules.patience import FEWEST_TRIES, GIVEN_UP_MS
-from inchworm.sink.notify import Message, Notifier, Patience, event_id, signature
-from inchworm.store.outbox import STALE_MS, Outgoing
+from inchworm.rules.schedule.patience import FEWEST_TRIES, GIVEN_UP_MS
+from inchworm.sink.servers.notify import Message, Notifier, Patience, event_id, signature
+from inchworm.store.home.outbox import STALE_MS, Outgoing
 from inchworm.testing import ManualClock
 
 SECRET = "a secret that nobody prints"

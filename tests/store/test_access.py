@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from inchworm.store.access import DAY_MS, Access, Answer, Standing
-from inchworm.store.home import Home
+from inchworm.store.home.access import DAY_MS, Access, Answer, Standing
+from inchworm.store.home.crawls import Home
 
 NOW = 1_000_000_000_000
 ONE, OTHER = b"1" * 32, b"2" * 32

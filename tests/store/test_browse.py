@@ -10,9 +10,10 @@ from tests.store.test_reports import Book, at
 
 from inchworm.app.browsing import Sum, Tally, folder_of, pieces
 from inchworm.model import Reason, State
-from inchworm.store import browse, search, view
-from inchworm.store.browse import MOST_ALTERNATES, TREE_STEP, Browse
-from inchworm.store.follow import Page
+from inchworm.store.crawl import browse, view
+from inchworm.store.crawl.browse import MOST_ALTERNATES, TREE_STEP, Browse
+from inchworm.store.follow import search
+from inchworm.store.follow.follower import Page
 
 
 @pytest.fixture

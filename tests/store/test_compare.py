@@ -14,9 +14,9 @@ import pytest
 from inchworm.app import App, Start
 from inchworm.model import Counters, Kind, Reason, RunInfo, RunState, Seed, Source, State
 from inchworm.ports import Changes, NewEntry, Standing, VisitRow
-from inchworm.rules.url import hash64
-from inchworm.store.compare import Comparison
-from inchworm.store.crawl import CrawlStore
+from inchworm.rules.web.url import hash64
+from inchworm.store.crawl.compare import Comparison
+from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.lock import Life
 
 SEED = Seed(0, "http://a.test/", "a.test", "/")

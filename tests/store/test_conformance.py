@@ -27,10 +27,10 @@ from inchworm.model import (
     State,
 )
 from inchworm.ports import Changes, Known, NewEntry, Original, Standing, VisitRow
-from inchworm.rules.url import hash64
-from inchworm.store.crawl import CrawlStore
+from inchworm.rules.web.url import hash64
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import View
 from inchworm.store.lock import Life
-from inchworm.store.view import View
 
 
 def sqlite(folder: Path) -> CrawlStore:
@@ -210,7 +210,7 @@ def test_known_tells_new_urls_those_of_other_runs_and_those_of_this_one(book):
 
 @pytest.mark.parametrize("ask", [list, tuple, set, iter])
 def test_equal_hashes_never_mix_urls_up(book, monkeypatch, ask):
-    monkeypatch.setattr("inchworm.store.crawl.hash64", lambda url: 42)
+    monkeypatch.setattr("inchworm.store.crawl.session.hash64", lambda url: 42)
     added = {}
     for number in range(3):
         book.next_id += 1
@@ -783,7 +783,7 @@ def test_what_is_known_can_be_asked_without_its_rows(store):
 
 
 def test_equal_hashes_do_not_mix_up_what_is_asked_without_rows(book, monkeypatch):
-    monkeypatch.setattr("inchworm.store.crawl.hash64", lambda url: 7)
+    monkeypatch.setattr("inchworm.store.crawl.session.hash64", lambda url: 7)
     ids = {}
     for url in ("http://a.test/1", "http://a.test/2"):
         book.next_id += 1

@@ -11,10 +11,10 @@ import pytest
 
 from inchworm.errors import Lost
 from inchworm.job import Execution, Job, JobState
-from inchworm.rules.occurrence import Ended
-from inchworm.store.events import KEEP_EVENTS, Events, Line, Service, tell
-from inchworm.store.home import Home
-from inchworm.store.jobs import Jobs
+from inchworm.rules.schedule.occurrence import Ended
+from inchworm.store.home.crawls import Home
+from inchworm.store.home.events import KEEP_EVENTS, Events, Line, Service, tell
+from inchworm.store.home.jobs import Jobs
 
 HOSTILE = "http://a.test/\r\n\x1b[31m\x00\u202egnp.exe\u2028🦔"
 NOON = 1_700_000_000_000

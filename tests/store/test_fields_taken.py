@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from tests.store.test_search_index import _EVENTS, ONE, TEXTS, THREE, TWO, Diary, _happen
 
 from inchworm.errors import Broken, NotNow
-from inchworm.store import fields, follow
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.fields import LOST, Source, Taken
-from inchworm.store.follow import Page
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.follow import fields, follower
+from inchworm.store.follow.fields import LOST, Source, Taken
+from inchworm.store.follow.follower import Page
 
 PAGES = "SELECT v.log_id, v.run_id, v.text_hash, u.url FROM visit v JOIN url u USING (url_id)"
 THERE = " WHERE v.kind = 'page' AND v.outcome IN ('page', 'duplicate') ORDER BY v.log_id"
@@ -275,7 +275,7 @@ def test_what_the_archive_lost_may_still_be_elsewhere(kept: Kept) -> None:
 
 def test_much_is_taken_in_small_bites(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fields, "_CHUNK_CHARS", 1)
-    monkeypatch.setattr(follow, "STEP", 2)
+    monkeypatch.setattr(follower, "STEP", 2)
     told: list[tuple[int, int]] = []
     for number in range(12):
         kept.diary.visit(f"p{number}", text=list(TEXTS)[number % 5])
@@ -355,8 +355,8 @@ def test_several_at_once(kept: Kept, how: str) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from inchworm.store import fields
-from inchworm.store.crawl import CrawlStore
+from inchworm.store.follow import fields
+from inchworm.store.crawl.session import CrawlStore
 
 folder, after = Path(sys.argv[1]), int(sys.argv[2])
 fields._CHUNK = 7

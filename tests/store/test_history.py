@@ -27,10 +27,10 @@ from inchworm.model import (
     Turn,
     Visit,
 )
-from inchworm.rules.limits import exhausted
-from inchworm.store.history import History
+from inchworm.rules.web.limits import exhausted
+from inchworm.store.crawl.history import History
+from inchworm.store.crawl.view import View
 from inchworm.store.lock import Life
-from inchworm.store.view import View
 
 MANUAL = CheckpointType.MANUAL
 

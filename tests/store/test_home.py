@@ -7,10 +7,10 @@ from contextlib import closing
 
 import pytest
 
-from inchworm.engine.owner import Owner
+from inchworm.engine.own.owner import Owner
 from inchworm.errors import Broken, WrongUse
 from inchworm.model import CrawlInfo
-from inchworm.store.home import Asked, Home
+from inchworm.store.home.crawls import Asked, Home
 
 DOCS = CrawlInfo("c1", "docs", ("https://a.test/docs",), {"budget": 5, "include": ["*.html"]}, 100)
 BLOG = CrawlInfo("c2", "blog", ("a.test/blog", "b.test"), {}, 50)

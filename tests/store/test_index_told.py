@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tests.store.test_search_index import _EVENTS, ONE, TEXTS, THREE, TWO, Diary, _happen
 
 from inchworm.errors import NotNow
-from inchworm.store import follow, index
-from inchworm.store.index import Order, Refusal, Source, Told
+from inchworm.store.follow import follower, index
+from inchworm.store.follow.index import Order, Refusal, Source, Told
 
 
 class Away(Exception):
@@ -206,7 +206,7 @@ def test_what_may_have_arrived_is_taken_back(kept: Kept) -> None:
 @pytest.mark.parametrize("chunk", [1, 2, 500])
 def test_in_small_bites(kept: Kept, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "_CHUNK", chunk)
-    monkeypatch.setattr(follow, "STEP", 2)
+    monkeypatch.setattr(follower, "STEP", 2)
     point = kept.diary.mark()
     for number in range(9):
         kept.diary.visit(f"p{number}", text=list(TEXTS)[number % 4])
@@ -289,8 +289,8 @@ def test_a_file_of_no_use_begins_anew(kept: Kept) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from inchworm.store import index
-from inchworm.store.crawl import CrawlStore
+from inchworm.store.follow import index
+from inchworm.store.crawl.session import CrawlStore
 
 folder, after = Path(sys.argv[1]), int(sys.argv[2])
 index._CHUNK = 7

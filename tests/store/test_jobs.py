@@ -25,13 +25,13 @@ from inchworm.app.jobs import Wanted
 from inchworm.app.scheduling import Scheduling
 from inchworm.errors import Lost, NotNow, Unknown
 from inchworm.job import Execution, ExecutionState, Job, JobState
-from inchworm.rules import occurrence, states
-from inchworm.rules.occurrence import Ended
-from inchworm.rules.states import Action
-from inchworm.rules.timetable import DAY_MS, SLOTS, Shift, Waiting
-from inchworm.store.events import Events, Line
-from inchworm.store.home import Home
-from inchworm.store.jobs import KEEP_EXECUTIONS, KEEP_MS, Jobs, place_of
+from inchworm.rules.schedule import occurrence, states
+from inchworm.rules.schedule.occurrence import Ended
+from inchworm.rules.schedule.states import Action
+from inchworm.rules.schedule.timetable import DAY_MS, SLOTS, Shift, Waiting
+from inchworm.store.home.crawls import Home
+from inchworm.store.home.events import Events, Line
+from inchworm.store.home.jobs import KEEP_EXECUTIONS, KEEP_MS, Jobs, place_of
 from inchworm.testing import ManualClock
 
 MINUTE = 60_000
@@ -398,8 +398,8 @@ def test_every_try_of_an_occurrence_has_its_number(jobs: Jobs) -> None:
 CLAIMING = """
     import sys, time
     from pathlib import Path
-    from inchworm.store.home import Home
-    from inchworm.store.jobs import Jobs
+    from inchworm.store.home.crawls import Home
+    from inchworm.store.home.jobs import Jobs
 
     folder, name, now_ms = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     jobs = Jobs(Home(folder))

@@ -19,10 +19,11 @@ from random import Random
 
 import pytest
 
-from inchworm import run, settings
-from inchworm.checkpoint import Ledger
-from inchworm.discovery import SITEMAP_DEPTH
-from inchworm.draft import Committed, Session
+from inchworm import settings
+from inchworm.engine import run
+from inchworm.engine.ledger.commit import Ledger
+from inchworm.engine.ledger.discovery import SITEMAP_DEPTH
+from inchworm.engine.ledger.draft import Committed, Session
 from inchworm.errors import Broken, Lost
 from inchworm.model import (
     Entry,
@@ -42,12 +43,12 @@ from inchworm.model import (
     Visit,
 )
 from inchworm.ports import Original, Row
-from inchworm.rules.control import robots_file, sitemap_file
-from inchworm.rules.limits import REQUEST_FACTOR
-from inchworm.rules.url import canonicalize, origin_of
-from inchworm.store.crawl import CrawlStore
+from inchworm.rules.web.control import robots_file, sitemap_file
+from inchworm.rules.web.limits import REQUEST_FACTOR
+from inchworm.rules.web.url import canonicalize, origin_of
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import View
 from inchworm.store.lock import Life
-from inchworm.store.view import View
 
 A = "http://a.test"
 B = "http://b.test"

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from inchworm.rules import patience
-from inchworm.rules.patience import GIVEN_UP_MS, LONGEST_MS, Try
-from inchworm.store.home import Home
-from inchworm.store.outbox import KEPT_MS, STALE_MS, DeliveryState, Outbox, Outcome, Outgoing, Promise, Share
+from inchworm.rules.schedule import patience
+from inchworm.rules.schedule.patience import GIVEN_UP_MS, LONGEST_MS, Try
+from inchworm.store.home.crawls import Home
+from inchworm.store.home.outbox import KEPT_MS, STALE_MS, DeliveryState, Outbox, Outcome, Outgoing, Promise, Share
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000

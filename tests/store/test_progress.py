@@ -10,12 +10,12 @@ import pytest
 
 from inchworm.model import CheckpointType, Counters, Kind, RunInfo, RunState, Seed, Source, State, Substate
 from inchworm.ports import Changes, NewCheckpoint, NewEntry, Standing, VisitRow
-from inchworm.rules.url import hash64
-from inchworm.store.compare import Comparison, Tally
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.history import History
+from inchworm.rules.web.url import hash64
+from inchworm.store.crawl.compare import Comparison, Tally
+from inchworm.store.crawl.history import History
+from inchworm.store.crawl.progress import Changed, Moment, Progress, Waiting, Whole
+from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.lock import Life
-from inchworm.store.progress import Changed, Moment, Progress, Waiting, Whole
 
 SEED = Seed(0, "http://a.test/", "a.test", "/")
 RUN = RunInfo(1, 0, "baseline", None, RunState.COMPLETED, 0, {}, Counters(), (SEED,), "", 10, 20)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from inchworm.model import Counters, Kind, Reason, RunInfo, RunState, Seed, Source, State
 from inchworm.ports import Changes, NewEntry, Standing, VisitRow
-from inchworm.rules.url import hash64
-from inchworm.store.crawl import CrawlStore
+from inchworm.rules.web.url import hash64
+from inchworm.store.crawl.reports import MOST_HOPS, Hop, Linking, Reports
+from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.lock import Life
-from inchworm.store.reports import MOST_HOPS, Hop, Linking, Reports
 
 SEED = Seed(0, "http://a.test/", "a.test", "/")
 RUN = RunInfo(1, 0, "baseline", None, RunState.IN_PROGRESS, 0, {}, Counters(), (SEED,), "", 10, None)

@@ -24,12 +24,12 @@ from inchworm.errors import Broken, WrongUse
 from inchworm.model import CheckpointType, Counters, Kind, RunInfo, RunState, Seed, State
 from inchworm.model import Source as FoundBy
 from inchworm.ports import Changes, Judgement, NewEntry, Standing, VisitRow
-from inchworm.rules.url import hash64
-from inchworm.store import follow, search
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.history import History
+from inchworm.rules.web.url import hash64
+from inchworm.store.crawl.history import History
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.follow import follower, search
+from inchworm.store.follow.search import MAX_WORDS, Page, Question, Source, parsed, words
 from inchworm.store.lock import Life
-from inchworm.store.search import MAX_WORDS, Page, Question, Source, parsed, words
 
 SEED = Seed(0, "http://a.test/", "a.test", "/")
 RUN = RunInfo(1, 0, "baseline", None, RunState.IN_PROGRESS, 0, {}, Counters(), (SEED,), "", 10, None)
@@ -466,7 +466,7 @@ def test_what_the_archive_lost_is_found_by_its_title(diary: Diary) -> None:
 
 def test_much_text_is_taken_in_small_bites(diary: Diary, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "_CHUNK_CHARS", 1)
-    monkeypatch.setattr(follow, "STEP", 2)
+    monkeypatch.setattr(follower, "STEP", 2)
     for number in range(12):
         diary.visit(f"p{number}", text=list(TEXTS)[number % 5])
     told: list[tuple[int, int]] = []
@@ -629,8 +629,8 @@ def test_several_at_once(diary: Diary, how: str) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from inchworm.store import search
-from inchworm.store.crawl import CrawlStore
+from inchworm.store.follow import search
+from inchworm.store.crawl.session import CrawlStore
 
 folder, after = Path(sys.argv[1]), int(sys.argv[2])
 search._CHUNK = 7

@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from inchworm.checkpoint import Ledger
-from inchworm.draft import Session
-from inchworm.engine.owner import NoArchive
+from inchworm.engine.ledger.commit import Ledger
+from inchworm.engine.ledger.draft import Session
+from inchworm.engine.own.owner import NoArchive
 from inchworm.errors import Broken, InchwormError, TooNew, Unknown
 from inchworm.model import Outcome, Visit
 from inchworm.settings import make
 from inchworm.store import sqlite
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.home import Home
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import View
+from inchworm.store.home.crawls import Home
 from inchworm.store.lock import Life
 from inchworm.store.sqlite import open_file
-from inchworm.store.view import View
 
 DATA = Path(__file__).parent / "data"
 ONE = "CREATE TABLE one (a INTEGER); INSERT INTO one VALUES (1);"
@@ -120,7 +120,7 @@ def test_files_of_a_newer_version_are_refused_untouched(path, read_only):
 OPEN = """
 import sys
 from pathlib import Path
-from inchworm.store.crawl import CrawlStore
+from inchworm.store.crawl.session import CrawlStore
 print("ready", flush=True)
 sys.stdin.readline()
 CrawlStore(Path(sys.argv[1])).close()

@@ -12,9 +12,9 @@ from tests.store.test_history import Past
 from tests.store.test_ledger import RUN_ID, A, failed, hop, link
 
 from inchworm.model import Choice, Outcome
-from inchworm.rules import order
-from inchworm.store import votes
-from inchworm.store.view import View
+from inchworm.rules.order import order
+from inchworm.store.crawl import votes
+from inchworm.store.crawl.view import View
 
 QUERY = {"query": "garden", "order": "best"}
 LINKS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 5)), max_size=5, unique_by=lambda pair: pair[0])

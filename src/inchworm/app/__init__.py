@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from inchworm.app.desk import home_folder
     from inchworm.app.whole import App
     from inchworm.engine.caller import Hooks, Summary
-    from inchworm.engine.owner import SystemClock
+    from inchworm.engine.own.owner import SystemClock
     from inchworm.sink.export import FORMATS, Target, Written
-    from inchworm.sink.file import whole_file
+    from inchworm.sink.files.file import whole_file
 
 __all__ = [
     "FORMATS",
@@ -36,11 +36,11 @@ _WHERE = {
     "Hooks": "inchworm.engine.caller",
     "Start": "inchworm.app.crawling",
     "Summary": "inchworm.engine.caller",
-    "SystemClock": "inchworm.engine.owner",
+    "SystemClock": "inchworm.engine.own.owner",
     "Target": "inchworm.sink.export",
     "Written": "inchworm.sink.export",
     "home_folder": "inchworm.app.desk",
-    "whole_file": "inchworm.sink.file",
+    "whole_file": "inchworm.sink.files.file",
 }
 
 

@@ -7,8 +7,8 @@ from ipaddress import ip_address
 from inchworm.app.desk import Desk
 from inchworm.errors import WrongUse
 from inchworm.fetch.guard import is_public
-from inchworm.rules import url as urls
-from inchworm.store.access import Access, Answer, Standing
+from inchworm.rules.web import url as urls
+from inchworm.store.home.access import Access, Answer, Standing
 
 _NOT_NOW = 409
 Given = Answer

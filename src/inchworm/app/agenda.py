@@ -14,10 +14,10 @@ from inchworm.app.desk import presentable
 from inchworm.app.scheduling import LOW_SCORE, LOW_SUCCESS, Scheduling
 from inchworm.errors import Unknown
 from inchworm.job import Execution, Job
-from inchworm.rules import states, timetable
-from inchworm.rules.times import iso
-from inchworm.store.events import Line, Service
-from inchworm.store.jobs import place_of
+from inchworm.rules.schedule import states, timetable
+from inchworm.rules.words.times import iso
+from inchworm.store.home.events import Line, Service
+from inchworm.store.home.jobs import place_of
 
 _DEFAULT_POLL = 1.0
 _MOST_FOLLOWERS = 100

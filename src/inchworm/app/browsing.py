@@ -14,18 +14,18 @@ from inchworm.app.desk import identity
 from inchworm.app.looking import Looking, visit_json
 from inchworm.app.searching import Texts, snippet
 from inchworm.archive import reader as warc_reader
-from inchworm.engine.bodies import Bodies
+from inchworm.engine.own.bodies import Bodies
 from inchworm.errors import Unknown, WrongUse
 from inchworm.fetch import replay
 from inchworm.model import CrawlInfo, Failure, Response, RunInfo
-from inchworm.rules import media
-from inchworm.rules.explain import REASONS, explanation
-from inchworm.rules.times import iso
-from inchworm.store import browse
-from inchworm.store import search as index
-from inchworm.store.browse import LINK_STEP, TREE_STEP, Browse
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.follow import Page
+from inchworm.rules.formats import media
+from inchworm.rules.words.explain import REASONS, explanation
+from inchworm.rules.words.times import iso
+from inchworm.store.crawl import browse
+from inchworm.store.crawl.browse import LINK_STEP, TREE_STEP, Browse
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.follow import search as index
+from inchworm.store.follow.follower import Page
 
 MOST_LINKS = 100
 MOST_RUNS = 100

@@ -12,16 +12,16 @@ from collections.abc import Iterator, Mapping
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO
 
-from inchworm import run
 from inchworm.app.desk import Desk, identity
-from inchworm.engine.bodies import Bodies
+from inchworm.engine import run
+from inchworm.engine.own.bodies import Bodies
 from inchworm.errors import NotNow, Unknown
 from inchworm.model import Change, CrawlInfo, RunInfo
 from inchworm.page import opened
 from inchworm.ports import VisitRow
-from inchworm.rules.times import iso
-from inchworm.store.compare import Compared, Comparison, turned
-from inchworm.store.crawl import CrawlStore
+from inchworm.rules.words.times import iso
+from inchworm.store.crawl.compare import Compared, Comparison, turned
+from inchworm.store.crawl.session import CrawlStore
 
 _IN_MEMORY = 250_000
 """Bytes of each list of a comparison; what is more goes to disk."""

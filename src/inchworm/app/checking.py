@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inchworm.errors import WrongUse
-from inchworm.rules.fields import EACH, parsed
-from inchworm.rules.scope import Patterns
+from inchworm.rules.fields.selectors import EACH, parsed
+from inchworm.rules.web.scope import Patterns
 from inchworm.settings import Settings
 
 

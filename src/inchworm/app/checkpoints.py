@@ -13,21 +13,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from inchworm import fault, run
+from inchworm import fault
 from inchworm.app.desk import Desk
 from inchworm.archive import reader as warc_reader
 from inchworm.archive import warc
-from inchworm.checkpoint import Ledger
-from inchworm.draft import Session as LedgerSession
-from inchworm.engine.owner import NoArchive, Owner
+from inchworm.engine import run
+from inchworm.engine.ledger.commit import Ledger
+from inchworm.engine.ledger.draft import Session as LedgerSession
+from inchworm.engine.own.owner import NoArchive, Owner
 from inchworm.errors import Broken, NotNow, Unknown, WrongUse
 from inchworm.model import Checkpoint, CheckpointType, CrawlInfo, EndedBy, RunInfo
-from inchworm.rules.scope import Patterns
-from inchworm.rules.times import iso
+from inchworm.rules.web.scope import Patterns
+from inchworm.rules.words.times import iso
 from inchworm.settings import RUN, Settings, to_json
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.history import History
-from inchworm.store.view import View
+from inchworm.store.crawl.history import History
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import View
 
 KEEP_LAST = 3
 _DIGITS = 18

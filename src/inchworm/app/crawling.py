@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inchworm import run, settings
+from inchworm import settings
 from inchworm.app.admitting import refuse_private
 from inchworm.app.checking import refuse_fields, refuse_unusable
 from inchworm.app.checkpoints import Back, WayBack
@@ -25,17 +25,19 @@ from inchworm.app.desk import (
     refuse_other_seeds,
     settings_of_run,
 )
-from inchworm.checkpoint import Ledger
-from inchworm.draft import Session as LedgerSession
+from inchworm.engine import run
 from inchworm.engine.caller import Hooks, Summary
-from inchworm.engine.owner import NoArchive, Owner
+from inchworm.engine.ledger.commit import Ledger
+from inchworm.engine.ledger.draft import Session as LedgerSession
+from inchworm.engine.own.owner import NoArchive, Owner
 from inchworm.errors import Broken, NotNow, WrongUse
 from inchworm.model import CheckpointType, CrawlInfo, Mode, RunInfo, RunState
 from inchworm.ports import Unreached
-from inchworm.rules import freshness, order, proxies
-from inchworm.rules import url as urls
+from inchworm.rules.order import freshness, order
+from inchworm.rules.web import proxies
+from inchworm.rules.web import url as urls
 from inchworm.settings import RUN, SESSION, Settings
-from inchworm.store.history import History
+from inchworm.store.crawl.history import History
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,7 @@ class Crawling(Desk):
         """One session. Nothing is changed before all that was typed is known to be right."""
         # Whoever only looks does not wait for curl and parsers.
         from inchworm.engine.fetching import fetching
-        from inchworm.engine.sitting import Sitting
+        from inchworm.engine.work import Sitting
 
         remembered = {**crawl.settings, **start.given}
         with self.owning(crawl, self._values(crawl, remembered).stale, start.fresh) as owner:

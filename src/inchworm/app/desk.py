@@ -11,18 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from inchworm import run, settings
-from inchworm.checkpoint import Ledger
-from inchworm.draft import Session as LedgerSession
-from inchworm.engine.owner import NoArchive, Owner, SystemClock
+from inchworm import settings
+from inchworm.engine import run
+from inchworm.engine.ledger.commit import Ledger
+from inchworm.engine.ledger.draft import Session as LedgerSession
+from inchworm.engine.own.owner import NoArchive, Owner, SystemClock
 from inchworm.errors import Broken, NotNow, Unknown, WrongUse
 from inchworm.model import CrawlInfo, RunInfo
 from inchworm.ports import Clock
-from inchworm.rules import proxies
-from inchworm.rules import url as urls
+from inchworm.rules.web import proxies
+from inchworm.rules.web import url as urls
 from inchworm.settings import Settings
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.home import Home
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.home.crawls import Home
 from inchworm.store.lock import OwnerLock
 from inchworm.store.sqlite import last_written, plain_errors
 

@@ -8,19 +8,19 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from inchworm import run
 from inchworm.app.admitting import refuse_private
 from inchworm.app.desk import Desk, identity
-from inchworm.engine.owner import Owner
+from inchworm.engine import run
+from inchworm.engine.own.owner import Owner
 from inchworm.errors import InchwormError, NotNow, Unknown, WrongUse
 from inchworm.model import CrawlInfo, Entry, Found, Kind, Reason, Refusal, RunInfo, RunState, Source, State
 from inchworm.ports import Row
-from inchworm.rules import control
-from inchworm.rules import url as urls
-from inchworm.rules.explain import REASONS
-from inchworm.rules.times import iso
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.frontier import Frontier
+from inchworm.rules.web import control
+from inchworm.rules.web import url as urls
+from inchworm.rules.words.explain import REASONS
+from inchworm.rules.words.times import iso
+from inchworm.store.crawl.frontier import Frontier
+from inchworm.store.crawl.session import CrawlStore
 
 ADD = "add"
 """What the owner of a run is asked for when somebody adds a URL."""

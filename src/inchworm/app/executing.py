@@ -19,26 +19,28 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from inchworm import fault, run, settings
+from inchworm import fault, settings
 from inchworm.app.checkpoints import Back
 from inchworm.app.crawling import Start, for_a_new_start
 from inchworm.app.jobs import Task, Working
 from inchworm.app.notifying import Telling, Wish
 from inchworm.app.repeating import Repeating, Repetition
 from inchworm.app.scheduling import this_machine
+from inchworm.engine import run
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.errors import InchwormError, Owned
 from inchworm.job import Execution, Job, JobState
 from inchworm.model import Change, CrawlInfo, EndedBy, Progress, RunInfo, RunState, SessionInfo
-from inchworm.rules import failures, occurrence, repetition
-from inchworm.rules.occurrence import Ended
-from inchworm.rules.repetition import Occasion, Stop
-from inchworm.rules.url import host_of
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.events import MOST_LINES, Events, Line
-from inchworm.store.home import Home
-from inchworm.store.jobs import Jobs
-from inchworm.store.view import View
+from inchworm.rules.schedule import occurrence, repetition
+from inchworm.rules.schedule.occurrence import Ended
+from inchworm.rules.schedule.repetition import Occasion, Stop
+from inchworm.rules.web.url import host_of
+from inchworm.rules.words import failures
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import View
+from inchworm.store.home.crawls import Home
+from inchworm.store.home.events import MOST_LINES, Events, Line
+from inchworm.store.home.jobs import Jobs
 
 STOPPED = "the service stopped"
 TOKEN_VARIABLE = "INCHWORM_EXECUTION_TOKEN"  # noqa: S105 - the name of a variable

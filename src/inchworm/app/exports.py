@@ -15,18 +15,18 @@ from inchworm.app.fields import FieldColumns, Place, asked_rules, rows_on_the_sp
 from inchworm.app.selecting import Chosen, Progress, Selection, read_ahead
 from inchworm.app.selecting import Wanted as Wanted
 from inchworm.archive import reader as warc_reader
+from inchworm.engine.run import is_open, line_to
 from inchworm.errors import NotNow, WrongUse
 from inchworm.model import Change, CrawlInfo, RunInfo
 from inchworm.page import Page
-from inchworm.rules import url as urls
-from inchworm.run import is_open, line_to
+from inchworm.rules.web import url as urls
 from inchworm.sink import columns, export, table
 from inchworm.sink.columns import Column
 from inchworm.sink.export import FORMATS, Rows, Target, Written
 from inchworm.sink.fields import columns_of
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.now import Now, Since
-from inchworm.store.view import View
+from inchworm.store.crawl.now import Now, Since
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import View
 
 if TYPE_CHECKING:
     import pyarrow

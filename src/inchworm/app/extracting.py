@@ -14,13 +14,13 @@ from inchworm.engine.stored import StoredPages
 from inchworm.errors import Unknown, WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.page import Page
-from inchworm.rules.fields import Rules, to_json
+from inchworm.rules.fields.selectors import Rules, to_json
 from inchworm.sink.fields import columns_of, told
-from inchworm.store import fields as stored
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.follow import Progress
-from inchworm.store.now import Now
-from inchworm.store.view import View
+from inchworm.store.crawl.now import Now
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import View
+from inchworm.store.follow import fields as stored
+from inchworm.store.follow.follower import Progress
 
 SHOWN = 5
 MOST_TRIED = 500

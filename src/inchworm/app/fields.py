@@ -18,17 +18,17 @@ from inchworm import settings
 from inchworm.apart import Unreadable, shared
 from inchworm.app.checking import refuse_fields
 from inchworm.app.desk import Desk, defaults_of
-from inchworm.engine.bodies import Bodies
 from inchworm.engine.caller import Hooks, Summary
+from inchworm.engine.own.bodies import Bodies
 from inchworm.errors import Broken, InchwormError
 from inchworm.model import CrawlInfo
 from inchworm.page import Page
-from inchworm.rules.fields import Rules, parsed, to_json
+from inchworm.rules.fields.selectors import Rules, parsed, to_json
 from inchworm.sink.columns import Column
 from inchworm.sink.fields import OWN, ROW, TAKEN, Rows, columns_of, spread, told
-from inchworm.store import fields as stored
-from inchworm.store import follow
-from inchworm.store.crawl import CrawlStore
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.follow import fields as stored
+from inchworm.store.follow import follower
 
 FILE = "fields.db"
 NAMES = ("extract", "each")
@@ -92,12 +92,12 @@ class Place:
         return self.folder / FILE
 
     def source(
-        self, progress: follow.Progress = lambda _done, _total: None, is_over: Callable[[], bool] = lambda: False
+        self, progress: follower.Progress = lambda _done, _total: None, is_over: Callable[[], bool] = lambda: False
     ) -> stored.Source:
         """`is_over`: whether nobody wants them any more."""
         bodies, taker = Bodies(self.store, self.folder / "archive"), Taker(self.rules)
 
-        def take(page: follow.Page) -> stored.Taken:
+        def take(page: follower.Page) -> stored.Taken:
             if is_over():
                 raise asyncio.CancelledError
             response = bodies.of(page.payload)
@@ -105,7 +105,7 @@ class Place:
 
         return stored.Source(self.store, take, self.rules.digest, progress)
 
-    def catch_up(self, progress: follow.Progress = lambda _done, _total: None) -> None:
+    def catch_up(self, progress: follower.Progress = lambda _done, _total: None) -> None:
         stored.catch_up(self.path, self.source(progress))
 
     def counts(self, run_id: int, source: stored.Source | None = None) -> stored.Counts:

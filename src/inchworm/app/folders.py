@@ -15,9 +15,9 @@ from inchworm.app.selecting import Selection, read_ahead
 from inchworm.page import Page
 from inchworm.sink import columns, export
 from inchworm.sink.documents import COPY, LOST, UNREADABLE, WITHOUT_TEXT, LeftOut
-from inchworm.sink.folder import Files, opened
+from inchworm.sink.files.folder import Files, opened
+from inchworm.sink.files.names import wish
 from inchworm.sink.markdown import Others, image_name, text_of
-from inchworm.sink.names import wish
 from inchworm.store.scratch import Place, Places
 
 _THERE = ("page", "duplicate")

@@ -20,15 +20,15 @@ from inchworm.app.desk import Desk, defaults_of
 from inchworm.app.searching import Texts
 from inchworm.errors import Broken, WrongUse
 from inchworm.model import CrawlInfo
-from inchworm.rules import proxies
-from inchworm.rules.slug import index_name
-from inchworm.rules.times import iso
-from inchworm.sink.elastic import Address, refuse_without_client
-from inchworm.sink.index import WAITS, Delivered, Line, Server, Unreachable, Vanished, document
-from inchworm.store import index as stored
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.follow import Progress
-from inchworm.store.index import Order, Refusal, Told
+from inchworm.rules.web import proxies
+from inchworm.rules.words.slug import index_name
+from inchworm.rules.words.times import iso
+from inchworm.sink.servers.elastic import Address, refuse_without_client
+from inchworm.sink.servers.index import WAITS, Delivered, Line, Server, Unreachable, Vanished, document
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.follow import index as stored
+from inchworm.store.follow.follower import Progress
+from inchworm.store.follow.index import Order, Refusal, Told
 
 MADE_BY = "inchworm"
 EVERY_SECONDS = 60.0

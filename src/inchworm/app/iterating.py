@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from inchworm import run, settings
+from inchworm import settings
 from inchworm.app.admitting import refuse_private
 from inchworm.app.changes import iteration_id
 from inchworm.app.checking import refuse_unusable
@@ -17,17 +17,18 @@ from inchworm.app.checkpoints import Back, Checkpoints, as_json
 from inchworm.app.desk import settings_of_run
 from inchworm.app.jobs import Repeated, Task, Wanted, Working
 from inchworm.app.scheduling import is_gone
+from inchworm.engine import run
 from inchworm.errors import NotNow, Unknown, WrongUse
 from inchworm.job import Execution, ExecutionState, Job, JobState
 from inchworm.model import Checkpoint, CrawlInfo, Mode, RunInfo, RunState
-from inchworm.rules import occurrence, repetition, states
-from inchworm.rules import url as urls
-from inchworm.rules.repetition import Occasion
-from inchworm.rules.states import Action
-from inchworm.rules.times import iso
-from inchworm.sink import notify
-from inchworm.store.events import Service
-from inchworm.store.history import History
+from inchworm.rules.schedule import occurrence, repetition, states
+from inchworm.rules.schedule.repetition import Occasion
+from inchworm.rules.schedule.states import Action
+from inchworm.rules.web import url as urls
+from inchworm.rules.words.times import iso
+from inchworm.sink.servers import notify
+from inchworm.store.crawl.history import History
+from inchworm.store.home.events import Service
 
 BEGIN_SECONDS = 5.0
 """How long whoever starts a session waits to see it begin."""

@@ -13,20 +13,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inchworm import run, settings
+from inchworm import settings
 from inchworm.app.checking import refuse_unusable
 from inchworm.app.crawling import Crawling, Start
 from inchworm.app.desk import presentable
+from inchworm.engine import run
 from inchworm.errors import NotNow, Unknown, WrongUse
 from inchworm.job import Execution, ExecutionState, Job, JobState
 from inchworm.model import CrawlInfo, Mode
-from inchworm.rules import occurrence, states, timetable
-from inchworm.rules import url as urls
-from inchworm.rules.states import Action
-from inchworm.rules.times import iso
+from inchworm.rules.schedule import occurrence, states, timetable
+from inchworm.rules.schedule.states import Action
+from inchworm.rules.web import url as urls
+from inchworm.rules.words.times import iso
 from inchworm.settings import Settings
-from inchworm.store.events import Events, Line
-from inchworm.store.jobs import Jobs
+from inchworm.store.home.events import Events, Line
+from inchworm.store.home.jobs import Jobs
 
 DEFAULT_DEPTH = 3
 """How deep a crawl goes that a job makes, unless it is told."""

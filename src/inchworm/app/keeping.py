@@ -6,19 +6,19 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from inchworm import run
 from inchworm.app.changes import Changes
 from inchworm.app.iterating import Iterations
 from inchworm.app.jobs import Repeated, Task, Wanted
 from inchworm.app.looking import down_json, session_json
 from inchworm.app.steering import Beginning, Steering
+from inchworm.engine import run
 from inchworm.errors import InchwormError
 from inchworm.job import Job, JobState
 from inchworm.model import CrawlInfo, RunInfo
-from inchworm.rules import occurrence, states
-from inchworm.rules.times import iso
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.view import View
+from inchworm.rules.schedule import occurrence, states
+from inchworm.rules.words.times import iso
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import View
 
 _FEW_JOBS = 6
 _MOST_RUNS = 30

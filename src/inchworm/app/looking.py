@@ -7,10 +7,11 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from inchworm import run, settings
+from inchworm import settings
 from inchworm.app.desk import Desk, defaults_of, identity, presentable, settings_of_run
+from inchworm.engine import run
+from inchworm.engine.session.hosts import Hosts
 from inchworm.errors import InchwormError, NotNow, Unknown, WrongUse
-from inchworm.host import Hosts
 from inchworm.model import (
     CrawlInfo,
     Down,
@@ -25,15 +26,16 @@ from inchworm.model import (
     SessionState,
     Source,
 )
-from inchworm.rules import control, order
-from inchworm.rules import url as urls
-from inchworm.rules.explain import explanation, prospect
-from inchworm.rules.scope import Judge, Patterns, Scope
-from inchworm.rules.times import iso
+from inchworm.rules.order import order
+from inchworm.rules.web import control
+from inchworm.rules.web import url as urls
+from inchworm.rules.web.scope import Judge, Patterns, Scope
+from inchworm.rules.words.explain import explanation, prospect
+from inchworm.rules.words.times import iso
 from inchworm.settings import Settings
 from inchworm.sink.columns import shown
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.view import SPAN, Sought, View
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import SPAN, Sought, View
 
 MOST_MEANT = 5
 """So many URLs are named when somebody may mean several."""

@@ -14,18 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from inchworm import fault, run
+from inchworm import fault
 from inchworm.app.changes import Changes
+from inchworm.engine import run
 from inchworm.engine.caller import Hooks
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.fetch.guard import is_public
 from inchworm.model import CrawlInfo, RunInfo, RunState
-from inchworm.rules import patience, repetition
-from inchworm.rules.patience import Try
-from inchworm.rules.repetition import Occasion
-from inchworm.rules.times import iso
-from inchworm.sink import notify
-from inchworm.store.outbox import (
+from inchworm.rules.schedule import patience, repetition
+from inchworm.rules.schedule.patience import Try
+from inchworm.rules.schedule.repetition import Occasion
+from inchworm.rules.words.times import iso
+from inchworm.sink.servers import notify
+from inchworm.store.home.outbox import (
     EVERYTHING,
     Claimed,
     Delivery,

@@ -10,9 +10,9 @@ from inchworm.engine.stored import StoredPages
 from inchworm.errors import Unknown
 from inchworm.model import CrawlInfo, RunInfo, Visit
 from inchworm.page import Page
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.now import Now
-from inchworm.store.view import View
+from inchworm.store.crawl.now import Now
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import View
 
 _AS_IT_IS = Asked()
 
@@ -53,7 +53,7 @@ class Watching:
         self._view, self._run_id = View(self._store), current.run_id
 
     def visited(self, visit: Visit) -> None:
-        from inchworm.rules.document import Said  # whoever crawls has loaded it
+        from inchworm.rules.page.document import Said  # whoever crawls has loaded it
 
         found = self._view.newest(self._run_id, visit.entry.url_id)
         assert found is not None

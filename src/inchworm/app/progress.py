@@ -8,20 +8,20 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from inchworm import run
 from inchworm.app.changes import Changes
 from inchworm.app.checkpoints import as_json
 from inchworm.app.looking import session_json
 from inchworm.app.memory import Memory
+from inchworm.engine import run
 from inchworm.errors import NotNow, WrongUse
 from inchworm.model import Change, Checkpoint, CheckpointType, CrawlInfo, RunInfo, RunState, SessionInfo, SessionState
-from inchworm.rules import explain, failures
-from inchworm.rules.times import iso
-from inchworm.store.compare import Comparison, Tally
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.history import History
-from inchworm.store.progress import Changed, Progress, Whole
-from inchworm.store.view import View
+from inchworm.rules.words import explain, failures
+from inchworm.rules.words.times import iso
+from inchworm.store.crawl.compare import Comparison, Tally
+from inchworm.store.crawl.history import History
+from inchworm.store.crawl.progress import Changed, Progress, Whole
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import View
 
 SAMPLES = 120
 FEW = 20

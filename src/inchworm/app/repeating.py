@@ -11,17 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from inchworm import fault, run, settings
+from inchworm import fault, settings
 from inchworm.app.crawling import Crawling, Start
 from inchworm.app.notifying import Notifying, Telling, Wish
+from inchworm.engine import run
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.engine.signals import stopping
 from inchworm.errors import InchwormError, Lost, NotNow, Owned, TooNew, Unknown, WrongUse
 from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo, RunState, SessionInfo
-from inchworm.rules import repetition
-from inchworm.rules.repetition import Clocks, Due, Occasion, Standing, Stop
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.view import View
+from inchworm.rules.schedule import repetition
+from inchworm.rules.schedule.repetition import Clocks, Due, Occasion, Standing, Stop
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import View
 
 MOST_EVERY = 3_660 * 86_400.0
 _NAP_SECONDS = 3_600.0

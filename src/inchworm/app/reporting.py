@@ -13,10 +13,10 @@ from inchworm.app.desk import Desk
 from inchworm.app.memory import Memory
 from inchworm.errors import InchwormError, WrongUse
 from inchworm.model import CrawlInfo
-from inchworm.rules.failures import KINDS
+from inchworm.rules.words.failures import KINDS
 from inchworm.sink.columns import Type
 from inchworm.sink.table import cell  # the one place that knows what spreadsheets take for a formula
-from inchworm.store.reports import NO_LIMIT, Reports
+from inchworm.store.crawl.reports import NO_LIMIT, Reports
 from inchworm.store.sqlite import last_written
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from inchworm.app.admitting import Admitting
 from inchworm.app.jobs import Working
 from inchworm.app.notifying import Notifying
 from inchworm.job import Execution, Job
-from inchworm.rules import occurrence, timetable
-from inchworm.rules.times import iso
+from inchworm.rules.schedule import occurrence, timetable
+from inchworm.rules.words.times import iso
 from inchworm.settings import Settings
-from inchworm.store.events import Service
+from inchworm.store.home.events import Service
 
 LOW_SUCCESS = 0.8
 LOW_SCORE = 0.7

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from inchworm.app.desk import Desk
-from inchworm.engine.bodies import Bodies
+from inchworm.engine.own.bodies import Bodies
 from inchworm.errors import WrongUse
 from inchworm.page import read
-from inchworm.rules.times import iso
-from inchworm.store import search as index
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.follow import Page, Progress
+from inchworm.rules.words.times import iso
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.follow import search as index
+from inchworm.store.follow.follower import Page, Progress
 
 LIMIT = 10
 

@@ -14,10 +14,10 @@ from inchworm.errors import WrongUse
 from inchworm.model import RunInfo
 from inchworm.page import Page
 from inchworm.sink.columns import Column, chosen
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.now import Now, Since
+from inchworm.store.crawl.now import Now, Since
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import View
 from inchworm.store.scratch import Seen
-from inchworm.store.view import View
 
 T = TypeVar("T")
 

@@ -8,15 +8,15 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
-from inchworm import run
 from inchworm.app.admitting import refuse_private
-from inchworm.engine.owner import SystemClock
+from inchworm.engine import run
+from inchworm.engine.own.owner import SystemClock
 from inchworm.errors import WrongUse
 from inchworm.model import Found
 from inchworm.page import Page
 from inchworm.ports import Clock
-from inchworm.rules import url as urls
-from inchworm.rules.times import iso
+from inchworm.rules.web import url as urls
+from inchworm.rules.words.times import iso
 from inchworm.settings import Settings
 from inchworm.sink import columns
 

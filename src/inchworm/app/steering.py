@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from inchworm import errors, run, settings
+from inchworm import errors, settings
 from inchworm.app.changes import iteration_id
 from inchworm.app.checking import refuse_unusable
 from inchworm.app.crawling import Start
@@ -18,14 +18,15 @@ from inchworm.app.desk import defaults_of, presentable
 from inchworm.app.iterating import Iterating, Wake
 from inchworm.app.jobs import Task, Wanted, refuse_secrets
 from inchworm.app.looking import Looking, down_json, session_json
+from inchworm.engine import run
 from inchworm.errors import Frozen, InchwormError, NotNow, Unknown, WrongUse
 from inchworm.job import Execution, ExecutionState, JobState
 from inchworm.model import CrawlInfo, Down, RunInfo, RunState, SessionInfo
-from inchworm.rules import order
-from inchworm.rules.times import iso
+from inchworm.rules.order import order
+from inchworm.rules.words.times import iso
 from inchworm.settings import SERVICE
+from inchworm.store.crawl.view import View
 from inchworm.store.sqlite import last_written
-from inchworm.store.view import View
 
 FETCHERS = {"http": True, "scrapy": True, "browser": False, "playwright": False}
 """What may fetch pages, and whether this version has it."""

@@ -1,1 +1,1 @@
-"""The archive: WARC files, written and read."""
+"""The archive: WARC files, written (`warc`) and read (`reader`). Imports `ports` and `model`. Start with `warc`."""

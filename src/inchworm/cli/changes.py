@@ -9,9 +9,7 @@ import click
 from inchworm.app.changes import Changes
 from inchworm.app.crawling import Crawling
 from inchworm.app.repeating import Repeating
-from inchworm.cli import display
 from inchworm.cli.commands import main
-from inchworm.cli.door import print_json, say
 from inchworm.cli.options import (
     SESSION_OPTIONS,
     given,
@@ -21,6 +19,8 @@ from inchworm.cli.options import (
     setting_options,
     sit,
 )
+from inchworm.cli.screen import display
+from inchworm.cli.screen.door import print_json, say
 
 
 @main.command()

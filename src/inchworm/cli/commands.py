@@ -19,8 +19,6 @@ import click
 from inchworm import __version__, settings
 from inchworm.app.crawling import Crawling, Start
 from inchworm.app.looking import Looking
-from inchworm.cli import display
-from inchworm.cli.door import paragraph, print_json, say, while_heard
 from inchworm.cli.options import (
     RUN_OPTIONS,
     SESSION_OPTIONS,
@@ -31,10 +29,12 @@ from inchworm.cli.options import (
     setting_options,
     sit,
 )
-from inchworm.cli.words import quoted
+from inchworm.cli.screen import display
+from inchworm.cli.screen.door import paragraph, print_json, say, while_heard
+from inchworm.cli.screen.words import quoted
+from inchworm.engine.run import refuse_words
 from inchworm.errors import InchwormError, WrongUse
-from inchworm.rules import failures
-from inchworm.run import refuse_words
+from inchworm.rules.words import failures
 
 _ORDER = (
     *("crawl", "resume", "pause", "cancel", "status", "list"),
@@ -50,26 +50,26 @@ _ELSEWHERE = {
     "runs": "changes",
     "compare": "changes",
     "diff": "changes",
-    "checkpoint": "past",
-    "checkpoints": "past",
-    "continue": "past",
+    "checkpoint": "checkpoints",
+    "checkpoints": "checkpoints",
+    "continue": "checkpoints",
     "repeat": "repeat",
     "queue": "queue",
     "configure": "configure",
     "notifications": "notifications",
-    "search": "search",
-    "index": "index",
-    "report": "report",
-    "extract": "extract",
-    "export": "output",
-    "show": "pages",
-    "read": "pages",
-    "map": "pages",
+    "search": "content.search",
+    "index": "content.index",
+    "report": "content.report",
+    "extract": "content.extract",
+    "export": "content.export",
+    "show": "content.pages",
+    "read": "content.pages",
+    "map": "content.pages",
     "jobs": "jobs",
     "execute": "jobs",
     "serve": "serve",
     "token": "serve",
-    "demo-serve": "demo_serve",
+    "demo-serve": "demo.serve",
 }
 
 
@@ -310,6 +310,6 @@ def demo() -> None:
 
     Everything happens on this machine; what it claims is checked against the web server's own log.
     """
-    from inchworm.cli import demo as show_it
+    from inchworm.cli.demo import story as show_it
 
     raise SystemExit(show_it.run())

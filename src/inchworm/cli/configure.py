@@ -9,10 +9,10 @@ import click
 
 from inchworm import settings
 from inchworm.app.steering import Configuration, Steering
-from inchworm.cli import display
 from inchworm.cli.commands import main
-from inchworm.cli.door import print_json
 from inchworm.cli.options import RUN_OPTIONS, SESSION_OPTIONS, given, json_flag, opened, setting_options
+from inchworm.cli.screen import display
+from inchworm.cli.screen.door import print_json
 from inchworm.errors import WrongUse
 
 _NAMES = (*SESSION_OPTIONS[:4], *RUN_OPTIONS, *SESSION_OPTIONS[4:])

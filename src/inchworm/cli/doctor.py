@@ -17,11 +17,11 @@ from pathlib import Path
 
 from inchworm import __version__, settings
 from inchworm.app.looking import Looking
-from inchworm.cli.door import say, say_over
+from inchworm.cli.screen.door import say, say_over
 from inchworm.errors import InchwormError, NotNow
 from inchworm.model import CrawlInfo
-from inchworm.rules import pdf
-from inchworm.rules.figures import clip, size
+from inchworm.rules.formats import pdf
+from inchworm.rules.words.figures import clip, size
 
 _LIBRARIES = ("pycurl", "turbohtml", "ada-url", "isal", "click", "rich")
 _WAL_FIX = (3, 51, 3)

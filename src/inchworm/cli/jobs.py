@@ -10,18 +10,18 @@ import click
 from inchworm.app.executing import TOKEN_VARIABLE, Executing
 from inchworm.app.jobs import Repeated, Task, Wanted, Working
 from inchworm.app.scheduling import LOW_SCORE, Scheduling
-from inchworm.cli import display
 from inchworm.cli.commands import main
-from inchworm.cli.door import paragraph, print_json, say
 from inchworm.cli.options import json_flag, mode_option, opened, run_loop
-from inchworm.cli.table import table
-from inchworm.cli.words import counted
+from inchworm.cli.screen import display
+from inchworm.cli.screen.door import paragraph, print_json, say
+from inchworm.cli.screen.table import table
+from inchworm.cli.screen.words import counted
+from inchworm.engine.run import refuse_words
 from inchworm.errors import WrongUse
 from inchworm.job import JobState
-from inchworm.rules.figures import clip
-from inchworm.rules.times import iso
-from inchworm.rules.timetable import UNITS
-from inchworm.run import refuse_words
+from inchworm.rules.schedule.timetable import UNITS
+from inchworm.rules.words.figures import clip
+from inchworm.rules.words.times import iso
 from inchworm.settings import duration
 
 _ALL = 1_000_000

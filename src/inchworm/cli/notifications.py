@@ -11,11 +11,11 @@ import click
 
 from inchworm.app.notifying import LIMIT, Notifying, Post, Sent
 from inchworm.cli.commands import main
-from inchworm.cli.door import print_json, say
 from inchworm.cli.options import json_flag, opened, run_loop
+from inchworm.cli.screen.door import print_json, say
 from inchworm.errors import WrongUse
-from inchworm.rules.figures import clip
-from inchworm.rules.url import shorten
+from inchworm.rules.web.url import shorten
+from inchworm.rules.words.figures import clip
 
 _WIDTH = 80
 

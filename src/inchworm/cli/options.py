@@ -14,8 +14,8 @@ import click
 from inchworm import settings
 from inchworm.app import whole_file
 from inchworm.app.desk import Desk
-from inchworm.cli import display
-from inchworm.cli.door import print_json, say, standard_output
+from inchworm.cli.screen import display
+from inchworm.cli.screen.door import print_json, say, standard_output
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo
 

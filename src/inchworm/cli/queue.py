@@ -8,15 +8,15 @@ from typing import Any
 import click
 
 from inchworm.app.whole import App
-from inchworm.cli import display
 from inchworm.cli.commands import main
-from inchworm.cli.door import print_json, say
 from inchworm.cli.options import json_flag, opened
-from inchworm.cli.table import table
+from inchworm.cli.screen import display
+from inchworm.cli.screen.door import print_json, say
+from inchworm.cli.screen.table import table
 from inchworm.errors import WrongUse
 from inchworm.model import Reason, State
-from inchworm.rules.explain import LONGEST
-from inchworm.rules.url import shorten
+from inchworm.rules.web.url import shorten
+from inchworm.rules.words.explain import LONGEST
 
 _COLUMNS = ("id", "state", "reason", "depth", "url")
 _ACTIONS = {

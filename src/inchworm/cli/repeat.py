@@ -12,9 +12,7 @@ import click
 
 from inchworm import settings
 from inchworm.app.repeating import Listener, Repeating, Repetition
-from inchworm.cli import display
 from inchworm.cli.commands import main
-from inchworm.cli.door import print_json, say
 from inchworm.cli.options import (
     SESSION_OPTIONS,
     given,
@@ -24,11 +22,13 @@ from inchworm.cli.options import (
     run_loop,
     setting_options,
 )
-from inchworm.cli.words import counted, ending
+from inchworm.cli.screen import display
+from inchworm.cli.screen.door import print_json, say
+from inchworm.cli.screen.words import counted, ending
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.errors import WrongUse
-from inchworm.rules.figures import clock, size
-from inchworm.rules.repetition import OWN_ENDINGS, Occasion, Stop
+from inchworm.rules.schedule.repetition import OWN_ENDINGS, Occasion, Stop
+from inchworm.rules.words.figures import clock, size
 
 _ENDINGS: Mapping[Stop, str] = {
     Stop.ENOUGH: "The crawl has made {} after its first one: that is all.",

@@ -13,8 +13,8 @@ from inchworm import settings
 from inchworm.app.desk import ground_of, home_folder
 from inchworm.app.whole import App
 from inchworm.cli.commands import main
-from inchworm.cli.door import print_json, say
 from inchworm.cli.options import SERVICE_OPTIONS, given, json_flag, opened, setting_options
+from inchworm.cli.screen.door import print_json, say
 from inchworm.errors import NoEntry, WrongUse
 from inchworm.settings import duration
 
@@ -68,7 +68,7 @@ def token(ttl: str, read_only: bool, revoke: str | None, link: bool, url: str, a
 
     Whoever has it can do everything, or with --read-only see everything, until its time is over.
     """
-    from inchworm.service import auth
+    from inchworm.service.access import auth
 
     with opened(App) as app:
         if link:
@@ -87,7 +87,7 @@ def token(ttl: str, read_only: bool, revoke: str | None, link: bool, url: str, a
 
 
 def _revoke(app: App, text: str, secret: bytes) -> None:
-    from inchworm.service import auth
+    from inchworm.service.access import auth
 
     try:
         found = auth.verify(text, secret, lambda _: False)

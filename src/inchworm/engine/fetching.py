@@ -17,8 +17,8 @@ from inchworm.fetch.replay import ReplayFetcher
 from inchworm.fetch.room import Room
 from inchworm.fetch.rotation import RoundRobin
 from inchworm.ports import Fetcher
-from inchworm.rules import proxies
-from inchworm.rules import url as urls
+from inchworm.rules.web import proxies
+from inchworm.rules.web import url as urls
 from inchworm.settings import Settings
 
 _OTHER_FILES = 40

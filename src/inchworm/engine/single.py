@@ -10,16 +10,17 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
-from inchworm import rows, run
+from inchworm.engine import run
 from inchworm.engine.fetching import fetching
-from inchworm.host import Hosts
+from inchworm.engine.ledger import rows
+from inchworm.engine.session.hosts import Hosts
+from inchworm.engine.visit import Tools, unreadable_robots, visit
 from inchworm.model import Entry, Found, Kind, Outcome, Reply, Request, Response, Visit
 from inchworm.ports import Clock, Fetcher
 from inchworm.reader import DocumentReader
-from inchworm.rules import control
-from inchworm.rules import url as urls
+from inchworm.rules.web import control
+from inchworm.rules.web import url as urls
 from inchworm.settings import Settings
-from inchworm.visit import Tools, unreadable_robots, visit
 
 ROBOTS_SECONDS = 3600.0
 """How long a robots.txt holds for whoever asks for single pages."""

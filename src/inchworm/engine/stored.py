@@ -8,17 +8,17 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from inchworm.engine.bodies import Bodies
+from inchworm.engine.own.bodies import Bodies
 from inchworm.errors import Unknown
 from inchworm.model import Change, Failure
 from inchworm.page import Page
 from inchworm.sink.columns import renamed
-from inchworm.store.crawl import CrawlStore
-from inchworm.store.now import Changed, Line, Now
-from inchworm.store.view import View
+from inchworm.store.crawl.now import Changed, Line, Now
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import View
 
 if TYPE_CHECKING:
-    from inchworm.rules.document import Said
+    from inchworm.rules.page.document import Said
 
 T = TypeVar("T")
 

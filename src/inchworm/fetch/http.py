@@ -32,7 +32,7 @@ from inchworm.fetch.multi import Multi
 from inchworm.fetch.room import SMALL_BYTES, Room
 from inchworm.fetch.routes import NAME_SECONDS, REFUSED, Route, Routes, proxy_url
 from inchworm.model import Failure, Reply, Request
-from inchworm.rules.url import origin_of, parse, request_form
+from inchworm.rules.web.url import origin_of, parse, request_form
 
 _ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 _RECEIVE_BYTES = 128 * 1024

@@ -13,7 +13,7 @@ from pathlib import Path
 from inchworm.errors import WrongUse
 from inchworm.fetch.decode import Head, answer, read_head
 from inchworm.model import Failure, Reply, Request, WarcRecord
-from inchworm.rules.url import canonicalize
+from inchworm.rules.web.url import canonicalize
 
 _Place = tuple[Path, int]
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from inchworm.fetch.guard import Guard
 from inchworm.model import Failure
-from inchworm.rules.url import hostname_of
+from inchworm.rules.web.url import hostname_of
 
 NAME_SECONDS = 60.0
 REFUSED = "the address or port is not one that may be connected to"

@@ -1,1 +1,9 @@
-"""Pure decisions: values in, values out. No clock, network, database, randomness or logging."""
+"""Pure decisions: values in, values out.
+
+No clock, network, file, database or chance: whatever a rule needs is passed in. A rule imports `model`, `settings`,
+`errors` and other rules, and nothing else of ours.
+
+Rooms: `web` (what may be asked, and how), `page` (what an HTML page holds), `formats` (documents that are no HTML),
+`text` (text in other forms), `fields` (values taken out by selectors), `change` (what is new), `order` (what comes
+first), `schedule` (when jobs run), `words` (sentences, numbers and times for people). Start with `web.scope`.
+"""

@@ -13,11 +13,11 @@ from starlette.exceptions import HTTPException
 
 from inchworm import __version__
 from inchworm.errors import Unknown
-from inchworm.service import login
+from inchworm.service.access import login
+from inchworm.service.access.gate import Keys, is_browser
+from inchworm.service.access.once import Once
+from inchworm.service.api.web import EitherSpelling, Verbs, handle_errors, http_trouble
 from inchworm.service.dashboard.frame import refused
-from inchworm.service.gate import Keys, is_browser
-from inchworm.service.once import Once
-from inchworm.service.web import EitherSpelling, Verbs, handle_errors, http_trouble
 
 _ABOUT = """\
 A web crawler that never loses its place. All times are ISO 8601 in UTC. Bodies and query parameters may be written in
@@ -27,18 +27,18 @@ it is sent.
 """
 Living = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 _TOPICS = (
-    ("crawls", "routes"),
-    ("pages", "routes"),
-    ("single", "routes"),
-    ("exports", "routes"),
-    ("iterations", "routes"),
-    ("checkpoints", "routes"),
-    ("jobs", "routes"),
-    ("jobs", "second"),
-    ("jobs", "scheduler"),
-    ("frontier", "routes"),
-    ("live", "routes"),
-    ("health", "routes"),
+    ("api.crawls", "routes"),
+    ("api.pages", "routes"),
+    ("api.single", "routes"),
+    ("api.exports", "routes"),
+    ("api.iterations", "routes"),
+    ("api.checkpoints", "routes"),
+    ("api.jobs", "routes"),
+    ("api.jobs", "second"),
+    ("api.jobs", "scheduler"),
+    ("api.frontier", "routes"),
+    ("api.live", "routes"),
+    ("api.health", "routes"),
     ("reference", "routes"),
     ("templating", "static_files"),
     ("dashboard.live", "routes"),

@@ -9,8 +9,8 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import Response
 
+from inchworm.service.api.settings import SETTINGS
 from inchworm.service.dashboard.frame import page, pages
-from inchworm.service.settings import SETTINGS
 
 routes = pages()
 _METHODS = ("get", "post", "put", "patch", "delete")

@@ -27,7 +27,7 @@ from inchworm.app.scheduling import Pulse, Scheduling, is_gone, this_machine
 from inchworm.errors import InchwormError, Unknown
 from inchworm.job import Execution, ExecutionState, JobState
 from inchworm.ports import Clock
-from inchworm.service import auth
+from inchworm.service.access import auth
 from inchworm.settings import Settings
 
 _LOOK_SECONDS = 0.2

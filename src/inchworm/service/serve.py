@@ -31,18 +31,19 @@ from fastapi import FastAPI
 from inchworm.app.whole import App
 from inchworm.engine.signals import stopping
 from inchworm.errors import Broken, CannotServe, InchwormError, WrongUse
-from inchworm.rules.figures import plain
-from inchworm.rules.times import iso
-from inchworm.service import auth, build
-from inchworm.service.auth import Role
+from inchworm.rules.words.figures import plain
+from inchworm.rules.words.times import iso
+from inchworm.service import build
+from inchworm.service.access import auth
+from inchworm.service.access.auth import Role
+from inchworm.service.access.gate import Gate, Keys, hosts_of
+from inchworm.service.api.health import Health
+from inchworm.service.api.live import Feed, Hub
+from inchworm.service.api.web import Verbs
 from inchworm.service.dashboard import status
 from inchworm.service.dashboard.live import Board
-from inchworm.service.gate import Gate, Keys, hosts_of
-from inchworm.service.health import Health
-from inchworm.service.live import Feed, Hub
 from inchworm.service.protocol import PatientProtocol
 from inchworm.service.scheduler import Scheduler
-from inchworm.service.web import Verbs
 from inchworm.settings import Settings
 
 PORT = 8060

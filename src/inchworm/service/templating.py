@@ -14,7 +14,7 @@ from fastapi.responses import Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from inchworm.rules import figures
+from inchworm.rules.words import figures
 
 static_files = APIRouter(include_in_schema=False)
 _STATIC = {

@@ -15,9 +15,9 @@ from typing import Any, BinaryIO
 
 from inchworm.errors import WrongUse
 from inchworm.page import Page
-from inchworm.rules import chunks as rules
-from inchworm.rules.chunks import LEAST, Limits
-from inchworm.rules.times import iso
+from inchworm.rules.text import chunks as rules
+from inchworm.rules.text.chunks import LEAST, Limits
+from inchworm.rules.words.times import iso
 from inchworm.sink.table import as_json
 
 CHARACTERS, TOKENS = 1_500, 400

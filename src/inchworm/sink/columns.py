@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from inchworm.errors import WrongUse
 from inchworm.page import Page
-from inchworm.rules.times import iso
+from inchworm.rules.words.times import iso
 
 Record = Mapping[str, Any]
 """What the store has on a visit. What it does not have counts as None."""

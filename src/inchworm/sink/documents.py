@@ -14,9 +14,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, NamedTuple
 
-from inchworm.sink.folder import opened
+from inchworm.sink.files.folder import opened
+from inchworm.sink.files.names import INDEX, file_name, url_extension
 from inchworm.sink.listing import GOOD, Visit
-from inchworm.sink.names import INDEX, file_name, url_extension
 
 EXTENSIONS = {
     "application/atom+xml": "xml",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from inchworm.page import Page
-from inchworm.rules.fields import Field, Kind, Rules
-from inchworm.rules.times import iso
+from inchworm.rules.fields.selectors import Field, Kind, Rules
+from inchworm.rules.words.times import iso
 from inchworm.sink.columns import ALL, Column, Type
 
 Values = Mapping[str, Any]

@@ -13,9 +13,9 @@ from typing import Any, BinaryIO
 from urllib.parse import quote
 
 from inchworm.errors import WrongUse
-from inchworm.rules.times import iso
-from inchworm.rules.url import canonicalize, origin_of
-from inchworm.sink.folder import Folder
+from inchworm.rules.web.url import canonicalize, origin_of
+from inchworm.rules.words.times import iso
+from inchworm.sink.files.folder import Folder
 
 Visit = Mapping[str, Any]
 """A visit of the record. What it does not have counts as None."""

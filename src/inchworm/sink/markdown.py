@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from inchworm.page import Page
-from inchworm.rules import links
-from inchworm.rules.times import iso
+from inchworm.rules.text import links
+from inchworm.rules.words.times import iso
 from inchworm.sink.documents import EXTENSIONS, index_line, media_type
-from inchworm.sink.folder import Files
-from inchworm.sink.names import IMAGES, INDEX, file_name
+from inchworm.sink.files.folder import Files
+from inchworm.sink.files.names import IMAGES, INDEX, file_name
 
 _NOT_PRINTABLE = re.compile(r"[^ -~]")
 _IN_PATHS = "/~@,=+!'"

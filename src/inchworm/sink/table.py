@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inchworm.errors import WrongUse
 from inchworm.page import Page
-from inchworm.rules.times import iso
+from inchworm.rules.words.times import iso
 from inchworm.sink.columns import Column, Type, chosen, nested
 
 if TYPE_CHECKING:

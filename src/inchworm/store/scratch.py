@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import NamedTuple
 
-from inchworm.store.commit import marks
+from inchworm.store.crawl.commit import marks
 
 _AT_ONCE = 500
 

@@ -15,10 +15,10 @@ from inchworm.app.progress import Place, Sought
 from inchworm.app.whole import App
 from inchworm.errors import Unknown
 from inchworm.model import Change, CrawlInfo
+from inchworm.service.api.iterations import CrawlId
+from inchworm.service.api.web import Home, Page, Paged, crawl_of, cursor_of, listed
 from inchworm.service.dashboard.frame import page, pages, part
 from inchworm.service.dashboard.live import Parts, view
-from inchworm.service.iterations import CrawlId
-from inchworm.service.web import Home, Page, Paged, crawl_of, cursor_of, listed
 
 routes = pages()
 

@@ -14,11 +14,11 @@ from inchworm.app.steering import Configuration
 from inchworm.app.whole import App
 from inchworm.errors import InchwormError, WrongUse
 from inchworm.model import CrawlInfo, Mode
-from inchworm.rules.repetition import Occasion
+from inchworm.rules.schedule.repetition import Occasion
+from inchworm.service.api.settings import LISTED, LOCAL, SETTINGS
+from inchworm.service.api.web import Home, Service, Verbs, crawl_of
 from inchworm.service.dashboard.crawls import CrawlId, page_of, refuse_unsure
 from inchworm.service.dashboard.frame import Fields, Form, back, page, pages
-from inchworm.service.settings import LISTED, LOCAL, SETTINGS
-from inchworm.service.web import Home, Service, Verbs, crawl_of
 
 routes = pages()
 

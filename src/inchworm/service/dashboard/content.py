@@ -16,14 +16,14 @@ from inchworm.app.looking import Part
 from inchworm.app.whole import App
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.model import Change, CrawlInfo, Reason, State
-from inchworm.rules import plain
-from inchworm.rules.explain import REASONS
-from inchworm.rules.failures import KINDS
-from inchworm.service import gate
+from inchworm.rules.formats import plain
+from inchworm.rules.words.explain import REASONS
+from inchworm.rules.words.failures import KINDS
+from inchworm.service.access import gate
+from inchworm.service.api.web import Home, Page, Paged, Service, crawl_of, cursor_of, listed
 from inchworm.service.dashboard.frame import Fields, Form, back, page, pages, part
 from inchworm.service.dashboard.live import Parts, view
 from inchworm.service.templating import one_of
-from inchworm.service.web import Home, Page, Paged, Service, crawl_of, cursor_of, listed
 
 routes = pages()
 bodies = APIRouter(include_in_schema=False)

@@ -8,16 +8,16 @@ from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Path, Query, Request
 
-from inchworm import run
 from inchworm.app.steering import Configuration
 from inchworm.app.whole import App
+from inchworm.engine import run
 from inchworm.errors import NotNow, WrongUse
 from inchworm.model import CrawlInfo, RunState
-from inchworm.rules import url as urls
+from inchworm.rules.web import url as urls
+from inchworm.service.api.web import Home, Page, Paged, Service, Verbs, crawl_of, cursor_of, listed
+from inchworm.service.dashboard.charts.growth import growth
 from inchworm.service.dashboard.frame import Fields, Form, back, page, pages, part
-from inchworm.service.dashboard.growth import growth
 from inchworm.service.dashboard.live import Parts, view
-from inchworm.service.web import Home, Page, Paged, Service, Verbs, crawl_of, cursor_of, listed
 
 routes = pages()
 CrawlId = Annotated[str, Path(max_length=64)]

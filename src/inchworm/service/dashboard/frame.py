@@ -26,9 +26,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from inchworm.errors import InchwormError
-from inchworm.service import gate
-from inchworm.service.auth import Identity, Role
-from inchworm.service.gate import Refused
+from inchworm.service.access import gate
+from inchworm.service.access.auth import Identity, Role
+from inchworm.service.access.gate import Refused
 from inchworm.service.templating import templates
 
 SAID = "inchworm_said"

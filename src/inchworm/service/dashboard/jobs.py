@@ -17,16 +17,16 @@ from inchworm.app.jobs import SOURCE_DISABLED, Task, Wanted
 from inchworm.app.whole import App
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.job import ExecutionState, JobState
-from inchworm.rules.figures import clip
-from inchworm.rules.repetition import Stop
-from inchworm.rules.times import iso
-from inchworm.rules.timetable import SLOTS, UNITS
+from inchworm.rules.schedule.repetition import Stop
+from inchworm.rules.schedule.timetable import SLOTS, UNITS
+from inchworm.rules.words.figures import clip
+from inchworm.rules.words.times import iso
+from inchworm.service.api.jobs import ExecutionId, JobId
+from inchworm.service.api.web import Home, Paged, Service, cursor_of, listed
+from inchworm.service.api.web import Page as Place
 from inchworm.service.dashboard.frame import Fields, Form, back, page, pages, part
 from inchworm.service.dashboard.live import Parts, view
-from inchworm.service.jobs import ExecutionId, JobId
 from inchworm.service.templating import age, one_of
-from inchworm.service.web import Home, Paged, Service, cursor_of, listed
-from inchworm.service.web import Page as Place
 
 routes = pages()
 ROWS = 50

@@ -20,8 +20,8 @@ from starlette.responses import Response
 
 from inchworm.app.whole import App
 from inchworm.errors import InchwormError, Unknown
-from inchworm.service.live import EventStream, Hub, log_channel
-from inchworm.service.web import Service, Verbs
+from inchworm.service.api.live import EventStream, Hub, log_channel
+from inchworm.service.api.web import Service, Verbs
 
 routes = APIRouter(include_in_schema=False)
 log = logging.getLogger("inchworm.dashboard")

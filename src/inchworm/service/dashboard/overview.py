@@ -8,11 +8,11 @@ from fastapi import Request
 
 from inchworm.app.steering import Beginning
 from inchworm.app.whole import App
+from inchworm.engine.run import refuse_words
 from inchworm.errors import InchwormError
-from inchworm.run import refuse_words
+from inchworm.service.api.web import Home, Service
 from inchworm.service.dashboard.frame import Fields, back, page, pages, part
 from inchworm.service.dashboard.live import Parts, view
-from inchworm.service.web import Home, Service
 
 routes = pages()
 _NAMED = ("scope", "page_limit", "max_depth", "budget", "delay", "workers")

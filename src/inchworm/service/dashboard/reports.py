@@ -7,9 +7,9 @@ from typing import Any
 from fastapi import Request
 
 from inchworm.errors import Unknown
+from inchworm.service.api.web import Home, crawl_of
 from inchworm.service.dashboard.content import CrawlId, Text, number_of
 from inchworm.service.dashboard.frame import page, pages
-from inchworm.service.web import Home, crawl_of
 
 routes = pages()
 _KINDS = {

@@ -11,13 +11,13 @@ from inchworm.app.checkpoints import KEEP_LAST, Back
 from inchworm.app.whole import App
 from inchworm.errors import Unknown, WrongUse
 from inchworm.model import CrawlInfo
-from inchworm.rules.explain import DOWNLOADED
-from inchworm.service.dashboard import draw
+from inchworm.rules.words.explain import DOWNLOADED
+from inchworm.service.api.iterations import CrawlId, Number
+from inchworm.service.api.web import Home, Paged, Service, crawl_of, cursor_of, listed
+from inchworm.service.api.web import Page as Place
+from inchworm.service.dashboard.charts import draw
 from inchworm.service.dashboard.frame import Fields, Form, back, page, pages, part
 from inchworm.service.dashboard.live import Parts, view
-from inchworm.service.iterations import CrawlId, Number
-from inchworm.service.web import Home, Paged, Service, crawl_of, cursor_of, listed
-from inchworm.service.web import Page as Place
 
 routes = pages()
 

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from fastapi import Request
 
 from inchworm.app.whole import App
-from inchworm.rules import timetable
-from inchworm.rules.times import iso
+from inchworm.rules.schedule import timetable
+from inchworm.rules.words.times import iso
+from inchworm.service.api.web import Home
 from inchworm.service.dashboard.frame import Fields, back, page, pages, part
 from inchworm.service.dashboard.live import Parts, view
-from inchworm.service.web import Home
 
 routes = pages()
 _LEVELS = 4

@@ -10,11 +10,11 @@ from fastapi import Path, Request
 
 from inchworm.app.whole import App
 from inchworm.errors import InchwormError
+from inchworm.service.api.health import Health
+from inchworm.service.api.web import Home, Paged, cursor_of, listed
+from inchworm.service.api.web import Page as Place
 from inchworm.service.dashboard.frame import Fields, back, page, pages, part
 from inchworm.service.dashboard.live import Make, Parts, view
-from inchworm.service.health import Health
-from inchworm.service.web import Home, Paged, cursor_of, listed
-from inchworm.service.web import Page as Place
 
 routes = pages()
 _ROWS = 50

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from fastapi import Query, Request
 
 from inchworm.errors import Unknown
+from inchworm.service.api.web import Home, Paged, crawl_of, cursor_of, listed
 from inchworm.service.dashboard.content import CrawlId, Text, number_of
 from inchworm.service.dashboard.frame import page, pages
-from inchworm.service.web import Home, Paged, crawl_of, cursor_of, listed
 
 routes = pages()
 _SCHEMES = ("http://", "https://")

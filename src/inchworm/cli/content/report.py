@@ -1,0 +1,162 @@
+"""The command that sums up what a run found wrong with a site, and what is slow."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from inchworm.app.reporting import EXAMPLES, REPORTS, SLOWEST, Reporting
+from inchworm.cli.commands import main
+from inchworm.cli.options import json_flag, opened, opened_file
+from inchworm.cli.screen.door import print_json, say
+from inchworm.cli.screen.words import counted, quoted
+from inchworm.errors import WrongUse
+from inchworm.rules.web.url import shorten
+from inchworm.rules.words.figures import clip, size
+
+_WIDTH = 80
+_SHOWN = 20
+_SHOWN_PAGES = 5
+_DEFAULTS = {"errors": EXAMPLES, "slow": SLOWEST}
+_TROUBLE = {
+    "redirect_loop": "LOOP: it leads back to where it started",
+    "too_many_redirects": "TOO LONG: nobody follows that far",
+    "bad_redirect": "NOWHERE: it leads to no usable address",
+}
+
+Row = Mapping[str, Any]
+
+
+@main.command()
+@click.argument("word", metavar="CRAWL")
+@click.argument("name", metavar="REPORT", type=click.Choice(list(REPORTS)))
+@click.option("--run", "number", type=int, default=None, metavar="N", help="Which run. [default: the last]")
+@click.option(
+    "--limit",
+    type=int,
+    default=None,
+    metavar="N",
+    help=f"How many to list; of errors, examples of each. [default: {_SHOWN}, in JSON and CSV all; slow {SLOWEST},"
+    f" errors {EXAMPLES}]",
+)
+@json_flag
+@click.option("--csv", "as_csv", is_flag=True, help="Print a table for spreadsheets.")
+def report(word: str, name: str, number: int | None, limit: int | None, as_json: bool, as_csv: bool) -> None:
+    """What is wrong with a site, and what is slow, as a run found it.
+
+    \b
+      broken-links   URLs that failed or are gone, and every page that links there
+      redirects      chains with their statuses, where they end, how many pages link there
+      duplicates     URLs with the same content
+      errors         what went wrong, by kind and status, what it means, examples
+      slow           the slowest answers and the largest ones
+
+    The run as it stands now, also while it is being crawled.
+    """
+    if as_json and as_csv:
+        raise WrongUse("--json and --csv exclude each other.", "Leave one out.")
+    with opened(Reporting) as app:
+        if as_csv:
+            with opened_file(None) as out:
+                app.report_csv(word, name, out, number, limit)
+            return
+        wanted = limit if as_json or limit is not None else _DEFAULTS.get(name, _SHOWN)
+        found = app.report(word, name, number, wanted)
+    print_json(found) if as_json else _show(found, word)
+
+
+def _show(found: Row, word: str) -> None:
+    one, several, show = _SHOW[found["report"]]
+    say(clip(f"{counted(found['count'], one, several)} in run {found['run']} of {quoted(word)}", _WIDTH))
+    if found["count"]:
+        show(found)
+
+
+def _broken_links(found: Row) -> None:
+    for one in found["rows"]:
+        say(f"\n{one['status'] or '-':>5}  {_address(one['url'], 7)}")
+        _line(f"{one['kind']}: {one['message']}", 7)
+        pages = one["linked_from"]
+        _line(counted(len(pages), "page links here", "pages link here") + (":" if pages else ""), 7)
+        for page in pages[:_SHOWN_PAGES]:
+            say(f"{'':9}{_address(page['url'], 9)}")
+            _line(page["title"], 11)
+            if page["through"]:
+                say(f"{'':11}through {_address(page['through'], 19)}")
+        _more(len(pages) - _SHOWN_PAGES, 9)
+    _rest(found)
+
+
+def _redirects(found: Row) -> None:
+    for one in found["rows"]:
+        first, *others = one["hops"]
+        say(f"\n{first['status'] or '-':>5}  {_address(first['url'], 7)}")
+        for hop in others:
+            say(f"{hop['status'] or '-':>5}  → {_address(hop['url'], 9)}")
+        if one["final_url"] != one["hops"][-1]["url"]:
+            say(f"{one['final_status'] or '-':>5}  → {_address(one['final_url'], 9)}")
+        lasting = "permanent" if one["permanent"] else "temporary"
+        said = _TROUBLE.get(one["trouble"] or "", f"{lasting}, ends as {one['final_outcome']}")
+        _line(f"{said}; {counted(one['pages'], 'page links', 'pages link')} to it", 7)
+    _rest(found)
+
+
+def _duplicates(found: Row) -> None:
+    for one in found["rows"]:
+        say(f"\n{one['count']:>5}  {clip(one['title'] or '(no title)', _WIDTH - 7)}")
+        urls = one["alternate_urls"]
+        for url in urls[: _SHOWN_PAGES + 1]:
+            say(f"{'':7}{_address(url, 7)}")
+        _more(len(urls) - _SHOWN_PAGES - 1, 7)
+    _rest(found)
+
+
+def _errors(found: Row) -> None:
+    for one in found["rows"]:
+        status = f" {one['status']}" if one["status"] else ""
+        say(f"\n{one['count']:>5}  {one['kind']}{status}")
+        for line in textwrap.wrap(one["meaning"], _WIDTH - 7):
+            _line(line, 7)
+        for url in one["examples"]:
+            say(f"{'':9}{_address(url, 9)}")
+
+
+def _slow(found: Row) -> None:
+    half, most, nearly_all = (found["percentiles"][name] for name in ("p50", "p90", "p99"))
+    say(f"half of them within {half:,} ms, 90 % within {most:,} ms, 99 % within {nearly_all:,} ms")
+    for title, rows in (("slowest", found["rows"]), ("largest", found["largest"])):
+        say(f"\n{'MS':>7} {'SIZE':>9}  THE {title.upper()}")
+        for one in rows:
+            say(f"{one['millis']:>7,} {size(one['size']):>9}  {_address(one['url'], 19)}")
+
+
+_SHOW: dict[str, tuple[str, str, Callable[[Row], None]]] = {
+    "broken-links": ("broken link", "broken links", _broken_links),
+    "redirects": ("redirect", "redirects", _redirects),
+    "duplicates": ("content with several URLs", "contents with several URLs", _duplicates),
+    "errors": ("error", "errors", _errors),
+    "slow": ("answer", "answers", _slow),
+}
+
+
+def _address(url: str, indent: int) -> str:
+    return shorten(url, _WIDTH - indent)
+
+
+def _line(text: str, indent: int) -> None:
+    if text:
+        say(" " * indent + clip(text, _WIDTH - indent))
+
+
+def _more(number: int, indent: int) -> None:
+    if number > 0:
+        say(f"{'':{indent}}… and {number:,} more")
+
+
+def _rest(found: Row) -> None:
+    rows: Sequence[Any] = found["rows"]
+    if len(rows) < found["count"]:
+        say(f"\n… and {found['count'] - len(rows):,} more; --limit, --json and --csv list them.")

@@ -1,0 +1,119 @@
+"""The command that searches the text of a crawl's pages."""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from inchworm.app.searching import LIMIT, Searching
+from inchworm.cli.commands import main
+from inchworm.cli.options import json_flag, opened
+from inchworm.cli.screen.door import Styled, print_json, say, say_over, styled
+from inchworm.cli.screen.words import quoted
+from inchworm.rules.web.url import shorten
+from inchworm.rules.words.figures import clip
+
+_WIDTH = 80
+_INDENT = "   "
+_SHOWN_ALTERNATES = 3
+_FEW = 300
+"""So many pages are read in about a second: nobody needs to be told."""
+
+_PAUSE_SECONDS = 5.0
+_BLINK_SECONDS = 0.1
+"""How long nothing is said after something was: in a log, and on a terminal."""
+
+
+@main.command()
+@click.argument("word", metavar="CRAWL")
+@click.argument("text", nargs=-1, required=True)
+@click.option("--limit", type=int, default=LIMIT, metavar="N", help=f"How many results to show. [default: {LIMIT}]")
+@json_flag
+def search(word: str, text: tuple[str, ...], limit: int, as_json: bool) -> None:
+    """Find the pages of a crawl that say something.
+
+    \b
+      garden tools       both words, anywhere on the page
+      '"garden tools"'   one after the other
+      gard*              words that begin so
+      'garden -winter'   not with this one
+
+    The newest version of each page counts, whichever run has it; pages that are gone are not found. Pages with the same
+    text are one result. Works while the crawl runs, too. The first search of a crawl reads all its pages, later ones
+    only what is new.
+    """
+    with opened(Searching) as app:
+        found = app.search(word, " ".join(text), limit, Progress("Reading pages to search"))
+    if as_json:
+        print_json(found)
+        return
+    for number, one in enumerate(found["results"], 1):
+        _show(number, one)
+    _close(found, word)
+
+
+class Progress:
+    """Says how reading goes on, when it is worth it: on one line of a terminal, in a log now and then."""
+
+    def __init__(self, doing: str, is_patient: bool = False) -> None:
+        """`is_patient`: nothing is said of what does not take long."""
+        self._doing = doing
+        self._said = time.monotonic() if is_patient else -_PAUSE_SECONDS
+        self._may_say_the_end = not is_patient
+        self._is_terminal = sys.stderr.isatty()
+
+    def __call__(self, done: int, total: int) -> None:
+        if total < _FEW:
+            return
+        now, is_over = time.monotonic(), done == total
+        if not is_over and now - self._said < (_BLINK_SECONDS if self._is_terminal else _PAUSE_SECONDS):
+            return
+        if is_over and not self._may_say_the_end:
+            return
+        self._said, self._may_say_the_end = now, True
+        said = f"{self._doing}: {done:,} of {total:,}"
+        say_over(said, is_over) if self._is_terminal else say(said, err=True)
+
+
+def _show(number: int, one: Mapping[str, Any]) -> None:
+    head = f"{number}. "
+    say(head, styled(clip(one["title"] or "(no title)", _WIDTH - len(head)), bold=True))
+    room = _WIDTH - len(_INDENT)
+    say(_INDENT, styled(shorten(one["url"], room), fg="green"))
+    is_hit = False
+    for line in textwrap.wrap(one["snippet"], room):
+        shown, is_hit = _bold(line, is_hit)
+        say(_INDENT, *shown)
+    others = one["alternate_urls"][1:]
+    for url in others[:_SHOWN_ALTERNATES]:
+        say(f"{_INDENT}also {shorten(url, room - 5)}")
+    if len(others) > _SHOWN_ALTERNATES:
+        say(f"{_INDENT}and {len(others) - _SHOWN_ALTERNATES:,} more with the same text")
+    say(f"{_INDENT}run {one['run']}, {one['fetched_at'][:16].replace('T', ' ')}\n")
+
+
+def _bold(line: str, is_hit: bool) -> tuple[list[str | Styled], bool]:
+    """A line of a snippet with its hits in bold, and whether a hit goes on in the next one."""
+    shown: list[str | Styled] = []
+    for part in re.split("([«»])", line):
+        if part in ("«", "»"):
+            is_hit = part == "«"
+        elif part:
+            shown.append(styled(part, bold=True) if is_hit else part)
+    return shown, is_hit
+
+
+def _close(found: Mapping[str, Any], word: str) -> None:
+    count, shown = found["count"], len(found["results"])
+    if not count:
+        say(f"Nothing found in {quoted(word)}.")
+    elif shown < count:
+        say(f"{shown:,} of {count:,} results; --limit shows more.")
+    else:
+        say(f"{count:,} result{'s' if count > 1 else ''}.")

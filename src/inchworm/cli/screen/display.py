@@ -1,0 +1,325 @@
+"""What people see: live progress on a terminal, lines in a log, tables, errors with the next step.
+
+Progress and logs go to standard error; what was asked for goes to standard output. `rich` is loaded only when
+there is a terminal to draw on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from inchworm.cli.screen.door import folded, paragraph, say, styled
+from inchworm.cli.screen.table import table
+from inchworm.cli.screen.words import MOST_DOWN, closing, counted, line, opening, quoted, taking
+from inchworm.errors import InchwormError
+from inchworm.model import CrawlInfo, Progress, RunInfo, RunState
+from inchworm.rules.order.order import EXACT
+from inchworm.rules.web.url import host_of, shorten
+from inchworm.rules.words import failures
+from inchworm.rules.words.explain import LONGEST, explanation
+from inchworm.rules.words.figures import clip, size
+
+LOG_SECONDS = 5.0
+LATER_LOG_SECONDS = 60.0
+SHOWN_URLS = 20
+SHOWN_FAILURES = 10
+SHOWN_GROUPS = 20
+_HANGING = len("inchworm: ")
+
+
+class Shown(Protocol):
+    """A place where a session can be watched."""
+
+    def started(self, crawl: CrawlInfo, run: RunInfo, session: int) -> None: ...
+
+    def progress(self, progress: Progress) -> None: ...
+
+    def extracting(self, done: int, total: int) -> None:
+        """Fields were taken out of so many pages, of so many."""
+        ...
+
+    def finished(self, summary: Any) -> None: ...
+
+
+@contextlib.contextmanager
+def live() -> Iterator[Shown]:
+    """The right display for where standard error goes."""
+    if sys.stderr.isatty():
+        from inchworm.cli.screen.live import Terminal
+
+        with Terminal() as terminal:
+            yield terminal
+    else:
+        yield Log()
+
+
+class Log:
+    """Progress as lines, for files and pipes: few, whole, and readable. A long crawl speaks once a minute."""
+
+    def __init__(self) -> None:
+        self._said = time.monotonic()
+
+    def started(self, crawl: CrawlInfo, run: RunInfo, session: int) -> None:
+        _say(opening(crawl, run, session))
+
+    def progress(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now - self._said >= (LOG_SECONDS if progress.seconds < LATER_LOG_SECONDS else LATER_LOG_SECONDS):
+            self._said = now
+            _say(line(progress))
+
+    def extracting(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if done < total and now - self._said >= LOG_SECONDS:
+            self._said = now
+            _say(taking(done, total))
+
+    def finished(self, summary: Any) -> None:
+        for text in closing(summary):
+            _say(text)
+
+
+def _say(text: str) -> None:
+    say(text, err=True)
+
+
+def error(problem: InchwormError) -> None:
+    first, *rest = folded(problem.message, _HANGING, err=True)
+    _say(f"inchworm: {first}")
+    for text in (*rest, *(folded(problem.hint, _HANGING, err=True) if problem.hint else ())):
+        _say(" " * _HANGING + text)
+
+
+def status(found: Mapping[str, Any]) -> None:
+    owner = found["owner"]
+    who = f", process {owner['pid']} on {owner['machine']}" if owner else ""
+    rows = [
+        ("crawl", f"{found['name']}  ({found['crawl_id']})"),
+        ("run", f"{found['run']} ({found['mode']}): {_standing(found)}{who}"),
+        (
+            "pages",
+            f"{found['pages']:,} unique, {counted(found['duplicates'], 'duplicate')}, {found['failed']:,} failed",
+        ),
+        ("URLs", f"{found['known']:,} known, {found['pending']:,} pending, {found['refused']:,} refused"),
+        ("fetched", f"{counted(found['requests'], 'request')}, {size(found['size'])}"),
+    ]
+    if not found["on_line"]:
+        rows.insert(2, ("beside", f"the line, so later runs do not build on it but on run {found['line_end']}"))
+    if lost := found["lost_files"]:
+        count = counted(len(lost), "file is", "files are")
+        rows.append(("archive", f"{count} missing or cut off; `inchworm doctor` names the pages that are lost"))
+    if found["order"] not in ("", EXACT):
+        rows.append(("order", found["order"]))
+    if found["blocked"]:
+        rows.append(("blocked", f"{counted(found['blocked'], 'page')} by a challenge or captcha"))
+    rows += [
+        ("down", f"{one['host']} since {one['since'][:19]}: {one['message']}") for one in found["down"][:MOST_DOWN]
+    ]
+    _rows(rows)
+    for one in found["sessions"][-10:]:
+        ended, requests = one["ended_by"] or one["state"], counted(one["requests"], "request")
+        say(f"  session {one['session']:<4} {one['started_at'][:19]}  {requests:>17}  {ended}")
+
+
+def _standing(found: Mapping[str, Any]) -> str:
+    """What the run came to, in the words for a whole run; while it is open, how it stands."""
+    word, state = found["word"], found["run_state"]
+    if state == RunState.IN_PROGRESS:
+        return str(state)
+    return str(word) if state == RunState.COMPLETED else f"{word} ({state})"
+
+
+def crawls(found: Sequence[Mapping[str, Any]]) -> None:
+    if not found:
+        say("No crawls yet. Start one: inchworm crawl https://example.org/docs")
+        return
+    heads = ("name", "run", "state", "pages", "failed", "pending")
+    rows = [[one.get(name, "-") for name in ("name", "run", "run_state", *heads[3:])] for one in found]
+    table(heads, rows, "name", [one.get("note", "") for one in found])
+
+
+def queue(found: Mapping[str, Any]) -> None:
+    if "cleared" in found:
+        say(f"{counted(found['cleared'], 'pending URL')} refused; the run is {found['run_state']}.")
+    _rows(
+        [
+            ("run", f"{found['current_run']}: {found['run_state']}"),
+            ("visited", f"{found['visited']:,}"),
+            ("pending", f"{found['pending']:,}"),
+            ("refused", f"{found['refused']:,}"),
+            ("total", f"{found['total']:,}"),
+            ("can resume", "yes" if found["can_resume"] else "no"),
+        ]
+    )
+    for one in found["counts"]:
+        reason = f"  {one['reason']}" if one["reason"] else ""
+        say(f"  {one['source']:<9} {one['state']:<8} {one['count']:>9,}{reason}")
+
+
+def entry(found: Mapping[str, Any]) -> None:
+    rows = [
+        ("url", found["url"]),
+        ("state", explanation(found)),
+        (
+            "source",
+            f"{found['source']}, depth {found['depth']}"
+            + (f", {counted(found['hops'], 'hop')} out" if found["hops"] else ""),
+        ),
+        ("found on", found["found_on"] or "(a seed)"),
+        ("place", f"({found['place_seq']}, {found['place_idx']}) in its lane; seed {found['seed_url']}"),
+    ]
+    if found["request_url"]:
+        rows.insert(1, ("requested as", found["request_url"]))
+    _rows(rows)
+    for visit in found["visits"]:
+        say("")
+        _rows([(name, text) for name, text in _visit_rows(visit) if text])
+
+
+def _visit_rows(visit: Mapping[str, Any]) -> list[tuple[str, str]]:
+    where = f"{visit['file']} at {visit['offset']}, {counted(visit['length'], 'byte')}" if visit["file"] else ""
+    return [
+        ("visit", f"{visit['seq']}, session {visit['session']}: {visit['outcome']}"),
+        ("status", str(visit["status"] or "")),
+        (
+            "change",
+            " ".join(filter(None, (visit["change"], visit["note"] and f"({visit['note'].replace(' ', ', ')})"))),
+        ),
+        ("missing", f"for {counted(visit['missing'], 'run')}" if visit["missing"] else ""),
+        ("failure", f"{visit['failure']}: {visit['message']}" if visit["failure"] else ""),
+        ("note", "" if visit["failure"] else shorten(visit["message"] or "", LONGEST)),
+        ("leads to", shorten(visit["redirect"] or "", LONGEST)),
+        ("title", visit["title"] or ""),
+        ("type", visit["content_type"] or ""),
+        ("size", f"{counted(visit['size'], 'byte')} in {visit['millis']} ms"),
+        ("links", f"{visit['links']:,}"),
+        ("text hash", visit["text_hash"] or ""),
+        ("body hash", visit["payload"] or ""),
+        ("alternates", "\n".join(visit["alternate_urls"]) if len(visit["alternate_urls"]) > 1 else ""),
+        ("body", where + (" (a revisit of an earlier record)" if visit["revisit"] else "")),
+    ]
+
+
+def failed(found: Sequence[Mapping[str, Any]], word: str = "CRAWL", show_all: bool = False) -> None:
+    """By kind and host, the most frequent first; a few of each, unless all are wanted."""
+    if not found:
+        say("Nothing failed.")
+        return
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for visit in found:
+        groups.setdefault((visit["failure"], host_of(visit["request_url"])), []).append(visit)
+    ordered = sorted(groups.items(), key=lambda one: -len(one[1]))
+    shown = ordered if show_all else ordered[:SHOWN_GROUPS]
+    for (kind, host), visits in shown:
+        _failures(kind, host, visits, len(visits) if show_all else SHOWN_FAILURES)
+    if rest := ordered[len(shown) :]:
+        number, hosts = sum(len(visits) for _, visits in rest), {host for (_, host), _ in rest}
+        say(f"… and {number:,} more on {counted(len(hosts), 'host')}; --all and --json list them.\n")
+    say(f"{len(found):,} failed. To open them again:\n  inchworm retry {quoted(word)} [--kind KIND]")
+
+
+def _failures(kind: str, host: str, visits: Sequence[Mapping[str, Any]], most: int) -> None:
+    """What failed for one reason on one host."""
+    say(f"{kind} on {host}: {counted(len(visits), 'URL')}")
+    if row := failures.KINDS.get(kind):
+        paragraph(f"{row.sentence} {row.advice}", 2)
+    for visit in visits[:most]:
+        say(f"    {shorten(visit['request_url'], LONGEST)}")
+        told = clip(visit["message"] or "", LONGEST)
+        origin = f"found on {shorten(visit['found_on'], LONGEST)}" if visit["found_on"] else ""
+        paragraph("; ".join(filter(None, (told, origin))), 6)
+    if len(visits) > most:
+        say(f"    … and {len(visits) - most:,} more")
+    say("")
+
+
+def runs(found: Sequence[Mapping[str, Any]]) -> None:
+    changes = ("new", "modified", "unchanged", "deleted", "unknown")
+    heads = ("run", "mode", "state", "pages", *changes, "requests", "fetched", "saved")
+    rows, notes = [], []
+    for one in found:
+        has_parent = one["mode"] != "baseline"
+        counts = [one[name] if has_parent else "-" for name in changes]
+        costs = [one["requests"], size(one["bytes"]), size(max(0, one["saved_bytes"])) if has_parent else "-"]
+        rows.append([one["run"], one["mode"], one["state"], one["pages"], *counts, *costs])
+        said = [f"branched off from run {one['branch_of']}"] if one["branch_of"] is not None else []
+        said += [] if one["on_line"] else ["beside the line: later runs do not build on it"]
+        notes.append("; ".join([*said, *([f"ATTENTION: {one['alarm']}"] if one["alarm"] else [])]))
+    table(heads, rows, notes=notes)
+
+
+def comparison(found: Mapping[str, Any], show_all: bool) -> None:
+    """Lists per kind of change; what is unchanged is only counted."""
+    say(found["summary"])
+    for kind in ("new", "modified", "deleted", "unknown"):
+        urls = found[f"{kind}_documents"]
+        if not urls:
+            continue
+        why = ", ".join(f"{count:,} {word}" for word, count in found["unknown_reasons"].items())
+        say(f"\n{kind} ({len(urls):,})" + (f": {why}" if kind == "unknown" else ""))
+        for url in urls if show_all else urls[:SHOWN_URLS]:
+            say(f"  {shorten(url, LONGEST)}")
+        if not show_all and len(urls) > SHOWN_URLS:
+            say(f"  … and {len(urls) - SHOWN_URLS:,} more; --all lists them")
+
+
+def difference(found: Mapping[str, Any]) -> None:
+    if not found["diff"]:
+        say(f"The text of {found['url']} is the same in run {found['baseline']} and run {found['current']}.")
+    for text in found["diff"]:
+        colour = {"+": "green", "-": "red", "@": "cyan"}.get(text[:1])
+        for piece in folded(text[1:], 1):
+            say(styled(text[:1] + piece, fg=colour))
+
+
+def checkpoints(found: Sequence[Mapping[str, Any]]) -> None:
+    if not found:
+        say("No checkpoints yet.")
+        return
+    rows = []
+    for one in found:
+        progress, state = one["progress"], one["current_substate"] if one["can_branch"] else one["current_state"]
+        where, counts = (
+            (one["run"], one["seq"], one["created_at"][:19]),
+            (progress["pages"], progress["urls"]["pending"]),
+        )
+        rows.append((str(one["checkpoint_number"]), one["checkpoint_type"], *where, *counts, state))
+    table(("no", "type", "run", "seq", "made_at", "pages", "pending", "state"), rows)
+
+
+def numbers(found: Mapping[str, Any]) -> None:
+    """A flat answer as rows of name and value."""
+    _rows([(name.replace("_", " "), _plain(value)) for name, value in found.items()])
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{count:,} {name}" for name, count in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or value == "":
+        return "none"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def settings_table(found: Mapping[str, Any]) -> None:
+    _rows([(name, str(value)) for name, value in found.items()])
+
+
+def findings(found: Sequence[Any]) -> None:
+    for finding in found:
+        first, *rest = folded(f"{finding.subject}: {finding.text}", 5)
+        say(f"{'ok ' if finding.ok else 'BAD'}  {first}")
+        for text in (*rest, *(folded(finding.hint, 5) if finding.hint else ())):
+            say(f"     {text}")
+
+
+def _rows(rows: Sequence[tuple[str, str]]) -> None:
+    width = max(len(name) for name, _ in rows)
+    for name, text in rows:
+        for number, piece in enumerate(folded(str(text), width + 2)):
+            say(f"{name if not number else '':<{width}}  {piece}")

@@ -1,0 +1,182 @@
+"""The end of a run that builds on earlier ones: what was not reached is asked for, and then it is decided what changed.
+
+A page that earlier runs know and that no link leads to any more may be gone, or may only have lost its links: it is
+asked for once. Some verdicts need the whole run: whether a difference is a stamp that most pages bear, and whether a
+page that redirects has moved or is gone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+
+from inchworm.engine.ledger.discovery import Discovery
+from inchworm.engine.ledger.draft import Draft
+from inchworm.model import Change, Entry, Found, Kind, Note, Outcome, Place, Reason, RunInfo, Source
+from inchworm.ports import Believed, Differing, Judgement, Redirected, Store, Unreached
+from inchworm.rules.change import change, validators
+
+_CHUNK = 500
+_MOST_HOPS = 50
+_BEHIND_SEEDS = 1 << 20
+
+
+class Sweep:
+    """Closes one run, through the draft of its next commit."""
+
+    def __init__(self, store: Store, draft: Draft, discovery: Discovery, run: RunInfo) -> None:
+        self._store = store
+        self._draft = draft
+        self._discovery = discovery
+        self._run_id = run.run_id
+        self._horizon = run.horizon
+        # Runs are numbered without gaps, by both of their numbers.
+        self._parent_id = 0 if run.parent is None else run.run_id - run.number + run.parent
+        self._has_begun = False
+
+    def start_from(self, pages: Sequence[Unreached]) -> None:
+        """Begin with known pages, in this order."""
+        for start in range(0, len(pages), _CHUNK):
+            chunk = pages[start : start + _CHUNK]
+            self._draft.look_up({page.url for page in chunk}.difference(self._draft.known))
+            for index, page in enumerate(chunk, start):
+                known = self._draft.known.get(page.url)
+                if known is None or not known.in_run:
+                    self._enter(page, (0, _BEHIND_SEEDS + index), rank=len(pages) - index)
+
+    # Asking for what was not reached
+
+    def ask(self) -> None:
+        """Enter every known page that was not reached, and take back what was believed of servers that lie."""
+        pages = self._store.unreached(self._run_id, self._horizon)
+        # A duplicate may be one of what several of them said: it is doubted once.
+        doubted = {one.seq: one for lane in sorted(self._liars()) for one in self._store.believed(self._run_id, lane)}
+        if pages or doubted:
+            self._draft.next_step()
+        for start in range(0, len(pages), _CHUNK):
+            chunk = pages[start : start + _CHUNK]
+            self._draft.look_up({page.url for page in chunk}.difference(self._draft.known))
+            for index, page in enumerate(chunk, start):
+                self._enter(page, (self._draft.seq, index))
+        for believed in doubted.values():
+            self._doubt(believed)
+        self._draft.swept = self._draft.seq
+
+    def _liars(self) -> set[int]:
+        """Lanes with pages that changed under the same validator, as far as one can tell now: by more than stamps."""
+        from inchworm.rules.change import stamps  # only where something differs
+
+        suspects = self._store.contradicted(self._run_id)
+        recurring = self._recurring() if suspects else {}
+        return {
+            page.lane
+            for page in suspects
+            if page.differences is None or not stamps.explained(page.differences, recurring.get(page.lane, frozenset()))
+        }
+
+    def _enter(self, page: Unreached, place: Place, rank: int | None = None) -> None:
+        unlinked = page.unlinked + page.finder_was_read
+        depth = page.depth - 1 if page.source is Source.SPIDER else page.depth
+        found = Found(page.url, page.request_url, Kind.PAGE, page.source, rank=rank)
+        parent = Entry(page.found_on or 0, page.url, page.url, Kind.PAGE, page.source, 0, depth, 0, 0, (0, 0))
+        verdict = self._discovery.judge(found, parent)
+        if unlinked > change.UNLINKED_RUNS and verdict.reason is None:
+            verdict = verdict._replace(reason=Reason.UNLINKED)
+        self._discovery.enter(found, parent, place, verdict, unlinked=unlinked)
+
+    def _doubt(self, believed: Believed) -> None:
+        """A server was found out: what it said is unchanged is asked for again, and in full."""
+        before = believed.judgement
+        after = before._replace(outcome=Outcome.RETRY.value, change=None, note=Note.DISTRUSTED.value)
+        self._draft.judge(believed.seq, before, after)
+        for row in self._store.rows(self._run_id, [believed.url_id]):
+            self._draft.reopen(row, row.standing._replace(attempts=1), self._draft.next_place())
+        self._uncount(believed.seed, before, believed.saved)
+
+    def _uncount(self, seed: int, before: Judgement, saved: int) -> None:
+        name = {"page": "pages", "duplicate": "duplicates", "resource": "resources"}[before.outcome]
+        self._draft.add(**{name: -1, "pending": 1, "saved": -saved})
+        if before.change:
+            self._draft.add(**{before.change: -1})
+        if before.outcome == Outcome.PAGE:
+            kept = self._draft.seeds[seed]
+            self._draft.seeds[seed] = kept._replace(kept=kept.kept - 1)
+
+    # Deciding what changed
+
+    def conclude(self) -> None:
+        """Give the verdicts that had to wait for the whole run."""
+        self._has_begun = False
+        for page in self._store.redirected(self._run_id, self._horizon):
+            self._judge_redirect(page)
+        self._excuse_stamps()
+        self._draft.write()
+        for liar in self._store.contradicted(self._run_id):
+            self._draft.distrust(liar.lane, liar.validator, "lies")
+        # Once is no habit: a site that is put on its server anew has other tags, and keeps them.
+        for lane in sorted(self._store.useless(self._run_id) & self._store.useless(self._parent_id)):
+            self._draft.distrust(lane, validators.ETAG, "useless")
+        numbers = self._draft.numbers
+        numbers["unknown"] = self._store.count_unknown(self._run_id, self._horizon)
+        known = numbers["unchanged"] + numbers["modified"] + numbers["deleted"] + numbers["unknown"]
+        self._draft.alarm = change.alarm(numbers["deleted"], known)
+        self._draft.concluded = self._draft.seq
+
+    def _judge_redirect(self, page: Redirected) -> None:
+        is_permanent, url_id = page.status in change.PERMANENT, page.redirect
+        target = self._store.visit_of(self._run_id, url_id)
+        for _ in range(_MOST_HOPS):
+            if target is None or target.redirect is None:
+                break
+            is_permanent = is_permanent and target.status in change.PERMANENT
+            url_id = target.redirect
+            target = self._store.visit_of(self._run_id, url_id)
+        is_comparable = target is not None and target.failure is None and target.reader == page.reader
+        text = target.text_hash if target is not None and is_comparable else None
+        is_login = any(change.is_login(row.url) for row in self._store.rows(self._run_id, [url_id]))
+        is_login = is_login or bool(target is not None and json.loads(target.meta or "{}").get("login"))
+        self._rejudge(page.seq, page.judgement, change.of_redirect(is_permanent, page.text_hash, text or b"", is_login))
+
+    def _excuse_stamps(self) -> None:
+        """Pages that differ only by what most pages of their host differ by are unchanged."""
+        by_lane, recurring = self._differing(), self._recurring()
+        for lane, pages in by_lane.items():
+            self._excuse(pages, recurring[lane])
+
+    def _differing(self) -> dict[int, list[Differing]]:
+        by_lane: dict[int, list[Differing]] = defaultdict(list)
+        for page in self._store.differing(self._run_id):
+            by_lane[page.lane].append(page)
+        return by_lane
+
+    def _recurring(self) -> dict[int, frozenset[int]]:
+        """What most pages of each lane differ by."""
+        from inchworm.rules.change import stamps  # only a run that builds on others needs it
+
+        compared = self._store.compared(self._run_id)
+        return {
+            lane: stamps.recurring((page.differences for page in pages), compared.get(lane, 0))
+            for lane, pages in self._differing().items()
+        }
+
+    def _excuse(self, pages: Sequence[Differing], recurring: frozenset[int]) -> None:
+        from inchworm.rules.change import stamps
+
+        for page in pages:
+            if recurring and stamps.explained(page.differences, recurring):
+                self._rejudge(page.seq, page.judgement, change.Verdict(Change.UNCHANGED, (Note.STAMP,)))
+
+    def _rejudge(self, seq: int, before: Judgement, verdict: change.Verdict) -> None:
+        note = " ".join(verdict.notes) or before.note
+        after = before._replace(change=verdict.change.value, note=note)
+        if after == before:
+            return
+        if not self._has_begun:
+            # A step of its own, but only where there is something to take back.
+            self._draft.next_step()
+            self._has_begun = True
+        self._draft.judge(seq, before, after)
+        for word, step in ((before.change, -1), (after.change, 1)):
+            if word and word != Change.UNKNOWN:
+                self._draft.add(**{word: step})

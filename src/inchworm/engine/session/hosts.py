@@ -1,0 +1,98 @@
+"""What we know of each host: what its robots.txt allows, and when it may be asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from inchworm.rules.web import politeness, robots
+from inchworm.rules.web.url import host_of, origin_of
+from inchworm.settings import Settings
+
+
+class Hosts:
+    """The hosts of one session. Robots verdicts come from committed rows only."""
+
+    def __init__(self, settings: Settings, verdicts: Iterable[tuple[str, str, bytes | None]]) -> None:
+        self._settings = settings
+        self._rules: dict[str, robots.Robots] = {}
+        self._trouble: dict[str, str] = {}
+        self._next: dict[str, float] = {}
+        self._quiet: dict[str, float] = {}
+        self._asked_again: set[str] = set()
+        self._fresh_until: dict[str, float] = {}
+        self._paces: dict[str, politeness.Pace] = {}
+        self._asked_before = float("-inf")
+        self.learn(verdicts)
+
+    def learn(self, verdicts: Iterable[tuple[str, str, bytes | None]]) -> None:
+        """Take in committed robots.txt files: origin, verdict, and the rules or what went wrong."""
+        for origin, verdict, said in verdicts:
+            self._rules.pop(origin, None)
+            self._trouble.pop(origin, None)
+            self._asked_again.discard(origin)
+            if verdict == "unreadable":
+                self._trouble[origin] = (said or b"").decode("utf-8", "replace")
+            elif verdict != "forgotten":
+                self._rules[origin] = robots.parse(said or b"")
+            if verdict == "refreshing":
+                self._asked_again.add(origin)
+
+    def trust_until(self, origin: str, moment: float) -> None:
+        """What this origin's robots.txt said holds until a monotonic time."""
+        self._fresh_until[origin] = moment
+
+    def is_outdated(self, url: str, now: float) -> bool:
+        """Whether the robots.txt for this URL was read, but too long ago to go by it."""
+        return self._settings.robots and self._fresh_until.get(origin_of(url), now) < now
+
+    def is_known(self, url: str) -> bool:
+        """Whether the robots.txt for this URL was read."""
+        origin = origin_of(url)
+        if not self._settings.robots:
+            return True
+        return origin in self._trouble or (origin in self._rules and origin not in self._asked_again)
+
+    def trouble(self, url: str) -> str:
+        """Why the robots.txt for this URL could not be read, if so; then nothing there may be asked for."""
+        return self._trouble.get(origin_of(url), "") if self._settings.robots else ""
+
+    def allows(self, url: str) -> bool:
+        """Whether a robots.txt that was read lets us ask for this URL."""
+        if not self._settings.robots:
+            return True
+        return self._rules[origin_of(url)].allows(self._settings.user_agent, url)
+
+    def turn(self, url: str) -> float:
+        """The monotonic time from which this URL's host may be asked."""
+        host = host_of(url)
+        turn = self._next[host] if host in self._next else self._asked_before + self._delay(url)
+        return max(turn, self._quiet[host]) if host in self._quiet else turn
+
+    def started(self, url: str, now: float) -> None:
+        """A request to this host starts now."""
+        self._next[host_of(url)] = now + self._delay(url)
+
+    def answered(self, url: str, seconds: float) -> None:
+        """A request to this host was answered in this time."""
+        host = host_of(url)
+        self._paces[host] = politeness.answered(self._paces.get(host, politeness.Pace()), seconds)
+
+    def pushed_back(self, url: str, sent_at: float, now: float) -> None:
+        """This host answered a request of that time that it is asked too much."""
+        host = host_of(url)
+        self._paces[host] = politeness.pushed_back(self._paces.get(host, politeness.Pace()), sent_at, now)
+
+    def keep_quiet(self, host: str, until: float) -> None:
+        """This host is left alone until a monotonic time."""
+        self._quiet[host] = max(until, self._quiet.get(host, until))
+
+    def rest_from(self, moment: float) -> None:
+        """An earlier session may have asked any host until this moment; its pause counts from there."""
+        self._asked_before = moment
+
+    def _delay(self, url: str) -> float:
+        rules = self._rules.get(origin_of(url))
+        wanted = rules.delay(self._settings.user_agent) if rules else None
+        pace = self._paces.get(host_of(url))
+        extra = politeness.extra_delay(pace) if pace else 0.0
+        return politeness.delay(self._settings.delay, wanted, self._settings.max_delay) + extra

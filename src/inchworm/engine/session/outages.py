@@ -1,0 +1,134 @@
+"""Hosts that have answered in this crawl and cannot be reached now, and the look-out for when they are back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from inchworm.engine.session.hosts import Hosts
+from inchworm.engine.visit import Tools, is_there
+from inchworm.model import Down, Unanswered
+from inchworm.rules.web import outage
+from inchworm.rules.web.url import origin_of
+
+
+class Outages:
+    """Hosts, by origin, that have answered in this crawl and cannot be reached now. `patience`: for how many seconds
+    they are waited for before their URLs fail."""
+
+    def __init__(self, answered: Iterable[str], down: Iterable[Down], patience: float) -> None:
+        self._answered = set(answered)
+        self._patience = patience
+        self._in_vain: Counter[str] = Counter()
+        self._down = {one.origin: one for one in down}
+        self._looks: Counter[str] = Counter()
+        self._look_at = dict.fromkeys(self._down, float("-inf"))
+        self._given_up: set[str] = set()
+        self._news: dict[str, Down | None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._down)
+
+    def has_answered(self, origin: str) -> bool:
+        return origin in self._answered
+
+    def is_down(self, origin: str) -> bool:
+        """Whether nothing is to be asked there until it answers again."""
+        return origin in self._down and origin not in self._given_up
+
+    def given_up(self, origin: str) -> Down | None:
+        """What is wrong with a host whose URLs fail."""
+        return self._down[origin] if origin in self._given_up else None
+
+    def all(self) -> tuple[Down, ...]:
+        return tuple(self._down.values())
+
+    def unanswered(self, origin: str, kind: str, message: str, now: float, now_ms: int) -> None:
+        """A request could not be sent there. After a few of them in a row the host is down."""
+        self._in_vain[origin] += 1
+        if origin not in self._down and self._in_vain[origin] >= outage.DOWN_AFTER:
+            self._look_at[origin] = now + outage.pause(0)
+            self._looks[origin] = 1
+            self._note(Down(origin, kind, message, now_ms, 1))
+
+    def answered(self, origin: str) -> bool:
+        """A host answered. True: it was down until now."""
+        self._answered.add(origin)
+        if origin in self._in_vain:
+            del self._in_vain[origin]
+        if self._down.pop(origin, None) is None:
+            return False
+        self._given_up.discard(origin)
+        del self._look_at[origin], self._looks[origin]
+        self._news[origin] = None
+        return True
+
+    def due(self, now: float) -> list[str]:
+        """Hosts to look at now: each is named once, until it is known what came of it."""
+        found = [origin for origin, at in self._look_at.items() if at <= now]
+        self._look_at.update(dict.fromkeys(found, float("inf")))
+        return found
+
+    def next_look(self) -> float:
+        return min(self._look_at.values(), default=float("inf"))
+
+    def looked_in_vain(self, origin: str, now: float, now_ms: int) -> None:
+        """It is down still. Once in a session that counts, and in the end the host is given up."""
+        down = self._down[origin]
+        if not self._looks[origin]:
+            down = down._replace(sessions=down.sessions + 1)
+            self._note(down)
+        self._look_at[origin] = now + outage.pause(self._looks[origin])
+        self._looks[origin] += 1
+        if outage.is_hopeless(down, now_ms, self._patience):
+            self._given_up.add(origin)
+
+    def take_news(self) -> tuple[list[Down], list[str]]:
+        """What is to be stored: the hosts that are down, and those that are up again."""
+        news, self._news = self._news, {}
+        return [one for one in news.values() if one], [origin for origin, one in news.items() if one is None]
+
+    def has_news(self) -> bool:
+        return bool(self._news)
+
+    def _note(self, down: Down) -> None:
+        self._down[down.origin] = self._news[down.origin] = down
+
+
+class Lookout:
+    """Asks hosts that are down for their robots.txt, with growing pauses. Whatever they answer, they are up again.
+
+    `looked` is called after every look.
+    """
+
+    def __init__(
+        self, outages: Outages, hosts: Hosts, tools: Tools, looked: Callable[[asyncio.Task[None]], None]
+    ) -> None:
+        self._outages = outages
+        self._hosts = hosts
+        self._tools = tools
+        self._clock = tools.clock
+        self._looked = looked
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def note(self, turn: Unanswered) -> None:
+        """A request could not be sent."""
+        origin, now = origin_of(turn.entry.request_url), self._clock.monotonic()
+        self._outages.unanswered(origin, turn.kind, turn.message, now, self._clock.now_ms())
+
+    def look(self) -> None:
+        """Start to look at every host for which it is time."""
+        now = self._clock.monotonic()
+        for origin in self._outages.due(now):
+            self._hosts.started(f"{origin}/", now)
+            task = asyncio.get_running_loop().create_task(self._look_at(origin))
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+            task.add_done_callback(self._looked)
+
+    async def _look_at(self, origin: str) -> None:
+        if await is_there(origin, self._tools) is None:
+            self._outages.answered(origin)
+        else:
+            self._outages.looked_in_vain(origin, self._clock.monotonic(), self._clock.now_ms())

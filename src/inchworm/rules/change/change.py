@@ -1,0 +1,91 @@
+"""What a run finds out about a page that earlier runs know: new, modified, unchanged, or nothing certain.
+
+Modified means that the title, the main text or the targets of its links changed. Whatever else differs in the bytes is
+noted and no more. Nothing is ever called deleted without evidence: a page that could not be reached is unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from inchworm.model import Change, Note, Substance, Version
+from inchworm.rules.web.url import path_of
+
+GONE = (404, 410)
+PERMANENT = (301, 308)
+MISSING_RUNS = 3
+"""A page that was not found is asked for again in so many runs; should it come back, it is the same page."""
+
+UNLINKED_RUNS = 3
+"""A page that nobody links to is asked for in so many runs."""
+
+_LOGIN = re.compile(r"(?:^|[/._-])(?:log[-_]?in|log[-_]?on|sign[-_]?in|sso|auth|oauth2?)(?:$|[/._-])", re.IGNORECASE)
+
+
+class Verdict(NamedTuple):
+    """A change, words that say more of it, and how the substance differs (None: by more than any stamp)."""
+
+    change: Change
+    notes: tuple[Note, ...] = ()
+    differences: tuple[int, ...] | None = None
+    message: str = ""
+
+
+class Print(NamedTuple):
+    """What tells two answers for one URL apart without reading them again. Only equal readers can be compared."""
+
+    payload: bytes | None
+    text_hash: bytes
+    link_hash: bytes
+    reader: str
+
+
+def print_of(version: Version) -> Print:
+    return Print(version.payload, version.text_hash, version.link_hash, version.reader)
+
+
+def by_print(old: Print, new: Print, by_bytes: bool) -> Verdict | None:
+    """The verdict where hashes are enough for one; None where both pages have to be read."""
+    if old.payload == new.payload:
+        return Verdict(Change.UNCHANGED)
+    if by_bytes:
+        return Verdict(Change.MODIFIED)
+    if old[1:] == new[1:] and old.text_hash:
+        return Verdict(Change.UNCHANGED, (Note.BYTES,))
+    return None
+
+
+def by_substance(old: Substance, new: Substance) -> Verdict:
+    """The verdict on two versions that were read side by side."""
+    from inchworm.rules.change import stamps  # only where something differs
+
+    if not (old.text or old.title or new.text or new.title):
+        return Verdict(Change.MODIFIED)
+    differences = stamps.differences(old, new)
+    if differences == ():
+        return Verdict(Change.UNCHANGED, (Note.BYTES,))
+    return Verdict(Change.MODIFIED, (), differences, stamps.describe(old, new))
+
+
+def of_redirect(is_permanent: bool, text: bytes, target: bytes, is_login: bool) -> Verdict:
+    """What a known page that redirects now came to: moved, gone, or who knows. `target` is empty where none was read"""
+    if is_login:
+        return Verdict(Change.UNKNOWN, (Note.LOGIN,))
+    if text and text == target:
+        return Verdict(Change.UNCHANGED, (Note.MOVED,))
+    if is_permanent and target:
+        return Verdict(Change.DELETED, (Note.MOVED,))
+    return Verdict(Change.UNKNOWN, (Note.MOVED,))
+
+
+def is_login(url: str) -> bool:
+    """Whether an address is one where people are asked who they are."""
+    return _LOGIN.search(path_of(url)) is not None
+
+
+def alarm(deleted: int, known: int) -> str:
+    """What to say loudly when most of a crawl would be gone."""
+    if deleted * 2 <= known:
+        return ""
+    return f"{deleted:,} of {known:,} known pages are gone. Is that so, or does the site answer us differently now?"

@@ -1,0 +1,134 @@
+"""What a page says about itself: its metas, Open Graph and JSON-LD, the best word for each field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from inchworm.rules.web import url as urls
+
+MAX_FIELD = 1_000
+MAX_ADDRESS = 8_192
+MAX_ITEMS = 50
+MAX_JSON = 1_000_000
+
+
+@dataclass(slots=True)
+class Said:
+    """What was met on a page, as it was written there."""
+
+    metas: dict[str, str] = field(default_factory=dict)
+    feeds: list[str] = field(default_factory=list)
+    json_ld: list[str] = field(default_factory=list)
+
+
+Json = Mapping[str, object]
+
+# field: the JSON-LD property, then the metas that stand in for it, best first.
+_FIELDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "description": (
+        "description",
+        ("og:description", "description", "twitter:description", "dc.description", "dcterms.description"),
+    ),
+    "author": ("author", ("author", "article:author", "dc.creator", "dcterms.creator", "parsely-author")),
+    "published": (
+        "datePublished",
+        ("article:published_time", "datepublished", "date", "pubdate", "dc.date", "dcterms.issued"),
+    ),
+    "modified": (
+        "dateModified",
+        ("article:modified_time", "og:updated_time", "datemodified", "last-modified", "dcterms.modified"),
+    ),
+    "publisher": ("publisher", ("publisher", "article:publisher", "dc.publisher", "dcterms.publisher")),
+    "site_name": ("", ("og:site_name", "application-name")),
+    "image": ("image", ("og:image", "og:image:url", "twitter:image", "twitter:image:src")),
+    "type": ("@type", ("og:type",)),
+}
+_KEYWORDS = ("keywords", "news_keywords")
+_KEYWORD_CHARS = 10 * MAX_FIELD
+WANTED = frozenset(name for _, names in _FIELDS.values() for name in names).union(_KEYWORDS)
+# These describe the site or its makers, not the page.
+_ASIDE = frozenset({"BreadcrumbList", "ImageObject", "Organization", "Person", "SearchAction", "WebSite"})
+
+
+def describe(said: Said, base: str) -> dict[str, object]:
+    """The fields that are there. Addresses are made absolute, texts are made fit to be stored."""
+    nodes = [node for text in said.json_ld for node in _nodes(text)]
+    by_id = {name: node for node in nodes if isinstance(name := node.get("@id"), str)}
+    works = [node for node in nodes if not _ASIDE.intersection(_strings(node.get("@type"), by_id, ""))]
+    fields: dict[str, object] = {}
+    for name, (key, metas) in _FIELDS.items():
+        wanted = "url" if name == "image" else "name"
+        texts = (
+            _first(_strings(node.get(key), by_id, wanted) for node in works)
+            or [said.metas[meta] for meta in metas if meta in said.metas][:1]
+        )
+        text = ", ".join(texts) if name == "author" else "".join(texts[:1])
+        if text := address(text, base) if name == "image" else clean(text):
+            fields[name] = text
+    if keywords := _keywords(works, by_id, said.metas):
+        fields["keywords"] = keywords
+    if feeds := _unique(address(href, base) for href in said.feeds):
+        fields["feeds"] = feeds
+    return fields
+
+
+def _keywords(works: list[Json], by_id: Mapping[str, Json], metas: Mapping[str, str]) -> list[str]:
+    texts = _first(_strings(node.get("keywords"), by_id, "name") for node in works) or _first(
+        [metas[name]] for name in _KEYWORDS if name in metas
+    )
+    return _unique(clean(word) for text in texts for word in text[:_KEYWORD_CHARS].split(","))
+
+
+def _nodes(text: str) -> list[Json]:
+    """The objects of one JSON-LD block, a list or a @graph opened. Broken or absurd ones have none."""
+    if len(text) > MAX_JSON:
+        return []
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    if isinstance(found, dict) and isinstance(found.get("@graph"), list):
+        found = found["@graph"]
+    items = found if isinstance(found, list) else [found]
+    return [item for item in items[: 10 * MAX_ITEMS] if isinstance(item, dict)]
+
+
+def _strings(value: object, by_id: Mapping[str, Json], key: str) -> list[str]:
+    """The texts in a JSON-LD value: a text, an object with a name, a reference to one, or a list of those."""
+    texts = []
+    for item in value[:MAX_ITEMS] if isinstance(value, list) else [value]:
+        text = item
+        if isinstance(item, dict):
+            name = item.get("@id")
+            text = item.get(key) or (by_id[name].get(key) if isinstance(name, str) and name in by_id else "")
+        if isinstance(text, str) and text.strip():
+            texts.append(text)
+    return texts
+
+
+def _first(candidates: Iterable[list[str]]) -> list[str]:
+    return next((texts for texts in candidates if texts), [])
+
+
+def _unique(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(text for text in texts if text))[:MAX_ITEMS]
+
+
+def clean(text: str) -> str:
+    """A text made fit to be stored as one field."""
+    # JSON can spell what no database takes: a NUL and half a surrogate pair.
+    text = squeeze(text[: 4 * MAX_FIELD])[:MAX_FIELD].replace("\0", "")
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def address(href: str, base: str) -> str:
+    """An address to be shown, not followed. One cut short would be another, so a huge one is left out."""
+    target = urls.parse(href, base or None) if href else None
+    return target if target and len(target) <= MAX_ADDRESS else ""
+
+
+def squeeze(text: str) -> str:
+    """The text with single spaces between its words."""
+    return " ".join(text.split())

@@ -1,0 +1,176 @@
+"""A document and what it says, whatever it is; and one that is open: each part is read when it is asked for, and then
+once.
+
+HTML and style sheets are the business of `parse`. Everything else becomes `Contents` first, by a reader of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+from inchworm.model import Reading, Substance
+from inchworm.rules.formats import contents, pdf, plain
+from inchworm.rules.formats.contents import MAX_TEXT, MAX_TITLE, Contents
+from inchworm.rules.formats.media import OFFICE, TEXTS, Media, media_of
+from inchworm.rules.page import parse
+from inchworm.rules.page.data import Data
+from inchworm.rules.page.describe import squeeze
+from inchworm.rules.text import markdown
+
+_WITH_TEXT = parse.How(text=True)
+_WITH_ANCHORS = parse.How(anchors=True)
+
+
+def read(body: bytes, content_type: str, url: str, how: parse.How) -> Reading:
+    """What a document says. Links are those that a crawl follows: texts and data have none."""
+    held = _contents(body, content_type, media_of(body, content_type))
+    return parse.read(body, content_type, url, how) if held is None else _reading(held, url, how)
+
+
+def _reading(held: Contents, url: str, how: parse.How) -> Reading:
+    links, is_capped = parse.named_links(((run.href, run.text) for run in held.links), url, how)
+    title, text = squeeze(held.title), held.text[:MAX_TEXT]
+    flags = {
+        "links_capped": is_capped,
+        "title_capped": len(title) > MAX_TITLE,
+        "text_capped": len(held.text) > MAX_TEXT,
+    }
+    return Reading(
+        links=links,
+        title=title[:MAX_TITLE],
+        words="" if held.is_thin else text,
+        hrefs="\n".join(link.url for link in links),
+        text=text if how.text else "",
+        language=held.language,
+        meta={**held.meta, **{flag: True for flag, is_set in flags.items() if is_set}},
+    )
+
+
+def substance(body: bytes, content_type: str, url: str, how: parse.How | None = None) -> Substance:
+    """What makes this document what it is, to be compared with another version of it."""
+    if media_of(body, content_type) is Media.HTML:
+        return parse.substance(body, content_type, url, how)
+    reading = read(body, content_type, url, how or _WITH_ANCHORS)
+    return Substance(reading.title, reading.words, tuple(link.url for link in reading.links))
+
+
+def _contents(body: bytes, content_type: str, media: Media) -> Contents | None:
+    """What a document holds; None for what is HTML, or nothing that can be read."""
+    if media in TEXTS:
+        return plain.contents(body, content_type, media)
+    if media is Media.PDF:
+        return pdf.contents(body)
+    if media in OFFICE:
+        from inchworm.rules.formats import office  # only processes of their own read any
+
+        return office.contents(body, media)
+    return None
+
+
+class Link(NamedTuple):
+    """Where a link of a page leads, and what it says."""
+
+    url: str
+    text: str
+
+
+class Said(NamedTuple):
+    """What a document says: its title, its main text laid out, its language, and what it says of itself."""
+
+    title: str = ""
+    text: str = ""
+    language: str = ""
+    meta: Mapping[str, Any] = {}
+
+
+class Parts(Protocol):
+    """What a document holds. Every part is a value that JSON can carry."""
+
+    @property
+    def said(self) -> Said: ...
+
+    @property
+    def links(self) -> list[Link]:
+        """Every link of the document, each once."""
+        ...
+
+    @property
+    def targets(self) -> list[str]:
+        """The URLs that the links in its main part lead to, in their order."""
+        ...
+
+    @property
+    def markdown(self) -> str: ...
+
+    @property
+    def html(self) -> str:
+        """The main part as HTML, with absolute links."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """The document as it came, as text."""
+        ...
+
+    @property
+    def data(self) -> Data:
+        """What it says for machines."""
+        ...
+
+
+class OpenDocument:
+    """`Parts` that are read here and now."""
+
+    def __init__(self, body: bytes, content_type: str, url: str) -> None:
+        self._body, self._type, self._url = body, content_type, url
+        self._media = media_of(body, content_type)
+
+    @cached_property
+    def _held(self) -> Contents | None:
+        return _contents(self._body, self._type, self._media)
+
+    def _read(self, how: parse.How) -> Reading:
+        if self._held is None:
+            return parse.read(self._body, self._type, self._url, how)
+        return _reading(self._held, self._url, how)
+
+    @cached_property
+    def said(self) -> Said:
+        reading = self._read(_WITH_TEXT)
+        return Said(reading.title, reading.text, reading.language, reading.meta)
+
+    @cached_property
+    def links(self) -> list[Link]:
+        return [Link(one.request_url, one.anchor) for one in self._read(_WITH_ANCHORS).links]
+
+    @cached_property
+    def targets(self) -> list[str]:
+        return list(substance(self._body, self._type, self._url).targets)
+
+    @cached_property
+    def markdown(self) -> str:
+        if self._media is Media.HTML:
+            return markdown.markdown(self._body, self._type, self._url)
+        if self._held is None:
+            return ""
+        if self._held.blocks:
+            return markdown.of_html(contents.as_html(self._held.blocks))
+        return self._held.markdown[: markdown.MAX_CHARS]
+
+    @cached_property
+    def html(self) -> str:
+        if self._held is None:
+            return parse.main_html(self._body, self._type, self._url)
+        return contents.as_html(self._held.blocks)[:MAX_TEXT] if self._held.blocks else ""
+
+    @cached_property
+    def source(self) -> str:
+        if self._media in TEXTS:
+            return plain.decoded(self._body, self._type)
+        return parse.source_of(self._body, self._type)
+
+    @cached_property
+    def data(self) -> Data:
+        return parse.data_of(self._body, self._type)

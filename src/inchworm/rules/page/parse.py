@@ -1,0 +1,541 @@
+"""Reading an HTML page: one parse gives its links, title, text and what it says about itself.
+
+This is the hottest path there is, so the tree is walked once for everything that lies in tags, and an href
+is resolved once per directory and not once per page: most links of a site are the same few thousand. Where the text
+is, and what is only frame around it, is the business of `main_text`.
+Nothing is judged here. Links come out all of them, in document order, those of pages before those of
+resources, so that asking for resources does not change the order of the pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+import turbohtml
+from turbohtml import Document, Element, Namespace, Node
+
+from inchworm.model import Found, Kind, Reading, Source, Substance
+from inchworm.rules.formats.contents import MAX_LINKS, MAX_TEXT, MAX_TITLE
+from inchworm.rules.formats.media import Media, media_of
+from inchworm.rules.page import data, main_text
+from inchworm.rules.page.data import Data
+from inchworm.rules.page.describe import MAX_ITEMS, WANTED, Said, address, describe, squeeze
+from inchworm.rules.page.disguise import has_password_field as has_password_field
+from inchworm.rules.page.disguise import looks_missing as looks_missing
+from inchworm.rules.web import url as urls
+
+MAX_LINK_CHARS = 64_000_000
+MAX_ANCHOR = 200
+MAX_PARTS = 100
+
+_CHARSET = re.compile(r';\s*charset\s*=\s*"?([a-z0-9_.:()+-]+)', re.ASCII | re.IGNORECASE)
+
+
+def read(body: bytes, content_type: str, url: str, how: How | None = None) -> Reading:
+    """What the answer to `url` says: everything for HTML, links for CSS, nothing for the rest."""
+    how = how or _USUAL
+    resources, resolver = how.resources, how.resolver
+    media = media_of(body, content_type)
+    if media is Media.HTML:
+        return _read_html(_document(body, content_type), url, how)
+    if resources and media is Media.CSS:
+        return _read_css(body, content_type, url, resolver)
+    return Reading()
+
+
+def substance(body: bytes, content_type: str, url: str, how: How | None = None) -> Substance:
+    """What makes this answer the page it is, to be compared with another version of it. Only HTML has any."""
+    if media_of(body, content_type) is not Media.HTML:
+        return Substance("", "")
+    resolver, page = (how or _USUAL).resolver, _gather(_document(body, content_type))
+    base, title = _base(url, page.base), squeeze(page.title or "")
+    main, words = main_text.find(page.document, page.marks, title)
+    targets = (resolver.target(href, base) for href in _hrefs(main)[: base.max_links])
+    return Substance(title[:MAX_TITLE], words[:MAX_TEXT], tuple(target for target in targets if target))
+
+
+def named_links(named: Iterable[tuple[str, str]], url: str, how: How) -> tuple[tuple[Found, ...], bool]:
+    """Links that a document without markup names, as whole addresses, each with what it says; and whether there were
+    more than may be kept. What is relative is left out: nobody can tell to what."""
+    links: dict[str, Found] = {}
+    base = _base(url, None)
+    is_capped = False
+    for address_, text in named:
+        if not _WHOLE.match(address_):
+            continue
+        count = len(links)
+        if how.resolver.add(links, (address_,), base, False):
+            is_capped = True
+            break
+        if how.anchors and len(links) > count:
+            last = next(reversed(links))
+            links[last] = links[last]._replace(anchor=_short(text))
+    return tuple(links.values()), is_capped
+
+
+_WHOLE = re.compile(r"[\x00-\x20]*https?://", re.IGNORECASE)
+
+
+def main_of(body: bytes, content_type: str, url: str) -> tuple[Node, str]:
+    """The main part of an HTML page, and what its links are relative to."""
+    page = _gather(_document(body, content_type))
+    main = main_text.find(page.document, page.marks, page.title or "")
+    return main.node, _base(url, page.base).url
+
+
+def tree(body: bytes, content_type: str, url: str) -> tuple[Document, str] | None:
+    """An HTML page as it stands, and what its links are relative to. None for the rest."""
+    if media_of(body, content_type) is not Media.HTML:
+        return None
+    page = _gather(_document(body, content_type))
+    return page.document, _base(url, page.base).url
+
+
+def main_html(body: bytes, content_type: str, url: str) -> str:
+    """The main part of an HTML page as HTML whose links are absolute. Nothing for the rest."""
+    if media_of(body, content_type) is not Media.HTML:
+        return ""
+    main, base = main_of(body, content_type, url)
+    for element in main.iter_elements(_WITH_ADDRESS, include_self=True):
+        for name in ("href", "src", "poster"):
+            if (href := element.attr(name)) and (target := address(href, base)):
+                element.attrs[name] = target
+    return main.html[:MAX_TEXT]
+
+
+_WITH_ADDRESS = ("a", "area", "audio", "img", "iframe", "source", "track", "video")
+
+
+def data_of(body: bytes, content_type: str) -> Data:
+    """What an HTML page says for machines. Nothing for the rest."""
+    if media_of(body, content_type) is not Media.HTML:
+        return {}
+    return data.data_of(_document(body, content_type))
+
+
+def source_of(body: bytes, content_type: str) -> str:
+    """The source of an HTML page, decoded as a browser would. Nothing for the rest."""
+    if media_of(body, content_type) is not Media.HTML:
+        return ""
+    document = _document(body, content_type)
+    try:
+        return body.decode(document.encoding or "utf-8", "replace").removeprefix("\ufeff")
+    except LookupError:
+        return document.html
+
+
+def _document(body: bytes, content_type: str) -> Document:
+    """Decode as browsers do: byte order mark, then the label if it is a known one, then a look inside.
+
+    Shadow roots stay plain templates, because the links in them count like any other.
+    """
+    if label := _CHARSET.search(content_type):
+        with suppress(LookupError):
+            return turbohtml.parse(body, encoding=label[1], positions=False, allow_declarative_shadow_roots=False)
+    return turbohtml.parse(body, detect_encoding=True, positions=False, allow_declarative_shadow_roots=False)
+
+
+# ---- the pass over the elements
+
+
+@dataclass(slots=True)
+class _Page:
+    """What the pass gathers. Nothing is resolved yet: a <base> may stand after the links it governs."""
+
+    document: Document
+    hrefs: list[str] = field(default_factory=list)
+    base: str | None = None
+    title: str | None = None
+    canonical: str = ""
+    refresh: bool = False
+    robots: set[str] = field(default_factory=set)
+    said: Said = field(default_factory=Said)
+    marks: main_text.Marks = field(default_factory=main_text.Marks)
+
+
+def _gather(document: Document) -> _Page:
+    page = _Page(document)
+    add = page.hrefs.append
+    for element in document.iter_elements(_TAGS):
+        if (tag := element.tag) == "a":
+            href = element.attr("href")
+            if href is None:
+                href = element.attr("xlink:href")
+            if href is not None:
+                add(href)
+        else:
+            _HANDLERS[tag](page, element)
+    return page
+
+
+def _on_area(page: _Page, element: Element) -> None:
+    if (href := element.attr("href")) is not None:
+        page.hrefs.append(href)
+
+
+def _on_frame(page: _Page, element: Element) -> None:
+    if src := element.attr("src"):
+        page.hrefs.append(src)
+
+
+def _on_base(page: _Page, element: Element) -> None:
+    # Only the first base with an href counts, even when it turns out to be no use.
+    if page.base is None and (href := element.attr("href")) is not None and not element.closest("template"):
+        page.base = href
+
+
+def _on_title(page: _Page, element: Element) -> None:
+    if page.title is None and element.namespace is Namespace.HTML:
+        page.title = element.text
+
+
+def _on_link(page: _Page, element: Element) -> None:
+    href = element.attr("href")
+    if not href:
+        return
+    rel = _tokens(element, "rel")
+    if "canonical" in rel:
+        page.canonical = page.canonical or href
+    if not rel.isdisjoint(_PAGE_RELS):
+        page.hrefs.append(href)
+    if "alternate" in rel and len(page.said.feeds) < MAX_ITEMS and _type(element) in _FEED_TYPES:
+        page.said.feeds.append(href)
+
+
+def _on_meta(page: _Page, element: Element) -> None:
+    if not (content := element.attr("content")):
+        return
+    name = element.attr("name") or element.attr("property") or element.attr("itemprop") or ""
+    name = name.strip().lower()
+    if name in WANTED:
+        page.said.metas.setdefault(name, content)
+    elif name in _ROBOTS:
+        page.robots.update(content.lower().replace(",", " ").split())
+    elif not page.refresh and (element.attr("http-equiv") or "").lower() == "refresh":
+        page.refresh = True
+        # The parser looks at the address more closely than it has to, and raises where it is none.
+        with suppress(ValueError):
+            if (refresh := page.document.meta_refresh()) and refresh[1]:
+                page.hrefs.append(refresh[1])
+
+
+def _on_script(page: _Page, element: Element) -> None:
+    page.marks.unseen.append(element)
+    if _type(element) == "application/ld+json" and len(page.said.json_ld) < MAX_ITEMS:
+        page.said.json_ld.append(element.text)
+
+
+def _on_unseen(page: _Page, element: Element) -> None:
+    page.marks.unseen.append(element)
+
+
+def _on_main(page: _Page, element: Element) -> None:
+    page.marks.mains.append(element)
+
+
+def _on_article(page: _Page, element: Element) -> None:
+    page.marks.articles.append(element)
+
+
+def _on_heading(page: _Page, element: Element) -> None:
+    page.marks.heading = element
+
+
+def _on_frame_tag(page: _Page, element: Element) -> None:
+    page.marks.frames.append(element)
+
+
+def _on_form(page: _Page, element: Element) -> None:
+    if main_text.is_search(element):
+        page.marks.named.append(element)
+
+
+def _on_section(page: _Page, element: Element) -> None:
+    if (names := element.attr("class")) and main_text.is_frame_name(names):
+        page.marks.named.append(element)
+
+
+def _on_block(page: _Page, element: Element) -> None:
+    if ((names := element.attr("class")) and main_text.is_frame_name(names)) or (
+        (names := element.attr("id")) and main_text.is_frame_name(names)
+    ):
+        page.marks.named.append(element)
+
+
+def _type(element: Element) -> str:
+    return (element.attr("type") or "").strip().lower()
+
+
+def _tokens(element: Element, attribute: str) -> set[str]:
+    return set((element.attr(attribute) or "").lower().split())
+
+
+_HANDLERS: dict[str, Callable[[_Page, Element], None]] = {
+    "area": _on_area,
+    "article": _on_article,
+    "base": _on_base,
+    "form": _on_form,
+    "frame": _on_frame,
+    "h1": _on_heading,
+    "iframe": _on_frame,
+    "link": _on_link,
+    "main": _on_main,
+    "meta": _on_meta,
+    "title": _on_title,
+    **dict.fromkeys(main_text.FRAME_TAGS, _on_frame_tag),
+    **dict.fromkeys(("div", "table", "ul"), _on_block),
+    **dict.fromkeys(("ol", "section"), _on_section),
+    **dict.fromkeys(main_text.UNSEEN_TAGS, _on_unseen),
+    "script": _on_script,
+}
+_TAGS = ("a", *_HANDLERS)
+_PAGE_RELS = frozenset({"next", "prev"})
+_FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml"})
+_ROBOTS = frozenset({"robots", "inchworm"})
+
+
+# ---- what comes of it
+
+
+def _read_html(document: Document, url: str, how: How) -> Reading:
+    page, resources, resolver = _gather(document), how.resources, how.resolver
+    base = _base(url, page.base)
+    links: dict[str, Found] = {}
+    capped = resolver.add(links, page.hrefs, base, False)
+    if resources and not capped:
+        capped = resolver.add(links, _resources(document), base, True)
+    if how.anchors:
+        _add_anchors(links, document, base, resolver)
+    title = squeeze(page.title or "")
+    main, words = main_text.find(document, page.marks, title)
+    text = main_text.laid_out(main) if how.text else ""
+    meta = describe(page.said, base.url) if page.said != _NOTHING_SAID else {}
+    flags = {
+        "nofollow": not page.robots.isdisjoint(("nofollow", "none")),
+        "noindex": not page.robots.isdisjoint(("noindex", "none")),
+        "links_capped": capped,
+        "title_capped": len(title) > MAX_TITLE,
+        "text_capped": max(len(words), len(text)) > MAX_TEXT,
+    }
+    meta.update((flag, True) for flag, is_set in flags.items() if is_set)
+    return Reading(
+        links=tuple(links.values()),
+        title=title[:MAX_TITLE],
+        words=words[:MAX_TEXT],
+        hrefs="\n".join(_hrefs(main)),
+        text=text[:MAX_TEXT],
+        language=_language(document.root),
+        canonical=address(page.canonical, base.url),
+        nofollow=flags["nofollow"],
+        noindex=flags["noindex"],
+        meta=meta,
+    )
+
+
+_NOTHING_SAID = Said()
+
+
+def _hrefs(part: Node) -> list[str]:
+    """The links of a part as they are written, but for those to another place of the same page."""
+    found = [element.attr("href") or element.attr("xlink:href") for element in part.iter_elements(_LINKS)]
+    return [href for href in found if href and href[0] != "#"]
+
+
+def _add_anchors(links: dict[str, Found], document: Document, base: _Base, resolver: Resolver) -> None:
+    """Give each link the first text that leads to it, and the number of places in the page that links lead to."""
+    # Links can lie in links, and each look at one costs all that is in it.
+    room, places = MAX_TEXT, defaultdict[str, set[str]](set)
+    for element in document.iter_elements(_LINKS):
+        href = element.attr("href") or element.attr("xlink:href") or ""
+        url = resolver.target(href, base)
+        if url not in links:
+            continue
+        if len(places[url]) < MAX_PARTS:
+            places[url].add(href.partition("#")[2])
+        if room >= 0 and not links[url].anchor:
+            text = element.text
+            room -= len(text)
+            links[url] = links[url]._replace(anchor=_short(text) or _alt(element))
+    for url, found in places.items():
+        if len(found) > 1:
+            links[url] = links[url]._replace(parts=len(found))
+
+
+def _alt(link: Element) -> str:
+    alts = (_short(element.attr("alt") or "") for element in link.iter_elements(("area", "img"), include_self=True))
+    return next(filter(None, alts), "")
+
+
+def _short(text: str) -> str:
+    return squeeze(text)[:MAX_ANCHOR].rstrip()
+
+
+_LINKS = ("a", "area")
+
+
+def _read_css(body: bytes, content_type: str, url: str, resolver: Resolver) -> Reading:
+    # Inside a <style> the parser finds the links of a sheet, comments and imports minded.
+    document = _document(b"<style>" + body.removeprefix(b"\xef\xbb\xbf"), content_type)
+    links: dict[str, Found] = {}
+    hrefs = (link.url for link in document.links() if link.attribute is None)
+    capped = resolver.add(links, hrefs, _base(url, None), True)
+    return Reading(links=tuple(links.values()), meta={"links_capped": True} if capped else {})
+
+
+def _language(root: Element | None) -> str:
+    if root is None:
+        return ""
+    return squeeze(root.attr("lang") or root.attr("xml:lang") or "")[:35]
+
+
+# ---- links
+
+_SHARED_CHARS = 256
+_SCHEME = re.compile(r"[\x00-\x20]*([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_EXTENDS_PAGE = re.compile(r"(?:https?:)?(?:[?#]|\Z)", re.IGNORECASE)
+_C0_AND_SPACE = "".join(map(chr, range(33)))
+_WITHOUT_BREAKS = str.maketrans("", "", "\t\n\r")
+_ASK_WITH_PAGE = Found("", "")
+
+
+class _Base(NamedTuple):
+    """What the links of a page are relative to. Without a URL only absolute links lead anywhere."""
+
+    url: str
+    directory: str
+    is_page: bool
+
+    @property
+    def max_links(self) -> int:
+        # A short href becomes as long as its base: a huge base must not be multiplied by 100,000.
+        return min(MAX_LINKS, MAX_LINK_CHARS // (len(self.url) + 1))
+
+
+def _base(url: str, declared: str | None) -> _Base:
+    """The document's base URL as browsers find it: a declared one, unless it is invalid or runs code."""
+    own = urls.parse(url) or ""
+    base = own
+    if declared is not None and not (base := urls.parse(declared, own or None) or ""):
+        scheme = _SCHEME.match(declared)
+        leaves_the_web = scheme and scheme[1].lower() not in {"http", "https", "data", "javascript"}
+        base = "" if leaves_the_web else own
+    path = base.partition("#")[0].partition("?")[0]
+    return _Base(base, path[: path.rfind("/") + 1], base == own)
+
+
+class Resolver:
+    """Finds where hrefs lead, and remembers those that lead to the same place from a whole directory.
+
+    One per way of telling URLs apart. What it remembers saves time and never changes an answer.
+    """
+
+    def __init__(self, canonicalizer: urls.Canonicalizer | None = None) -> None:
+        self._identity = (canonicalizer or urls.Canonicalizer()).identity
+        self._shared = lru_cache(maxsize=65_536)(self._from_directory)
+
+    def add(self, links: dict[str, Found], hrefs: Iterable[str], base: _Base, resource: bool) -> bool:
+        """Add what the hrefs lead to, the first of equals only. True when there was more than may be kept."""
+        url, directory, is_page, most = base.url, base.directory, base.is_page, base.max_links
+        room = _SHARED_CHARS - len(directory)
+        shared = self._shared
+        for href in hrefs:
+            if is_page and (not href or href[0] == "#"):
+                continue
+            found = shared(directory, href, resource) if len(href) <= room else _ASK_WITH_PAGE
+            if found is _ASK_WITH_PAGE:
+                found = self._resolve(url, href, resource)
+            if found is None or found.url in links:
+                continue
+            if len(links) == most:
+                return True
+            links[found.url] = found
+        return False
+
+    def target(self, href: str, base: _Base) -> str:
+        """The URL that one href of a page leads to; empty when it leads nowhere else."""
+        if base.is_page and (not href or href[0] == "#"):
+            return ""
+        found = self._resolve(base.url, href, False)
+        return found.url if found else ""
+
+    def _from_directory(self, directory: str, href: str, resource: bool) -> Found | None:
+        # The few that extend the page's own address ("?page=2") are told apart here, where it is paid once.
+        if _EXTENDS_PAGE.match(href.strip(_C0_AND_SPACE).translate(_WITHOUT_BREAKS)):
+            return _ASK_WITH_PAGE
+        return self._resolve(directory, href, resource)
+
+    def _resolve(self, base: str, href: str, resource: bool) -> Found | None:
+        if (target := urls.parse(href, base or None)) is None:
+            return None
+        url, request = self._identity(target), urls.request_form(target)
+        return Found(url, request, Kind.RESOURCE, Source.RESOURCE) if resource else Found(url, request)
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a run reads: with resources or without, which URLs are one, and whether the text is wanted laid out and links
+    with what they are called."""
+
+    resources: bool = False
+    resolver: Resolver = field(default_factory=Resolver)
+    text: bool = False
+    anchors: bool = False
+
+
+_USUAL = How(text=True)
+
+_RESOURCES = frozenset(
+    {
+        ("audio", "src"),
+        ("embed", "src"),
+        ("image", "href"),
+        ("image", "xlink:href"),
+        ("img", "src"),
+        ("img", "srcset"),
+        ("object", "data"),
+        ("script", "href"),
+        ("script", "src"),
+        ("source", "src"),
+        ("source", "srcset"),
+        ("track", "src"),
+        ("use", "href"),
+        ("use", "xlink:href"),
+        ("video", "poster"),
+        ("video", "src"),
+    }
+)
+_RESOURCE_RELS = frozenset(
+    {
+        "apple-touch-icon",
+        "apple-touch-icon-precomposed",
+        "icon",
+        "manifest",
+        "mask-icon",
+        "modulepreload",
+        "preload",
+        "stylesheet",
+    }
+)
+
+
+def _resources(document: Document) -> Iterator[str]:
+    for element, attribute, href in document.links():
+        if href and _is_resource(element, attribute):
+            yield href
+
+
+def _is_resource(element: Element, attribute: str | None) -> bool:
+    if attribute in (None, "background", "imagesrcset", "style"):
+        return True
+    tag = element.tag
+    if tag == "link":
+        return not _tokens(element, "rel").isdisjoint(_RESOURCE_RELS)
+    if tag == "input":
+        return _type(element) == "image"
+    return (tag, attribute) in _RESOURCES

@@ -1,0 +1,4 @@
+"""When things run again: the states of a job, its timetable, retries, repetition, messages that did not arrive.
+
+The moves between states are tables. Start with `states`.
+"""

@@ -1,0 +1,198 @@
+"""Routes about iterations: the runs of a crawl, how they are repeated, and what changed between them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import ConfigDict, Field
+
+from inchworm.app.changes import iteration_id
+from inchworm.app.iterating import Iterations
+from inchworm.job import JobState
+from inchworm.model import RunState
+from inchworm.rules.schedule.repetition import Occasion
+from inchworm.service.api.web import Answer, Body, Home, Paged, Service, crawl_of, cursor_of, listed, refusals, written
+
+routes = APIRouter(prefix="/api/v1", tags=["iterations"])
+NEXT = "X-Next-Cursor"
+CrawlId = Annotated[str, Path(max_length=200, examples=["5e8441a15c"])]
+Number = Annotated[int, Path(ge=0, lt=1 << 62, description="0 is the first run")]
+AnyNumber = Annotated[int | None, Query(ge=0, lt=1 << 62)]
+Mode = Literal["incremental", "full"]
+_MOST_HOURS = 87_840
+_MOST_HOOKS = 20
+
+
+def in_pages(status: int = 200) -> dict[int | str, dict[str, Any]]:
+    """How a bare list says that there is more, for its documentation."""
+    said = {"description": "The `cursor` of the next part; not there when this is the last.", "schema": _TEXT}
+    return {status: {"headers": {NEXT: said}}, **refusals(400, 404)}
+
+
+_TEXT = {"type": "string"}
+
+
+class NewIterations(Body):
+    """How a crawl is to be repeated. All of it counts: what is left out is as it is here. Without an interval the runs
+    are started by `iterations/next`, and by nothing else."""
+
+    max_iterations: int | None = Field(None, ge=1, lt=1 << 31, description="runs after the baseline; null: no end")
+    iteration_interval_hours: float | None = Field(
+        None, gt=0, le=_MOST_HOURS, description="from start to start; null: no interval"
+    )
+    mode: Mode = "incremental"
+    stop_if_no_changes: bool = Field(False, description="a complete run that found nothing changed is the last")
+    notify_on_completion: bool = Field(False, description="tell of every complete run, not only of changes")
+    notify: list[Annotated[str, Field(max_length=2000)]] = Field(
+        default_factory=list, max_length=_MOST_HOOKS, description="addresses of web hooks; they are never shown"
+    )
+    budget: int | None = Field(None, ge=0, lt=1 << 53, description="requests in each session")
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "max_iterations": 5,
+                "iteration_interval_hours": 24.0,
+                "mode": "incremental",
+                "stop_if_no_changes": True,
+                "notify_on_completion": False,
+            }
+        }
+    )
+
+
+class IterationsAnswer(Answer):
+    crawl_id: str
+    baseline_iteration_id: str
+    configured_iterations: int | None
+    mode: Mode
+    message: str
+    job_id: str
+    status: JobState
+    next_run_at: str | None
+
+
+class IterationAnswer(Answer):
+    iteration_id: str
+    crawl_id: str
+    iteration_number: int
+    parent_iteration_id: str | None
+    baseline_iteration_id: str | None
+    mode: Literal["baseline", "incremental", "full"]
+    state: RunState
+    started_at: str
+    completed_at: str | None
+    duration_seconds: float | None
+    stats: dict[str, int]
+    branch_of: str | None
+    on_line: bool
+    alarm: str | None
+
+
+class ComparisonAnswer(Answer):
+    baseline_iteration_id: str
+    current_iteration_id: str
+    new_documents: list[str]
+    modified_documents: list[str]
+    unchanged_documents: list[str]
+    deleted_documents: list[str]
+    unknown_documents: list[str]
+    total_changes: int
+    has_changes: bool
+    summary: str
+
+
+class NextAnswer(Answer):
+    crawl_id: str
+    iteration_id: str | None
+    iteration_number: int | None
+    mode: str
+    session: int | None
+    job_id: str
+    message: str
+
+
+@routes.post("/crawl/{crawl_id}/iterations", response_model=IterationsAnswer, responses=refusals(400, 404, 409))
+def set_iterations(app: Home, service: Service, crawl_id: CrawlId, body: NewIterations) -> Any:
+    """Have a crawl repeated. There is one job for that, which is made here, or changed."""
+    occasion = Occasion.COMPLETION if body.notify_on_completion else Occasion.CHANGES
+    wanted = Iterations(
+        body.max_iterations,
+        body.iteration_interval_hours,
+        body.mode,
+        body.stop_if_no_changes,
+        tuple(body.notify),
+        occasion,
+        body.budget or 0,
+        private_hooks=service.values.allow_private,
+    )
+    made = app.set_iterations(crawl_of(app, crawl_id).crawl_id, wanted)
+    service.wake()
+    return made
+
+
+@routes.get("/crawl/{crawl_id}/iterations", response_model=list[IterationAnswer], responses=in_pages())
+def iterations(app: Home, crawl_id: CrawlId, page: Paged, response: Response) -> Any:
+    """The runs of a crawl, in their order."""
+    after = cursor_of(page, int)
+    crawl = crawl_of(app, crawl_id)
+    found = app.iterations(crawl.crawl_id, after[0] if after else -1, page.limit + 1)
+    part = listed(found, page, lambda one: one["iteration_number"])
+    if part["next_cursor"]:
+        response.headers[NEXT] = part["next_cursor"]
+    return part["items"]
+
+
+@routes.get("/crawl/{crawl_id}/iterations/compare", response_model=ComparisonAnswer, responses=refusals(404, 409, 503))
+def compare(app: Home, crawl_id: CrawlId, baseline: AnyNumber = None, current: AnyNumber = None) -> Any:
+    """Every page of two runs by what became of it. Without numbers: the last run and the one it builds on."""
+    word = crawl_of(app, crawl_id).crawl_id
+    return written("application/json", lambda out: app.write_comparison(word, baseline, current, out))
+
+
+@routes.get("/crawl/{crawl_id}/iterations/stats", responses=refusals(404, 409))
+def stats(app: Home, crawl_id: CrawlId) -> dict[str, Any]:
+    """What the runs of a crawl cost, and what they saved against full crawls."""
+    return app.iteration_stats(crawl_of(app, crawl_id).crawl_id)
+
+
+@routes.post(
+    "/crawl/{crawl_id}/iterations/next", status_code=202, response_model=NextAnswer, responses=refusals(404, 409)
+)
+def start_next(
+    app: Home,
+    service: Service,
+    crawl_id: CrawlId,
+    mode: Annotated[Mode | None, Query(description="as the crawl is repeated, if left out")] = None,
+) -> Any:
+    """Make the next run now. The first one is the baseline, whatever its mode. Not while a run is open."""
+    crawl = crawl_of(app, crawl_id)
+    job = app.start_next(crawl.crawl_id, mode or "")
+    begun = app.begun(job["id"], service.wake, job["executions"])
+    made = app.iteration(crawl.crawl_id, begun.run) if begun else None
+    return {
+        "crawl_id": crawl.crawl_id,
+        "iteration_id": iteration_id(crawl, begun.run) if begun else None,
+        "iteration_number": begun.run if begun else None,
+        "mode": made["mode"] if made else job["task"]["mode"] or "incremental",
+        "session": begun.session if begun else None,
+        "job_id": job["id"],
+        "message": "The next iteration has begun" if begun else "The next iteration begins when the service gets to it",
+    }
+
+
+@routes.get("/crawl/{crawl_id}/iterations/{number}", response_model=IterationAnswer, responses=refusals(404))
+def iteration(app: Home, crawl_id: CrawlId, number: Number) -> Any:
+    """One run."""
+    return app.iteration(crawl_of(app, crawl_id).crawl_id, number)
+
+
+@routes.post(
+    "/crawl/{crawl_id}/iterations/{number}/make-line", response_model=IterationAnswer, responses=refusals(404, 409)
+)
+def make_line(app: Home, crawl_id: CrawlId, number: Number) -> Any:
+    """Have later runs build on this one and go by its settings. It has to be complete, and no session at work."""
+    crawl = crawl_of(app, crawl_id)
+    app.make_line(crawl.crawl_id, number)
+    return app.iteration(crawl.crawl_id, number)

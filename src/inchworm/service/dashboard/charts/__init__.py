@@ -1,0 +1,1 @@
+"""Charts as values, drawn by templates. Start with `draw`."""

@@ -1,0 +1,11 @@
+"""crawl.db: one crawl, its runs, pages and frontier.
+
+`session` is what a session reads and who owns it, `commit` writes; all others only read, except `history`, which goes
+back. Start with `session`, then the newest file in `migrations`.
+
+A checkpoint is a sequence number. Visits are only ever added, and every row knows the seq at which it was found and
+settled; a row that changes in place leaves its old values in `undo`. Making a checkpoint writes one small row. Going
+back to it is one transaction that touches only what came later: what was found later is deleted, what was changed is
+restored, what was settled is pending again, and an entry in the log tells followers what is undone. Then the archive
+is cut, files after database, as after a crash.
+"""

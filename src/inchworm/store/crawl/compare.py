@@ -1,0 +1,188 @@
+"""Comparing two runs of a crawl, URL by URL: resources left out, alternates included."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+from inchworm.model import Change, RunInfo
+from inchworm.store.crawl.earlier import line_from
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.sqlite import snapshot
+
+_PRESENT = (
+    "SELECT f.url_id, v.payload, v.text_hash, v.link_hash, v.reader, v.change, v.request_url FROM frontier f"
+    " JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done"
+    " WHERE f.run_id = ? AND f.state = 'done' AND v.kind = 'page' AND v.outcome IN ('page', 'duplicate')"
+    " AND f.url_id > ? AND f.url_id <= ?"
+)
+_BOTH = (
+    "SELECT u.url_id, COALESCE(v.request_url, a.request_url, u.url), a.payload, a.text_hash, a.link_hash, a.reader, f.state, f.reason, v.outcome, v.failure,"
+    " v.change, v.note, v.payload, v.text_hash, v.link_hash, v.reader"
+    f" FROM ({_PRESENT}) a JOIN url u USING (url_id) LEFT JOIN frontier f ON f.run_id = ? AND f.url_id = a.url_id"
+    " LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done AND v.url_id = f.url_id ORDER BY a.url_id"
+)
+_ONLY_LATER = (
+    f"SELECT u.url_id, COALESCE(b.request_url, u.url), b.change FROM ({_PRESENT}) b JOIN url u USING (url_id) WHERE NOT EXISTS (SELECT 1 FROM frontier f"
+    " JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done WHERE f.run_id = ? AND f.url_id = b.url_id"
+    " AND f.state = 'done' AND v.outcome IN ('page', 'duplicate')) ORDER BY b.url_id"
+)
+_BETWEEN = (
+    "SELECT v.outcome, v.change FROM visit v JOIN run r USING (run_id) JOIN frontier f ON f.run_id = v.run_id"
+    f" AND f.url_id = v.url_id AND f.done = v.seq WHERE v.url_id = ?1 AND +v.run_id IN ({line_from('SELECT ?2')})"
+    " AND r.horizon > ?3 ORDER BY v.run_id"
+)
+
+
+_LAST_HEARD = (
+    f"SELECT outcome FROM visit WHERE url_id = ? AND +run_id IN ({line_from('SELECT ?')})"
+    " AND outcome IN ('page', 'duplicate', 'deleted') ORDER BY run_id DESC, seq DESC LIMIT 1"
+)
+_STEP = 2_000
+"""Numbers of URLs that are looked at together."""
+
+_MOST_STEPS = 10
+_BACKWARDS = {Change.NEW: Change.DELETED, Change.DELETED: Change.NEW, Change.UNKNOWN: Change.NEW}
+
+
+class Compared(NamedTuple):
+    """One page by its address as it was requested, what became of it between two runs, and why nothing certain is
+    known."""
+
+    url: str
+    change: Change
+    why: str = ""
+
+
+class Comparison:
+    """Two runs side by side; `first` is the earlier one."""
+
+    def __init__(self, store: CrawlStore, first: RunInfo, second: RunInfo) -> None:
+        self._db = store.db
+        self._first = first
+        self._second = second
+        self._by_bytes = second.settings.get("compare_by") == "bytes"
+        # What the runs of a line found out is told against the one before; of a branch they know nothing.
+        line = self._db.execute(line_from("SELECT ?"), (second.run_id,)).fetchall()
+        self._is_one_line = (first.run_id,) in line
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Inside, both runs stay as they are at this moment, whatever is committed meanwhile."""
+        return snapshot(self._db)
+
+    def __iter__(self) -> Iterator[Compared]:
+        """Every page of either run, in the order of the numbers of their URLs. Only a part of them is in memory."""
+        (last,) = self._db.execute("SELECT COALESCE(MAX(url_id), 0) FROM url").fetchone()
+        for after in range(0, last, _STEP):
+            yield from (one for _, one in self.part(after, after + _STEP))
+
+    def part(self, after: int, until: int) -> list[tuple[int, Compared]]:
+        """The pages whose URLs have numbers behind `after` and up to `until`, in the order of their numbers."""
+        first, second = self._first.run_id, self._second.run_id
+        both = self._db.execute(_BOTH, (first, after, until, second)).fetchall()
+        later = self._db.execute(_ONLY_LATER, (second, after, until, first)).fetchall()
+        found = [(row[0], self._judged(row)) for row in both]
+        found += [(url_id, Compared(url, self._came_back(url_id, change))) for url_id, url, change in later]
+        return sorted(found)
+
+    def unchanged(self, after: int, last: int, limit: int) -> tuple[list[int], int | None]:
+        """Numbers of URLs that both runs have alike, from behind one on, and behind which one it goes on. Looks at a
+        part of them only, so there may be fewer than the limit though there are more."""
+        found: list[int] = []
+        for _ in range(_MOST_STEPS):
+            until = min(after + _STEP, last)
+            found += [url_id for url_id, one in self.part(after, until) if one.change is Change.UNCHANGED]
+            if len(found) > limit:
+                return found[:limit], found[limit - 1]
+            if until >= last:
+                return found, None
+            after = until
+        return found, after
+
+    def _judged(self, row: tuple[Any, ...]) -> Compared:
+        url_id, url, payload, *then, state, reason, outcome, failure, change, note, payload_now = row[:13]
+        now = list(row[13:])
+        if outcome in ("page", "duplicate"):
+            same = payload == payload_now or (not self._by_bytes and (then == now or self._is_unchanged(url_id)))
+            return Compared(url, Change.UNCHANGED if same else Change.MODIFIED)
+        if outcome == "redirect" and change == Change.UNCHANGED and self._was_modified(url_id):
+            return Compared(url, Change.MODIFIED, note or "")
+        if outcome == "redirect" and change:
+            return Compared(url, Change(change), note or "")
+        if outcome == "deleted" or self._was_deleted(url_id):
+            return Compared(url, Change.DELETED)
+        why = failure or reason or ("redirect" if outcome == "redirect" else state) or "not_reached"
+        return Compared(url, Change.UNKNOWN, why)
+
+    def _came_back(self, url_id: int, change: str | None) -> Change:
+        """A page that only the later run has is new, unless the earlier one did not get to it though it was known."""
+        was_known = change in (Change.UNCHANGED, Change.MODIFIED)
+        before = self._db.execute(_LAST_HEARD, (url_id, self._first.run_id)).fetchone()
+        is_there = before is not None and before[0] != "deleted"
+        return Change(change) if change and was_known and is_there else Change.NEW
+
+    def _between(self, url_id: int) -> list[tuple[str, str | None]]:
+        """What the runs after the first one, up to the second, found out about a page."""
+        if not self._is_one_line:
+            return []
+        return self._db.execute(_BETWEEN, (url_id, self._second.run_id, self._first.run_id)).fetchall()
+
+    def _is_unchanged(self, url_id: int) -> bool:
+        """Whether every run in between found the page unchanged, whatever its bytes or its reader."""
+        found = [change for outcome, change in self._between(url_id) if change and outcome in ("page", "duplicate")]
+        return bool(found) and all(change == Change.UNCHANGED for change in found)
+
+    def _was_modified(self, url_id: int) -> bool:
+        return any(change == Change.MODIFIED for _, change in self._between(url_id))
+
+    def _was_deleted(self, url_id: int) -> bool:
+        """Whether the last that was heard of it is that it is gone."""
+        heard = [outcome for outcome, change in self._between(url_id) if outcome == "deleted" or change]
+        return bool(heard) and heard[-1] == "deleted"
+
+
+# Bit by bit
+
+
+def turned(change: Change) -> Change:
+    """Backwards in time: what came then is gone now."""
+    return _BACKWARDS.get(change, change)
+
+
+class Tally:
+    """Counts what became of the pages between two runs, a while at a time, and remembers where it saw a change. One
+    thread at a time."""
+
+    def __init__(self, is_backwards: bool) -> None:
+        self._is_backwards = is_backwards
+        self._seen: dict[Change, array[int]] = {one: array("q") for one in Change if one is not Change.UNCHANGED}
+        self._unchanged = 0
+        self.looked_at = 0
+
+    def count(self, comparison: Comparison, last: int, seconds: float) -> None:
+        """Go on counting up to the URL of this number, for so long at most."""
+        until = time.monotonic() + seconds
+        while self.looked_at < last and time.monotonic() < until:
+            after, self.looked_at = self.looked_at, min(self.looked_at + _STEP, last)
+            for url_id, one in comparison.part(after, self.looked_at):
+                self._note(url_id, turned(one.change) if self._is_backwards else one.change)
+
+    def _note(self, url_id: int, change: Change) -> None:
+        if change is Change.UNCHANGED:
+            self._unchanged += 1
+        else:
+            self._seen[change].append(url_id)
+
+    def counts(self) -> dict[str, int]:
+        found = {change.value: len(seen) for change, seen in self._seen.items()}
+        return {**found, Change.UNCHANGED.value: self._unchanged}
+
+    def listed(self, change: Change, after: int, limit: int) -> list[int]:
+        """The numbers of the URLs that came to this, from behind one on."""
+        seen = self._seen[change]
+        start = bisect_right(seen, after)
+        return list(seen[start : start + limit])

@@ -1,0 +1,49 @@
+"""crawl.db: rows of the frontier one by one, for people who look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from inchworm.store.crawl.session import CrawlStore
+
+_SELECT = (
+    "SELECT f.url_id, u.url, COALESCE(f.request_url, u.url) AS request_url, f.state, f.reason, f.kind, f.source,"
+    " s.url AS seed_url, f.depth, f.hops, on_page.url AS found_on, f.found, f.done, f.attempts, f.not_before_ms, f.lastmod"
+    " FROM frontier f CROSS JOIN url u ON u.url_id = f.url_id LEFT JOIN url on_page ON on_page.url_id = f.found_on"
+    " LEFT JOIN seed s ON s.run_id = f.run_id AND s.number = f.seed WHERE f.run_id = ?"
+)
+_FILTERS = {
+    "state": "+f.state = ?",
+    "reason": "+f.reason = ?",
+    "source": "+f.source = ?",
+    "reason_other_than": "+f.reason <> ?",
+}
+"""The plus signs keep SQLite on the order of the ids: no page of a list costs more than the first."""
+
+
+class Frontier:
+    """The rows of one run's frontier. Reads only."""
+
+    def __init__(self, store: CrawlStore, run_id: int) -> None:
+        self._db = store.db
+        self._run_id = run_id
+
+    def rows(self, wanted: Mapping[str, str], after: int, limit: int) -> list[dict[str, Any]]:
+        """Pages and resources, in the order in which the crawl first met them. `wanted` has names of `_FILTERS`."""
+        conditions = "".join(f" AND {_FILTERS[name]}" for name in wanted)
+        return self._read(
+            f"f.url_id > ? AND f.kind IN ('page', 'resource'){conditions} ORDER BY f.url_id LIMIT ?",
+            after,
+            *wanted.values(),
+            limit,
+        )
+
+    def row(self, url_id: int) -> dict[str, Any] | None:
+        found = self._read("f.url_id = ?", url_id)
+        return found[0] if found else None
+
+    def _read(self, where: str, *values: Any) -> list[dict[str, Any]]:
+        cursor = self._db.execute(f"{_SELECT} AND {where}", (self._run_id, *values))
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor]

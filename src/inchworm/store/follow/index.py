@@ -1,0 +1,309 @@
+"""index.db: what a search server outside was told of a crawl, in a file of its own.
+
+It follows the crawl's log (`follow.py`). The server has one document for each content, under the URL that had it first
+in the newest run. URLs whose documents have to change are written down before the server is told, and crossed off when
+it has taken them: a crash of either side means that it is told again, as things stand then. Each time it is told bears
+a version that no earlier one had, and the server keeps the highest: whatever arrives late cannot overwrite what is
+newer, also where going back made an older visit the newest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from inchworm.errors import NotNow
+from inchworm.rules.formats.pdf import is_readable
+from inchworm.rules.text.content import READER
+from inchworm.store.crawl.commit import marks
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.follow.follower import PAGE, File, Follower, Log, Page, Progress, make_anew, transaction, used
+
+VERSION = f"1 reader={READER} pdf={int(is_readable())}"
+"""What was told by another version is told anew: pages read otherwise, or other documents."""
+
+MAX_ALTERNATES = 1_000
+_CHUNK = 500
+
+_SCHEMA = """
+CREATE TABLE server (         -- which index on which server this is about
+  only     INTEGER PRIMARY KEY CHECK (only = 1),
+  generation TEXT NOT NULL,   -- names the index as it was made; it bears this name too
+  address  TEXT NOT NULL,     -- without user and password
+  name     TEXT NOT NULL,
+  version  INTEGER NOT NULL,  -- the highest that was given to a document
+  told_ms  INTEGER NOT NULL   -- when the server was last told everything
+);
+CREATE TABLE page (           -- the newest visit of each URL that tells whether the page is there
+  url_id   INTEGER PRIMARY KEY,
+  url      TEXT NOT NULL,
+  log_id   INTEGER NOT NULL,
+  run_id   INTEGER NOT NULL,
+  seq      INTEGER NOT NULL,
+  is_copy  INTEGER NOT NULL,
+  key      BLOB               -- names its content; none: it is gone
+);
+CREATE INDEX page_seq ON page (run_id, seq);
+CREATE INDEX page_key ON page (key) WHERE key IS NOT NULL;
+CREATE TABLE document (       -- what the server is to have: each content, under one of its URLs
+  key      BLOB PRIMARY KEY,
+  url      TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX document_url ON document (url);
+CREATE TABLE under_way (      -- URLs whose document the server has to be told of, or may have been in vain
+  url      TEXT PRIMARY KEY
+) WITHOUT ROWID;
+CREATE TABLE set_aside (      -- what the server does not take
+  url      TEXT PRIMARY KEY,
+  reason   TEXT NOT NULL,
+  at_ms    INTEGER NOT NULL
+);
+"""
+
+_FIELDS = (
+    *("status", "size", "language", "canonical", "etag", "last_modified", "change", "meta", "source", "depth"),
+    *("seed", "first_ms"),
+)
+_VISITED = (
+    f"SELECT v.url_id, u.url, v.log_id, {PAGE}, v.status, v.size, v.language, v.canonical, v.etag, v.last_modified,"
+    " v.change, v.meta, f.source, f.depth, s.url, (SELECT MIN(o.at_ms) FROM visit o WHERE o.url_id = v.url_id"
+    " AND o.kind = 'page' AND o.outcome IN ('page', 'duplicate'))"
+    " FROM visit v JOIN url u USING (url_id) JOIN run r USING (run_id)"
+    " LEFT JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
+    " LEFT JOIN seed s ON s.run_id = v.run_id AND s.number = f.seed WHERE v.log_id IN ({marks})"
+)
+
+T = TypeVar("T")
+
+
+class Content(NamedTuple):
+    """What a document is made of: the page, all else that its visit says, and every URL with this content."""
+
+    page: Page
+    fields: dict[str, Any]
+    urls: list[str]
+
+
+class Order(NamedTuple):
+    """What the server is to be told of the document of a URL. No content: it is to be deleted."""
+
+    url: str
+    version: int
+    content: Content | None
+
+
+class Refusal(NamedTuple):
+    """A document that the server does not take, and why."""
+
+    url: str
+    reason: str
+
+
+Deliver = Callable[[Iterable[Order]], Sequence[Refusal]]
+"""Tells the server all this, or raises; what it does not take."""
+
+
+class Source(NamedTuple):
+    """What the server is told of: a crawl's log; and who tells it."""
+
+    store: CrawlStore
+    deliver: Deliver
+    now_ms: int
+    progress: Progress = lambda _done, _total: None
+
+
+class Standing(NamedTuple):
+    """How an index stands."""
+
+    generation: str
+    address: str
+    name: str
+    told_ms: int
+    documents: int
+    set_aside: int
+    behind: int
+
+
+# ---- the file
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Only one process at a time tells a server of a crawl."""
+    descriptor = os.open(folder / "index.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise NotNow(
+                "Another process is indexing this crawl.", "It will be up to date when that one is done."
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def working(folder: Path, work: Callable[[Told], T]) -> T:
+    """Work with the file in this folder, made anew where it is of no use. Only for who is `alone`."""
+    return used(_file(folder), lambda db: work(Told(db)))
+
+
+def forget(folder: Path) -> None:
+    """Begin anew: as if the server had been told nothing."""
+    make_anew(_file(folder))
+
+
+def _file(folder: Path) -> File:
+    return File(folder / "index.db", VERSION, _SCHEMA)
+
+
+def looked_at(folder: Path, look: Callable[[Told], T]) -> T | None:
+    """What somebody wants to know of the file, while others may work with it; None when there is none of use."""
+    path = folder / "index.db"
+    with contextlib.suppress(sqlite3.DatabaseError):
+        address = f"{path.resolve().as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(address, uri=True, isolation_level=None)) as db:
+            if db.execute("SELECT version FROM followed").fetchone() == (VERSION,):
+                return look(Told(db))
+    return None
+
+
+# ---- what the server was told
+
+
+class Told(Follower):
+    """What a server was told of one crawl, open."""
+
+    def generation(self) -> str:
+        """The index that was told of; empty when none was."""
+        row = self.db.execute("SELECT generation FROM server").fetchone()
+        return str(row[0]) if row else ""
+
+    def begin(self, generation: str, address: str, name: str) -> None:
+        self.db.execute("INSERT OR REPLACE INTO server VALUES (1, ?, ?, ?, 0, 0)", (generation, address, name))
+
+    def catch_up(self, source: Source) -> None:
+        """Tell the server everything up to where the log ends now."""
+        # What was told must not be forgotten, not even in a power cut.
+        self.db.execute("PRAGMA synchronous = FULL")
+        log = Log(source.store)
+        self.follow(log)
+
+        def step() -> None:
+            self._look_up(log)
+            self._tell(source, log)
+
+        self.work_off(step, source.progress)
+        self.db.execute("UPDATE server SET told_ms = ?", (source.now_ms,))
+
+    def left(self) -> int:
+        """How many URLs have to be looked up, and documents to be told of."""
+        return super().left() + self.number("SELECT COUNT(*) FROM under_way")
+
+    def standing(self, store: CrawlStore) -> Standing:
+        row = self.db.execute("SELECT generation, address, name, told_ms FROM server").fetchone()
+        documents, aside = (self.number(f"SELECT COUNT(*) FROM {table}") for table in ("document", "set_aside"))
+        generation, address, name, told_ms = row or ("", "", "", 0)
+        return Standing(generation, address, name, told_ms, documents, aside, self.behind(store))
+
+    def behind(self, store: CrawlStore) -> int:
+        """How many entries of the log, and URLs that were noted, the server has not been told of."""
+        return max(0, Log(store).end() - self.number("SELECT log_id FROM followed")) + self.left()
+
+    def set_aside(self) -> list[tuple[str, str, int]]:
+        """What the server does not take: URL, reason, and when that was."""
+        return self.db.execute("SELECT url, reason, at_ms FROM set_aside ORDER BY url").fetchall()
+
+    # Looking URLs up
+
+    def _look_up(self, log: Log) -> None:
+        """Find out which documents change by what became of some URLs."""
+        url_ids = self.todo(_CHUNK)
+        with log.snapshot():
+            pages = log.newest(url_ids)
+        with transaction(self.db, "IMMEDIATE"):
+            for key in {key for url_id in url_ids for key in self._settle(url_id, pages.get(url_id))}:
+                self._place(key)
+            self.cross_off(url_ids)
+
+    def _settle(self, url_id: int, page: Page | None) -> set[bytes]:
+        """Put a URL to where it belongs; which contents that changes."""
+        row = self.db.execute("SELECT key FROM page WHERE url_id = ?", (url_id,)).fetchone()
+        now = page.key if page and page.is_there else None
+        if page is None:
+            self.db.execute("DELETE FROM page WHERE url_id = ?", (url_id,))
+        else:
+            values = (*page[:5], page.outcome == "duplicate", now)
+            self.db.execute(f"INSERT OR REPLACE INTO page VALUES ({marks(7)})", values)
+        return {key for key in (row[0] if row else None, now) if key is not None}
+
+    def _place(self, key: bytes) -> None:
+        """Give a content the document that it is to have."""
+        rows = self.db.execute("SELECT url FROM document WHERE key = ?", (key,)).fetchall()
+        members = self._members(key)
+        if members:
+            rows.append((members[0][1],))
+            self.db.execute("INSERT OR REPLACE INTO document VALUES (?, ?)", (key, members[0][1]))
+        else:
+            self.db.execute("DELETE FROM document WHERE key = ?", (key,))
+        self.db.executemany("INSERT OR IGNORE INTO under_way VALUES (?)", rows)
+
+    def _members(self, key: bytes) -> list[tuple[int, str]]:
+        """Visit and URL of the pages with a content, the primary one first."""
+        return self.db.execute(
+            "SELECT log_id, url FROM page WHERE key = ? ORDER BY run_id DESC, is_copy, seq LIMIT ?",
+            (key, MAX_ALTERNATES),
+        ).fetchall()
+
+    # Telling
+
+    def _tell(self, source: Source, log: Log) -> None:
+        """Tell the server of some documents, as they are to be now."""
+        urls = [url for (url,) in self.db.execute("SELECT url FROM under_way LIMIT ?", (_CHUNK,))]
+        if not urls:
+            return
+        version = self._next_version(log)
+        contents = self._contents(urls, log)
+        refused = source.deliver(Order(url, version, contents.get(url)) for url in urls)
+        with transaction(self.db, "IMMEDIATE"):
+            told = [(url,) for url in urls]
+            self.db.executemany("DELETE FROM under_way WHERE url = ?", told)
+            self.db.executemany("DELETE FROM set_aside WHERE url = ?", told)
+            rows = [(one.url, one.reason, source.now_ms) for one in refused]
+            self.db.executemany("INSERT OR REPLACE INTO set_aside VALUES (?, ?, ?)", rows)
+
+    def _next_version(self, log: Log) -> int:
+        """Written down before it is used: after a crash nobody knows whether it was."""
+        self.db.execute("UPDATE server SET version = MAX(version + 1, ?)", (log.end(),))
+        return self.number("SELECT version FROM server")
+
+    def _contents(self, urls: Sequence[str], log: Log) -> dict[str, Content]:
+        """What the documents of these URLs are to hold. Going back gives numbers of URLs anew, so that for a while two
+        may stand for one URL; a visit that is still there tells which."""
+        keys = [row for url in urls for row in self.db.execute("SELECT key FROM document WHERE url = ?", (url,))]
+        groups = [self._members(key) for (key,) in keys]
+        found = _visited(log, [rows[0][0] for rows in groups])
+        contents = {}
+        for rows in groups:
+            if rows[0][0] in found:
+                page, fields = found[rows[0][0]]
+                contents[page.url] = Content(page, fields, list(dict.fromkeys(url for _, url in rows)))
+        return contents
+
+
+def _visited(log: Log, log_ids: Sequence[int]) -> dict[int, tuple[Page, dict[str, Any]]]:
+    """The visits that are still there. One that is not was undone, and its turn will come."""
+    rows = log.rows(_VISITED.format(marks=marks(len(log_ids))), *log_ids)
+    width = len(Page._fields)
+    found = {}
+    for row in rows:
+        fields = dict(zip(_FIELDS, row[width:], strict=True))
+        fields["meta"] = json.loads(fields["meta"]) if fields["meta"] else {}
+        found[row[2]] = (Page._make(row[:width]), fields)
+    return found

@@ -1,0 +1,321 @@
+"""search.db: full-text search over the pages of a crawl, in a file of its own.
+
+The index follows the crawl's log (`follow.py`): of each URL it has the newest visit that tells whether the page is
+there, and its text. What was looked up is written together with the texts that came of it: a process that dies at any
+moment leaves an index that is behind.
+
+Words are cut and folded here and not by SQLite, so that a text, a query and the marks in a snippet always agree.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+import sqlite3
+import unicodedata
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from inchworm.errors import WrongUse
+from inchworm.rules.formats.pdf import is_readable
+from inchworm.rules.text.content import READER
+from inchworm.store.crawl.commit import marks
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.follow.follower import File, Follower, Log, Page, Progress, Unfit, transaction, used
+
+VERSION = f"2 reader={READER} pdf={int(is_readable())} unicode={unicodedata.unidata_version}"
+"""An index of another version is made anew: it has other words."""
+
+MAX_TEXT = 1_000_000
+MAX_WORDS = 100
+TITLE_WEIGHT = 8.0
+_CHUNK = 500
+_CHUNK_CHARS = 8_000_000
+
+SCHEMA = """
+CREATE TABLE page (           -- the newest visit of each URL that tells whether the page is there
+  url_id   INTEGER PRIMARY KEY,
+  url      TEXT NOT NULL,     -- as it was requested
+  log_id   INTEGER NOT NULL,
+  run_id   INTEGER NOT NULL,
+  seq      INTEGER NOT NULL,
+  run      INTEGER NOT NULL,
+  at_ms    INTEGER NOT NULL,
+  is_copy  INTEGER NOT NULL,
+  content_id INTEGER          -- none: it is gone
+);
+CREATE INDEX page_seq ON page (run_id, seq);
+CREATE INDEX page_content ON page (content_id) WHERE content_id IS NOT NULL;
+CREATE TABLE content (        -- each text once, however many URLs have it
+  content_id INTEGER PRIMARY KEY AUTOINCREMENT,
+  key      BLOB NOT NULL UNIQUE,
+  title    TEXT NOT NULL,
+  text     BLOB NOT NULL      -- zlib
+);
+CREATE VIRTUAL TABLE words USING fts5 (title, body, content = '', tokenize = 'ascii');
+"""
+
+
+class Result(NamedTuple):
+    """One content that was found. `urls` has the primary one first; the snippet is what was asked for of its text."""
+
+    urls: list[str]
+    title: str
+    snippet: str
+    run: int
+    at_ms: int
+    score: float
+
+
+_Texts = dict[bytes, str | None]
+"""Texts by key: empty where none is needed, None where it is lost."""
+
+
+class Found(NamedTuple):
+    """The best results, and how many there are in all."""
+
+    total: int
+    results: list[Result]
+
+
+class Source(NamedTuple):
+    """What the index is made of: a crawl's log, and a way to get the text of a page (None: it is lost)."""
+
+    store: CrawlStore
+    text_of: Callable[[Page], str | None]
+    progress: Progress = lambda _done, _total: None
+
+
+class Question(NamedTuple):
+    """A query, how many results are wanted, and how to make a snippet of a text."""
+
+    query: Query
+    limit: int
+    snippet: Callable[[str, Query], str] = lambda text, _: text
+
+
+def search(path: Path, source: Source, question: Question) -> Found:
+    """Bring the index at `path` up to date, making it anew where it is of no use, and ask it."""
+
+    def work(db: sqlite3.Connection) -> Found:
+        index = Index(db)
+        index.catch_up(source)
+        return index.find(question)
+
+    return used(File(path, VERSION, SCHEMA, path.parent), work)
+
+
+class Index(Follower):
+    """One crawl's index, open."""
+
+    def catch_up(self, source: Source) -> None:
+        """Bring the index to where the log ends now. Others may do the same at the same time."""
+        log = Log(source.store)
+        self.follow(log)
+        self.work_off(lambda: self._look_up(source, log), source.progress)
+
+    # Looking URLs up
+
+    def _look_up(self, source: Source, log: Log) -> None:
+        """Look some URLs up and read their pages. Should another process have been faster, that was for nothing."""
+        with transaction(self.db, "DEFERRED"):
+            turn = self.turn()
+            url_ids = self.todo(_CHUNK)
+        with log.snapshot():
+            pages = log.newest(url_ids)
+        texts = self._texts(pages, source)
+        gone = {url_id for url_id in url_ids if url_id not in pages or not pages[url_id].is_there}
+        settled = [url_id for url_id in url_ids if url_id in gone or pages[url_id].key in texts]
+        with self.writing_after(turn) as is_first:
+            if not is_first:
+                return
+            left = {self._settle(url_id, pages.get(url_id), texts) for url_id in settled}
+            for content_id in left:
+                self._drop_unless_used(content_id)
+            self.cross_off(settled)
+
+    def _texts(self, pages: dict[int, Page], source: Source) -> _Texts:
+        """What is to be entered for each page that is there; for as many as there is room in memory."""
+        texts: _Texts = {}
+        room = _CHUNK_CHARS
+        for page in pages.values():
+            key = page.key
+            if not page.is_there or texts.get(key) is not None:
+                continue
+            if room <= 0:
+                break
+            text = source.text_of(page) if self._content(key) is None else ""
+            texts[key] = None if text is None else plain(text)[:MAX_TEXT]
+            room -= len(text or "")
+        return texts
+
+    def _content(self, key: bytes) -> int | None:
+        row = self.db.execute("SELECT content_id FROM content WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else None
+
+    def _settle(self, url_id: int, page: Page | None, texts: _Texts) -> int | None:
+        """Put a URL to where it belongs; the content that it has left comes back."""
+        row = self.db.execute("SELECT content_id FROM page WHERE url_id = ?", (url_id,)).fetchone()
+        before = row[0] if row else None
+        if page is None:
+            self.db.execute("DELETE FROM page WHERE url_id = ?", (url_id,))
+            return before
+        now = self._enter(page, texts) if page.is_there else None
+        self.db.execute(
+            f"INSERT OR REPLACE INTO page VALUES ({marks(9)})",
+            (*page._replace(url=page.request_url)[:7], page.outcome == "duplicate", now),
+        )
+        return before if before != now else None
+
+    def _enter(self, page: Page, texts: _Texts) -> int:
+        key = page.key
+        title, text = plain(page.title), texts[key] or ""
+        if texts[key] is None:
+            # Another page with this text may still have it.
+            key = b"lost %d" % page.url_id
+        content_id = self._content(key)
+        if content_id is not None:
+            return content_id
+        packed = zlib.compress(text.encode(), 3)
+        cursor = self.db.execute("INSERT INTO content (key, title, text) VALUES (?, ?, ?)", (key, title, packed))
+        content_id = int(cursor.lastrowid or 0)
+        self.db.execute("INSERT INTO words (rowid, title, body) VALUES (?, ?, ?)", (content_id, *_cut(title, text)))
+        return content_id
+
+    def _drop_unless_used(self, content_id: int | None) -> None:
+        used = "SELECT 1 FROM page WHERE content_id = ? LIMIT 1"
+        if content_id is None or self.db.execute(used, (content_id,)).fetchone():
+            return
+        title, text = self._text(content_id)
+        self.db.execute(
+            "INSERT INTO words (words, rowid, title, body) VALUES ('delete', ?, ?, ?)", (content_id, *_cut(title, text))
+        )
+        self.db.execute("DELETE FROM content WHERE content_id = ?", (content_id,))
+
+    def _text(self, content_id: int) -> tuple[str, str]:
+        row = self.db.execute("SELECT title, text FROM content WHERE content_id = ?", (content_id,)).fetchone()
+        if row is None:
+            raise Unfit("it has words without a text")
+        try:
+            return row[0], zlib.decompress(row[1]).decode()
+        except (zlib.error, UnicodeDecodeError) as error:
+            raise Unfit("a text is damaged") from error
+
+    # Asking
+
+    def find(self, question: Question) -> Found:
+        total = 0
+
+        def ranked() -> Iterator[tuple[float, int]]:
+            # Counted on the way: to ask a second time would cost a query with a beginning* as much again.
+            nonlocal total
+            weighed = f"SELECT bm25(words, {TITLE_WEIGHT}, 1.0), rowid FROM words WHERE words MATCH ?"
+            for row in self.db.execute(weighed, (question.query.expression,)):
+                total += 1
+                yield row
+
+        with transaction(self.db, "DEFERRED"):
+            best = heapq.nsmallest(question.limit, ranked())
+            return Found(total, [self._result(content_id, -score, question) for score, content_id in best])
+
+    def _result(self, content_id: int, score: float, question: Question) -> Result:
+        title, text = self._text(content_id)
+        pages = self.db.execute(
+            "SELECT url, run, at_ms FROM page WHERE content_id = ? ORDER BY run_id DESC, is_copy, seq", (content_id,)
+        ).fetchall()
+        if not pages:
+            raise Unfit("it has a text without a page")
+        _, run, at_ms = pages[0]
+        urls = [url for url, _, _ in pages]
+        return Result(urls, title, question.snippet(text, question.query), run, at_ms, score)
+
+
+# ---- words
+
+# Scripts that put no spaces between words, or whose words change at their end: every character is a word, and what is
+# looked for is a sequence of them.
+_SINGLE = (
+    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\u3005-\u3007\u3040-\u30ff\u3105-\u312f\u31a0-\u31bf"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+# Signs that belong to the letter before them.
+_SIGNS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u0900-\u0963\u0966-\u0dff\u200c\u200d"
+)
+_LETTER = rf"[^\W_{_SINGLE}]"
+WORD = re.compile(rf"[{_SINGLE}]|{_LETTER}+(?:[{_SIGNS}]+{_LETTER}*)*")
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+# Accents go, and so do the signs of ASCII that come of unfolding such as ⑴.
+_UNWANTED = re.compile("[\u0300-\u036f\u200c\u200d\x00-/:-@[-`{-\x7f]+")
+
+
+def plain(text: str) -> str:
+    """Text in its composed form, with nothing that UTF-8 cannot hold."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode())
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, without regard to case and accents."""
+    text = text.lower()
+    if text.isascii():
+        return _ASCII_WORD.findall(text)
+    found = (word if word.isascii() else folded(word) for word in WORD.findall(text))
+    return [word for word in found if word]
+
+
+def folded(word: str) -> str:
+    """A word as it is compared; empty when nothing of it can be."""
+    if word.isascii():
+        return word.lower()
+    unfolded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", word).casefold())
+    return _UNWANTED.sub("", unfolded)
+
+
+def _cut(title: str, text: str) -> tuple[str, str]:
+    return " ".join(words(title)), " ".join(words(text))
+
+
+# ---- queries
+
+
+class Term(NamedTuple):
+    """Words that have to follow each other. `is_prefix`: the last one may be the beginning of a word."""
+
+    words: tuple[str, ...]
+    is_prefix: bool
+
+
+class Query(NamedTuple):
+    """What somebody looks for: terms that must all occur, and as SQLite wants to be asked."""
+
+    terms: tuple[Term, ...]
+    expression: str
+
+
+_PIECE = re.compile(r'-?"[^"]*"?\*?|[^\s"]+')
+_QUOTES = str.maketrans("“”„", '"""')
+
+
+def parsed(text: str) -> Query:
+    """A query as people type it: words, "phrases", beginnings* and -words that must not occur."""
+    wanted: list[Term] = []
+    unwanted: list[Term] = []
+    for piece in _PIECE.findall(plain(text).translate(_QUOTES)):
+        if found := tuple(words(piece)):
+            (unwanted if piece.startswith("-") else wanted).append(Term(found, piece.endswith("*")))
+    if sum(len(term.words) for term in (*wanted, *unwanted)) > MAX_WORDS:
+        raise WrongUse(f"That is more than {MAX_WORDS} words.", "Look for fewer.")
+    if not wanted:
+        raise WrongUse("There is no word to look for.", "Give at least one that must occur, such as: garden -winter")
+    expression = f"({_joined(wanted, 'AND')})"
+    return Query(tuple(wanted), f"{expression} NOT ({_joined(unwanted, 'OR')})" if unwanted else expression)
+
+
+def _joined(terms: Iterable[Term], operator: str) -> str:
+    """Every word quoted, though none can hold a quote: whatever is typed, SQLite finds only words in it."""
+    return f" {operator} ".join(
+        '"' + " ".join(term.words).replace('"', '""') + '"' + ("*" if term.is_prefix else "") for term in terms
+    )
