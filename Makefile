@@ -5,9 +5,10 @@ BIN    := $(VENV)/bin
 PLAIN  := $(VENV)/installed
 STAMP  := $(VENV)/installed-dev
 PEERS  := .venv-peers
+QUICK  := tests/test_architecture.py tests/rules tests/store/test_conformance.py tests/flow/test_complete.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-serve crawl test check format docs soak bench bench-profile bench-scale bench-recrawl bench-focus bench-read bench-export bench-memory bench-scheduler bench-dashboard chaos shape clean
+.PHONY: help demo demo-serve crawl test quick check format docs soak bench bench-profile bench-scale bench-recrawl bench-focus bench-read bench-export bench-memory bench-scheduler bench-dashboard chaos shape clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -44,6 +45,9 @@ test: ## Install what the tests need, run the checks and all tests
 	@# Tests start inchworm hundreds of times: compiled once, not each time.
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m compileall -q src
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 3 --dist loadgroup
+
+quick: check ## Linter, types, rules, stores and one crawl, in less than a minute: for while you work
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -q -n 3 --dist loadgroup $(QUICK)
 
 check: $(STAMP) ## Linter, formatter and strict types
 	$(BIN)/ruff check .

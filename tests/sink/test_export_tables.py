@@ -199,8 +199,9 @@ def test_any_text_fits_into_parquet(title, meta):
 
 def test_row_groups_are_bounded(monkeypatch):
     """By rows, and by characters: what waits in memory is not much, however long the record and its texts."""
-    monkeypatch.setattr(table, "ROW_GROUP_ROWS", 10)
-    monkeypatch.setattr(table, "ROW_GROUP_CHARS", 20_000)
+    monkeypatch.setattr(table, "BATCH_ROWS", 10)
+    monkeypatch.setattr(table, "BATCH_CHARS", 20_000)
+    monkeypatch.setattr(table, "ROW_GROUP_BYTES", 1)
     out = io.BytesIO()
     beginnings = []
 
@@ -214,6 +215,19 @@ def test_row_groups_are_bounded(monkeypatch):
     sizes = [found.metadata.row_group(number).num_rows for number in range(found.metadata.num_row_groups)]
     assert sizes == [10] * 9 + [2, 2, 1]
     assert [seq for seq in range(1, 95) if beginnings[seq] > beginnings[seq - 1]] == [*range(10, 91, 10), 92, 94]
+    assert found.read()["seq"].to_pylist() == list(range(95))
+
+
+def test_batches_are_gathered_into_row_groups(monkeypatch):
+    """Many small groups would be slow to read."""
+    monkeypatch.setattr(table, "BATCH_ROWS", 10)
+    monkeypatch.setattr(table, "ROW_GROUP_BYTES", 100_000)
+    out = io.BytesIO()
+    visits = ({**VISIT, "seq": seq, "title": "x" * 1_900} for seq in range(95))
+    assert export.parquet(pages_of(visits), COLUMNS, out) == 95
+    found = parquet.ParquetFile(io.BytesIO(out.getvalue()))
+    sizes = [found.metadata.row_group(number).num_rows for number in range(found.metadata.num_row_groups)]
+    assert sizes == [50, 45]
     assert found.read()["seq"].to_pylist() == list(range(95))
 
 

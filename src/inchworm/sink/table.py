@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from inchworm.errors import WrongUse
 from inchworm.page import Page
 from inchworm.rules.words.times import iso
-from inchworm.sink.columns import Column, Type, chosen, nested
+from inchworm.sink.columns import CONTENT, Column, Type, chosen, nested
 
 if TYPE_CHECKING:
     import pyarrow
 
-ROW_GROUP_ROWS = 10_000
-ROW_GROUP_CHARS = 8_000_000
-"""A row group of Parquet is held in memory until it has this many rows or characters."""
+BATCH_ROWS = 10_000
+BATCH_CHARS = 1_000_000
+"""So many rows or characters are turned into Arrow at a time."""
+
+ROW_GROUP_BYTES = 8_000_000
+"""A row group of Parquet is held in memory until it is this large."""
 
 # What spreadsheets take for a formula, also behind white space and what cannot be seen; full-width signs count too.
 _FORMULA = re.compile(
@@ -88,10 +91,12 @@ def parquet(pages: Iterable[Page], columns: Sequence[Column], out: BinaryIO) -> 
     from pyarrow.parquet import ParquetWriter
 
     count = 0
-    with ParquetWriter(out, arrow_schema, compression="zstd") as file:
-        for batch in batches(pages, columns):
-            file.write_batch(batch)
-            count += batch.num_rows
+    # What pages hold is hardly ever the same: to look for equal values would only take time and memory.
+    repeated = [column.flat for column in columns if column not in CONTENT]
+    with ParquetWriter(out, arrow_schema, compression="zstd", use_dictionary=repeated) as file:
+        for group in _row_groups(batches(pages, columns)):
+            file.write_table(group)
+            count += group.num_rows
     return count
 
 
@@ -125,15 +130,31 @@ def batches(pages: Iterable[Page], columns: Sequence[Column]) -> Iterator[pyarro
         yield pyarrow.RecordBatch.from_arrays(arrays, schema=arrow_schema)
 
 
+def _row_groups(found: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:
+    """Batches gathered into tables, each of which makes one row group."""
+    import pyarrow
+
+    held: list[pyarrow.RecordBatch] = []
+    size = 0
+    for batch in found:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= ROW_GROUP_BYTES:
+            yield pyarrow.Table.from_batches(held)
+            held, size = [], 0
+    if held:
+        yield pyarrow.Table.from_batches(held)
+
+
 def _groups(pages: Iterable[Page], columns: Sequence[Column]) -> Iterator[list[list[Any]]]:
-    """As many rows as make a row group, with values that Parquet can hold."""
+    """As many rows as make a batch, with values that Arrow can hold."""
     group: list[list[Any]] = []
     chars = 0
     for page in pages:
         row = [None if (value := column.get(page)) is None else _plain(column.type, value) for column in columns]
         group.append(row)
         chars += sum(len(value) for value in row if isinstance(value, str))
-        if len(group) == ROW_GROUP_ROWS or chars >= ROW_GROUP_CHARS:
+        if len(group) == BATCH_ROWS or chars >= BATCH_CHARS:
             yield group
             group, chars = [], 0
     if group:
