@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PLAIN  := $(VENV)/installed
 STAMP  := $(VENV)/installed-dev
 PEERS  := .venv-peers
-QUICK  := tests/test_architecture.py tests/rules tests/store/test_conformance.py tests/flow/test_complete.py
+QUICK  := tests/test_architecture.py tests/rules tests/engine tests/store/test_conformance.py tests/flow/test_complete.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-serve crawl test quick check format docs soak bench bench-profile bench-scale bench-recrawl bench-focus bench-read bench-export bench-memory bench-scheduler bench-dashboard chaos shape clean

@@ -223,6 +223,11 @@ def test_a_folder_says_where_to_start_reading(room: str) -> None:
     assert not start[1] or f"{room}.{start[1]}" in MODULES
 
 
+def test_tests_of_rules_lie_in_the_rooms_of_the_rules() -> None:
+    rooms = {room.removeprefix("rules.") for room in ROOMS if room.startswith("rules.")}
+    assert {path.parent.name for path in (ROOT / "tests" / "rules").rglob("test_*.py")} == rooms
+
+
 # ARCHITECTURE.md
 
 
