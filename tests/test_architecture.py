@@ -263,6 +263,19 @@ def test_architecture_names_no_file_that_does_not_exist() -> None:
     assert not missing
 
 
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_that_are_spoken_of_are_there(name: str) -> None:
+    """`rules.web.url` or `url.py` in a comment or docstring leads to a file."""
+    text, beside = MODULES[name].read_text(), MODULES[name].parent
+    files = re.findall(r"`([\w/]+\.py)`", text)
+    missing = [word for word in files if not any((base / word).exists() for base in (ROOT, SOURCE, beside))]
+    packages = "|".join(room for room in ROOMS if "." not in room)
+    dotted = re.findall(rf"`((?:{packages})(?:\.\w+)+)`", text)
+    missing += [word for word in dotted if word not in MODULES and word.rpartition(".")[0] not in MODULES]
+    missing += [word for word in dotted if word.rpartition(".")[0] in ROOMS and word not in MODULES]
+    assert not missing
+
+
 def _is_attribute(word: str) -> bool:
     """Whether `settings.FIELDS` or `app.App` is something that its module defines."""
     module, _, attribute = word.partition(".")

@@ -230,7 +230,7 @@ class Response(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A request that brought no usable answer, and why (a kind from `rules.failures`).
+    """A request that brought no usable answer, and why (a kind from `rules.words.failures`).
 
     `answer` is what came all the same, with no decoded body: it is archived, never read. `unreachable`: the request
     could not even be sent, so it says something of the host and nothing of the URL.

@@ -1,4 +1,4 @@
-"""Pages as chunks for retrieval: JSON lines, one per piece of a page (`rules.chunks`).
+"""Pages as chunks for retrieval: JSON lines, one per piece of a page (`rules.text.chunks`).
 
 The id of a chunk is made of its page, its text, and which of the equal texts of that page it is. So it stays the same
 as long as these do, wherever in the page the text stands. Whoever follows a crawl replaces, for every `canonical_url`

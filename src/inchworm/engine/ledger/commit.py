@@ -10,7 +10,7 @@ the archive and are synced before the transaction ends, so every committed page 
 
 Rows are added and settled with the seq at which that happened. A row that changes in place leaves its old
 values in `undo`. So a position in the sequence is all that a checkpoint needs to be: going back to it deletes what was
-found later, restores what was changed later, and makes pending what was settled later (`store.history`).
+found later, restores what was changed later, and makes pending what was settled later (`store.crawl.history`).
 
 When anything here fails, the session ends and memory is rebuilt from the store: there is no half-done state
 to repair.

@@ -1,6 +1,6 @@
 """fields.db: what was taken out of the pages of a crawl, in a file of its own.
 
-It follows the crawl's log (`follow.py`), visit by visit and not URL by URL: each visit that found a page has its rows,
+It follows the crawl's log (`follower.py`), visit by visit and not URL by URL: each visit that found a page has its rows,
 under its number in the log, so that every run can be told with its fields. A body that was met before under the same URL
 is not read again, so that the visits of a run in which nothing changed cost next to nothing.
 

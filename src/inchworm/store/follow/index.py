@@ -1,6 +1,6 @@
 """index.db: what a search server outside was told of a crawl, in a file of its own.
 
-It follows the crawl's log (`follow.py`). The server has one document for each content, under the URL that had it first
+It follows the crawl's log (`follower.py`). The server has one document for each content, under the URL that had it first
 in the newest run. URLs whose documents have to change are written down before the server is told, and crossed off when
 it has taken them: a crash of either side means that it is told again, as things stand then. Each time it is told bears
 a version that no earlier one had, and the server keeps the highest: whatever arrives late cannot overwrite what is

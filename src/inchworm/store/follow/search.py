@@ -1,6 +1,6 @@
 """search.db: full-text search over the pages of a crawl, in a file of its own.
 
-The index follows the crawl's log (`follow.py`): of each URL it has the newest visit that tells whether the page is
+The index follows the crawl's log (`follower.py`): of each URL it has the newest visit that tells whether the page is
 there, and its text. What was looked up is written together with the texts that came of it: a process that dies at any
 moment leaves an index that is behind.
 
