@@ -28,8 +28,7 @@ SAMPLE_SECONDS = 0.001
 ROUNDS = 5
 STAGES = {
     ("rules/page/parse.py", "_document"): "read: parse the HTML",
-    ("rules/page/parse.py", "_main_part"): "read: find the main text",
-    ("rules/page/parse.py", "_words"): "read: find the main text",
+    ("rules/page/main_text.py", ""): "read: find the main text",
     ("rules/page/parse.py", "add"): "read: resolve the links",
     ("rules/page/parse.py", ""): "read: the rest",
     ("rules/text/content.py", ""): "hash the text",

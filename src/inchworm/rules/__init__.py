@@ -1,6 +1,6 @@
 """Pure decisions: values in, values out.
 
-No clock, network, file, database or chance: whatever a rule needs is passed in. A rule imports `model`, `settings`,
+No clock, network, file, database or chance: whatever a rule needs is passed in. A rule imports `model`, `job`,
 `errors` and other rules, and nothing else of ours.
 
 Rooms: `web` (what may be asked, and how), `page` (what an HTML page holds), `formats` (documents that are no HTML),
