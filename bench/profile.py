@@ -32,18 +32,15 @@ STAGES = {
     ("rules/page/parse.py", "add"): "read: resolve the links",
     ("rules/page/parse.py", ""): "read: the rest",
     ("rules/text/content.py", ""): "hash the text",
-    ("visit.py", "_answered"): "hash the payload",
+    ("engine/visit.py", "_answered"): "hash the payload",
     ("fetch/decode.py", ""): "fetch: head and decoding",
     ("fetch/http.py", ""): "fetch: transfer",
     ("pycurl", ""): "fetch: transfer",
     ("archive/warc.py", ""): "commit: archive",
     ("store/", ""): "commit: SQL",
-    ("checkpoint.py", ""): "commit: judge and record",
-    ("draft.py", ""): "commit: judge and record",
-    ("frontier.py", ""): "schedule",
-    ("host.py", ""): "schedule",
-    ("session.py", ""): "schedule",
-    ("visit.py", ""): "schedule",
+    ("engine/ledger/", ""): "commit: judge and record",
+    ("engine/session/", ""): "schedule",
+    ("engine/visit.py", ""): "schedule",
 }
 """(end of a path, function) to stage; an empty function stands for the whole file."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 BENCH = Path(__file__).parent.parent / "bench"
+SOURCE = BENCH.parent / "src" / "inchworm"
 
 
 def run(name: str, *arguments: str) -> str:
@@ -37,3 +39,15 @@ def test_the_pages_of_the_dashboard_are_small() -> None:
     lines = run("dashboard.py", "--pages", "2000").splitlines()[2:]
     assert len(lines) > 20
     assert [line for line in lines if float(line.removesuffix("  missed").split()[-1]) > 200] == []
+
+
+def test_the_stages_of_the_profile_are_files_and_functions_that_exist() -> None:
+    """Costs of a stage whose file moved away would be counted as "the rest" without a word."""
+    text = (BENCH / "profile.py").read_text()
+    stages = ast.literal_eval(text[text.index("{\n", text.index("STAGES = ")) : text.index("\n}\n") + 2])
+    ours = {(end, function) for end, function in stages if end != "pycurl"}
+    assert ours
+    for end, function in ours:
+        found = SOURCE / end
+        assert found.exists(), end
+        assert not function or f"def {function}(" in found.read_text()
