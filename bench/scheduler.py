@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from inchworm.app.scheduling import Scheduling
+from inchworm.app.root import App
 from inchworm.job import Job, JobState
 from inchworm.rules.schedule import occurrence, timetable
 from inchworm.store.home import jobs as store
@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=None, help="where to make the home; a temporary one otherwise")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        app = Scheduling(Path(folder), ManualClock(NOW_MS))
+        app = App(Path(folder), ManualClock(NOW_MS))
         print(f"{'':<34}{'median ms':>10}{'worst ms':>10}{'goal':>8}", flush=True)
         for name, taken in measured(app, options.jobs, options.history):
             report(name, taken)
@@ -61,29 +61,32 @@ def report(name: str, taken: list[float]) -> None:
     print(f"{name:<34}{median:>10.2f}{max(taken):>10.2f}{verdict}", flush=True)
 
 
-def measured(app: Scheduling, count: int, history: int) -> Iterator[tuple[str, list[float]]]:
+def measured(app: App, count: int, history: int) -> Iterator[tuple[str, list[float]]]:
     """The steps, each with what it took."""
     few = min(ONE_BY_ONE, count)
-    yield "making a job, among few", [timed(lambda number=number: app.jobs.add(job(number))) for number in range(few)]
+    yield (
+        "making a job, among few",
+        [timed(lambda number=number: app.jobs.store.add(job(number))) for number in range(few)],
+    )
     fill(app, range(few, count))
     remember(app, range(count), history)
     yield (
         f"making a job, among {count:,}",
-        [timed(lambda n=n: app.jobs.add(job(n))) for n in range(count, count + TIMES)],
+        [timed(lambda n=n: app.jobs.store.add(job(n))) for n in range(count, count + TIMES)],
     )
-    yield "poll, nothing due", several(lambda: app.claim("s", ROOM))
-    yield "placing a job", [timed(lambda n=n: app.jobs.place(f"{n:08}", same, NOW_MS)) for n in range(TIMES)]
-    yield "distribution", several(app.distribution)
-    yield "rebalance preview, spread", several(lambda: app.rebalance(is_preview=True))
-    yield "numbers of the last day", several(app.scheduler_metrics, 3)
-    yield "forgetting old executions", several(lambda: app.jobs.prune(NOW_MS), 3)
-    yield "first page of the list", several(lambda: app.jobs.find({}, None, 50))
-    yield "page in the middle of the list", several(lambda: app.jobs.find({}, (NOW_MS + count // 2, ""), 50))
+    yield "poll, nothing due", several(lambda: app.dispatch.claim("s", ROOM))
+    yield "placing a job", [timed(lambda n=n: app.jobs.store.place(f"{n:08}", same, NOW_MS)) for n in range(TIMES)]
+    yield "distribution", several(app.health.distribution)
+    yield "rebalance preview, spread", several(lambda: app.dispatch.rebalance(is_preview=True))
+    yield "numbers of the last day", several(app.health.scheduler, 3)
+    yield "forgetting old executions", several(lambda: app.jobs.store.prune(NOW_MS), 3)
+    yield "first page of the list", several(lambda: app.jobs.store.find({}, None, 50))
+    yield "page in the middle of the list", several(lambda: app.jobs.store.find({}, (NOW_MS + count // 2, ""), 50))
     make_due(app, range(DUE))
-    yield f"poll, {DUE:,} due", [timed(lambda n=n: app.claim(f"s{n}", ROOM)) for n in range(TIMES)]
+    yield f"poll, {DUE:,} due", [timed(lambda n=n: app.dispatch.claim(f"s{n}", ROOM)) for n in range(TIMES)]
     crowd(app)
-    yield "rebalance preview, crowded", several(lambda: app.rebalance(is_preview=True), 3)
-    yield "rebalance, crowded", several(lambda: app.rebalance(is_preview=False), 1)
+    yield "rebalance preview, crowded", several(lambda: app.dispatch.rebalance(is_preview=True), 3)
+    yield "rebalance, crowded", several(lambda: app.dispatch.rebalance(is_preview=False), 1)
 
 
 def timed(step: Callable[[], Any]) -> float:
@@ -110,9 +113,9 @@ def job(number: int) -> Job:
     return Job(name, f"c{name}", JobState.PENDING, {}, 1, "days", created_ms=made_ms, updated_ms=made_ms)
 
 
-def fill(app: Scheduling, numbers: range) -> None:
+def fill(app: App, numbers: range) -> None:
     """Jobs in one transaction: through the door it would take a minute."""
-    loads = app.jobs.loads()
+    loads = app.jobs.store.loads()
     with app.home.writing() as db:
         for number in numbers:
             placed = occurrence.placed(job(number), loads, job(number).created_ms)
@@ -122,7 +125,7 @@ def fill(app: Scheduling, numbers: range) -> None:
             loads[placed.slot or 0] += 1
 
 
-def remember(app: Scheduling, numbers: range, history: int) -> None:
+def remember(app: App, numbers: range, history: int) -> None:
     """Executions of the last days, all of them completed."""
     names = ("job_id", "crawl_id", "number", "occurrence_ms", "attempt", "state", "token", "service_id", "started_ms")
     query = f"INSERT INTO execution ({', '.join(names)}, ended_ms) VALUES (?, ?, ?, ?, 1, 'completed', ?, 's', ?, ?)"
@@ -136,14 +139,14 @@ def remember(app: Scheduling, numbers: range, history: int) -> None:
             db.executemany(query, rows)
 
 
-def make_due(app: Scheduling, numbers: range) -> None:
+def make_due(app: App, numbers: range) -> None:
     with app.home.writing() as db:
         for number in numbers:
             before = store._get(db, f"{number:08}")
             store._write(db, before, dataclasses.replace(before, due_ms=NOW_MS - number), NOW_MS)
 
 
-def crowd(app: Scheduling) -> None:
+def crowd(app: App) -> None:
     """All jobs that wait, in one and the same slot."""
     at_ms = NOW_MS + timetable.DAY_MS // 2
     with app.home.writing() as db:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-from inchworm.app.whole import App
+from inchworm.app.root import App
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "inchworm"
@@ -213,10 +213,10 @@ ROOMS = sorted(name for name, path in MODULES.items() if path.name == "__init__.
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_folder_can_be_taken_in_at_a_glance(room: str) -> None:
     modules = [path for path in MODULES[room].parent.glob("*.py") if path.name != "__init__.py"]
-    assert len(modules) <= MAX_MODULES or room == "app"
+    assert len(modules) <= MAX_MODULES
 
 
-@pytest.mark.parametrize("room", [room for room in ROOMS if room != "app"])
+@pytest.mark.parametrize("room", ROOMS)
 def test_a_folder_says_where_to_start_reading(room: str) -> None:
     start = re.search(r"[Ss]tart\s+with\s+`([\w.]+)`|Start there", ast.get_docstring(tree(room)) or "")
     assert start
@@ -283,17 +283,25 @@ def _is_attribute(word: str) -> bool:
     return module in MODULES and re.search(defined, MODULES[module].read_text(), re.MULTILINE) is not None
 
 
-def test_no_verb_takes_the_place_of_another() -> None:
-    """All verbs are put together into one class, and of two with the same name one would be lost."""
-    parts = [one for one in App.__mro__ if one.__module__.startswith("inchworm.")]
-    names = {(part, name) for part in parts for name in vars(part) if not name.startswith("__")}
-    doubles = {
-        (name, one.__name__, other.__name__)
-        for one, name in names
-        for other in parts
-        if (other, name) in names and not issubclass(one, other) and not issubclass(other, one)
-    }
-    assert doubles == set()
+# The parts of app
+
+PARTS = sorted(name for name, made in vars(App).items() if isinstance(made, cached_property))
+MAX_METHODS = 12
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_of_app_is_made_of_others_and_is_small(name: str, tmp_path: Path) -> None:
+    app = App(tmp_path)
+    made = type(getattr(app, name))
+    app.close()
+    assert made.__bases__ == (object,), "no part inherits from another"
+    assert len([verb for verb in vars(made) if not verb.startswith("_")]) <= MAX_METHODS
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("app.read")])
+def test_reads_change_nothing(name: str) -> None:
+    assert not [one for one in imports(name) if one.startswith(("inchworm.app.act", "app.act"))]
+    assert ".owning(" not in MODULES[name].read_text()
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if part_of(name) == "cli" and name != "cli.screen.door"])

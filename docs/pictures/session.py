@@ -133,7 +133,7 @@ def crawl(home: str, url: str) -> None:
         progress=lambda progress: say("progress", {**progress._asdict(), "counters": asdict(progress.counters)}),
     )
     app = App(Path(home))
-    summary = asyncio.run(app.crawl(Start((url,), given={"delay": 0, "workers": WORKERS}), hooks))
+    summary = asyncio.run(app.start.crawl(Start((url,), given={"delay": 0, "workers": WORKERS}), hooks))
     app.close()
     say("summary", asdict(summary))
 

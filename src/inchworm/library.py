@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, Unpack, cast,
 from inchworm import settings as all_settings
 from inchworm import told
 from inchworm.app import FORMATS, App, Start, Target, whole_file
-from inchworm.app.checkpoints import Back
-from inchworm.app.exports import Wanted
+from inchworm.app.act.configure import Configuration
+from inchworm.app.act.content.selection import Wanted
 from inchworm.app.fields import NAMES, Asked, Function, OwnFields
-from inchworm.app.looking import visit_json
-from inchworm.app.pages import Watching
-from inchworm.app.steering import Configuration
+from inchworm.app.read.checkpoints import Back
+from inchworm.app.read.content.bodies import Watching
+from inchworm.app.read.content.pages import visit_json
 from inchworm.engine.beside import Beside, has_loop
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.engine.run import shown
@@ -93,15 +93,15 @@ class Crawl:
         with self._app() as app, _watched(app, on_page, on_progress) as hooks:
             if self._start.seeds and start in ("", "fresh"):
                 begun = dataclasses.replace(self._start, fresh=start == "fresh", mode=mode)
-                return await app.crawl(begun, hooks)
+                return await app.start.crawl(begun, hooks)
             crawl, given = self._crawl(app), self._start.given
             seeds = self._start.seeds or crawl.seeds
-            app.mean(crawl.crawl_id)
+            app.start.trust(crawl.crawl_id)
             if start == "resume":
-                return await app.resume(crawl.crawl_id, given, hooks, seeds)
+                return await app.start.resume(crawl.crawl_id, given, hooks, seeds)
             if start == "next":
-                return await app.recrawl(crawl.crawl_id, mode, given, hooks, seeds)
-            return await app.crawl(Start(seeds, crawl.name, given, start == "fresh", mode), hooks)
+                return await app.start.recrawl(crawl.crawl_id, mode, given, hooks, seeds)
+            return await app.start.crawl(Start(seeds, crawl.name, given, start == "fresh", mode), hooks)
 
     def run_sync(
         self,
@@ -123,56 +123,56 @@ class Crawl:
     def pause(self) -> str:
         """Ask the process that works on this crawl to pause; the state of its run then."""
         with self._app() as app:
-            return str(app.pause(self._crawl(app).crawl_id))
+            return str(app.steer.pause(self._crawl(app).crawl_id))
 
     def cancel(self) -> str:
         """End the open run for good; its pages stay."""
         with self._app() as app:
-            return str(app.cancel(self._crawl(app).crawl_id))
+            return str(app.steer.cancel(self._crawl(app).crawl_id))
 
     def retry(self, kind: str | None = None, url: str | None = None) -> int:
         """Open failed URLs again, those of a kind, one, or all; how many. The next session fetches them."""
         with self._app() as app:
-            return app.retry(self._crawl(app).crawl_id, kind, url)
+            return app.queue.retry(self._crawl(app).crawl_id, kind, url)
 
     # Checkpoints
 
     def checkpoints(self) -> list[told.Checkpoint]:
         """All there are, oldest first."""
         with self._app() as app:
-            return cast(list[told.Checkpoint], app.checkpoints(self._crawl(app).crawl_id))
+            return cast(list[told.Checkpoint], app.checkpoints.all(self._crawl(app).crawl_id))
 
     def checkpoint(self) -> told.Checkpoint:
         """Make one now: a place to come back to."""
         with self._app() as app:
-            return cast(told.Checkpoint, app.checkpoint(self._crawl(app).crawl_id))
+            return cast(told.Checkpoint, app.steer.checkpoint(self._crawl(app).crawl_id))
 
     def delete_checkpoint(self, checkpoint: int | str) -> None:
         with self._app() as app:
-            app.delete_checkpoint(self._crawl(app).crawl_id, checkpoint)
+            app.steer.delete_checkpoint(self._crawl(app).crawl_id, checkpoint)
 
     def keep_checkpoints(self, last: int) -> int:
         """Delete all but the last so many; how many went."""
         with self._app() as app:
-            return app.keep_checkpoints(self._crawl(app).crawl_id, last)
+            return app.steer.keep_checkpoints(self._crawl(app).crawl_id, last)
 
     def export_checkpoint(self, checkpoint: int | str, target: Path | str | BinaryIO) -> int:
         """Write the whole state at a checkpoint as gzipped JSON; how many URLs are in it."""
         with self._app() as app, _written(target, is_binary=True) as out:
-            return app.export_checkpoint(self._crawl(app).crawl_id, checkpoint, out)
+            return app.checkpoints.export(self._crawl(app).crawl_id, checkpoint, out)
 
     def go_back(self, checkpoint: int | str, validate: bool = True) -> int:
         """Undo what came after a checkpoint, pages, discoveries and archive; the run that is open again. The next
         session crawls on from there. `validate`: see first that state and archive are what they were."""
         with self._app() as app:
-            return app.go_back(self._crawl(app).crawl_id, Back(checkpoint, False, validate), {}).number
+            return app.start.go_back(self._crawl(app).crawl_id, Back(checkpoint, False, validate), {}).number
 
     def branch(self, checkpoint: int | str | None = None, validate: bool = True, **settings: Any) -> Crawl:
         """Leave the run as it is and branch off a new one, at a checkpoint or where it stands, with settings of its
         own. Returns the crawl as it runs with these: its `run` crawls on from there."""
         with self._app() as app:
             crawl = self._crawl(app)
-            app.go_back(crawl.crawl_id, Back(checkpoint, True, validate), settings)
+            app.start.go_back(crawl.crawl_id, Back(checkpoint, True, validate), settings)
         kept = {name: value for name, value in self._start.given.items() if not all_settings.belongs_to_run(name)}
         function, values = self._fields.own.function if self._fields.own else None, {**kept, **settings}
         return Crawl(*self._start.seeds, name=self._start.name, home=self._home, fields=function, **values)
@@ -190,14 +190,14 @@ class Crawl:
         asked = self._wanted(wanted, told.Which)
         with self._app() as app:
             word = self._crawl(app).crawl_id
-            app.check_wanted(word, asked)
-        return self._streamed(lambda app: app.stored_pages(word, asked))
+            app.export.check_wanted(word, asked)
+        return self._streamed(lambda app: app.export.stored_pages(word, asked))
 
     def page(self, url: str, run: int | None = None) -> Page:
         """One page by its address: what the crawl has of it now, or what a run has. One that was there and is gone says
         so (`is_gone`), and has its last text as `previous`."""
         with self._app() as app:
-            return app.stored_page(self._crawl(app).crawl_id, url, run, self._fields)
+            return app.bodies.page(self._crawl(app).crawl_id, url, run, self._fields)
 
     def rows(self, **wanted: Unpack[told.Which]) -> Iterator[dict[str, Any]]:
         """The fields of these pages, as `extract` says or your function takes them: a dict for each page, or for each
@@ -205,8 +205,8 @@ class Crawl:
         asked = self._wanted(wanted, told.Which)
         with self._app() as app:
             word = self._crawl(app).crawl_id
-            app.check_fields(word, asked)
-        return self._streamed(lambda app: app.field_rows(word, asked))
+            app.export.check_fields(word, asked)
+        return self._streamed(lambda app: app.export.field_rows(word, asked))
 
     def extract(
         self, extract: told.Fields | None = None, each: str | None = None, rebuild: bool = False
@@ -214,13 +214,13 @@ class Crawl:
         """Take the fields of all pages from the archive, without a request; how many pages have each. Rules that are
         named are kept with the crawl. `rebuild`: also those that were taken by the same rules."""
         with self._app() as app:
-            found = app.extract(self._crawl(app).crawl_id, _rules(extract, each), rebuild)
+            found = app.extract.extract(self._crawl(app).crawl_id, _rules(extract, each), rebuild)
         return cast(told.Extracted, found)
 
     def try_fields(self, url: str = "", extract: told.Fields | None = None, each: str | None = None) -> dict[str, Any]:
         """What these rules find on one page, or on the first pages where they find something. Nothing is kept."""
         with self._app() as app:
-            return app.try_fields(self._crawl(app).crawl_id, url, _rules(extract, each))
+            return app.extract.try_fields(self._crawl(app).crawl_id, url, _rules(extract, each))
 
     @property
     def field_errors(self) -> int:
@@ -238,8 +238,8 @@ class Crawl:
         asked = self._wanted(wanted, told.Table)
         with self._app() as app:
             word = self._crawl(app).crawl_id
-            schema = app.table_schema(word, asked)
-        made = self._streamed(lambda app: app.batches(word, asked))
+            schema = app.export.table_schema(word, asked)
+        made = self._streamed(lambda app: app.export.batches(word, asked))
         return _needed("pyarrow", "parquet").RecordBatchReader.from_batches(schema, made)
 
     def to_pandas(self, **wanted: Unpack[told.Table]) -> pandas.DataFrame:
@@ -264,81 +264,81 @@ class Crawl:
         with self._app() as app:
             word = self._crawl(app).crawl_id
             if isinstance(target, (str, Path)) and form and _takes_folder(form.target, Path(target)):
-                written = app.export_folder(word, format, Path(target), asked)
+                written = app.export.to_folder(word, format, Path(target), asked)
             else:
                 with _written(target, is_binary=bool(form and form.is_binary)) as out:
-                    written = app.export(word, format, out, asked)
-            return told.Exported(written.files, written.skipped, written.lost, app.next_since(word))
+                    written = app.export.to_file(word, format, out, asked)
+            return told.Exported(written.files, written.skipped, written.lost, app.export.next_since(word))
 
     # Looking
 
     def status(self) -> told.Status:
         """Where the crawl stands."""
         with self._app() as app:
-            found = app.status(self._crawl(app))
+            found = app.crawls.status(self._crawl(app))
         found |= {"bytes": found.pop("size"), "saved_bytes": found.pop("saved")}
         return cast(told.Status, found)
 
     def runs(self) -> list[told.Run]:
         """Every run with what it found and what it saved."""
         with self._app() as app:
-            return cast(list[told.Run], app.runs(self._crawl(app).crawl_id))
+            return cast(list[told.Run], app.runs.all(self._crawl(app).crawl_id))
 
     def statistics(self) -> dict[str, Any]:
         """What all runs together cost, and what they saved against full crawls."""
         with self._app() as app:
-            return app.iteration_stats(self._crawl(app).crawl_id)
+            return app.iterations.stats(self._crawl(app).crawl_id)
 
     def make_line(self, run: int) -> None:
         """Have later runs build on this one and go by its settings; the others stay, beside the line."""
         with self._app() as app:
-            app.make_line(self._crawl(app).crawl_id, run)
+            app.steer.make_line(self._crawl(app).crawl_id, run)
 
     def compare(self, first: int | None = None, second: int | None = None) -> told.Comparison:
         """What changed between two runs; without numbers between the last one and the one it builds on."""
         with self._app() as app:
-            return cast(told.Comparison, app.compare(self._crawl(app).crawl_id, first, second))
+            return cast(told.Comparison, app.changes.compare(self._crawl(app).crawl_id, first, second))
 
     def diff(self, url: str, first: int | None = None, second: int | None = None) -> told.Diff:
         """What changed on one page between two runs: title, text and links, line by line."""
         with self._app() as app:
-            return cast(told.Diff, app.diff(self._crawl(app).crawl_id, url, first, second))
+            return cast(told.Diff, app.changes.diff(self._crawl(app).crawl_id, url, first, second))
 
     def search(self, text: str, limit: int = 10) -> told.Results:
         """Pages that say this, in their newest version."""
         with self._app() as app:
-            return cast(told.Results, app.search(self._crawl(app).crawl_id, text, limit))
+            return cast(told.Results, app.search.pages(self._crawl(app).crawl_id, text, limit))
 
     def report(self, name: str, run: int | None = None, limit: int | None = None) -> dict[str, Any]:
         """What a run found wrong, and what is slow: broken-links, redirects, duplicates, errors or slow."""
         with self._app() as app:
-            return app.report(self._crawl(app).crawl_id, name, run, limit)
+            return app.reports.one(self._crawl(app).crawl_id, name, run, limit)
 
     def why(self, url: str, run: int | None = None) -> told.Why:
         """Why a URL was or was not crawled."""
         with self._app() as app:
-            return cast(told.Why, app.why(self._crawl(app).crawl_id, url, run))
+            return cast(told.Why, app.pages.why(self._crawl(app).crawl_id, url, run))
 
     def show(self, url: str, run: int | None = None) -> dict[str, Any]:
         """All that a run knows of a URL, whatever became of it, with every visit."""
         with self._app() as app:
-            return app.page(self._crawl(app).crawl_id, url, run)
+            return app.pages.page(self._crawl(app).crawl_id, url, run)
 
     def failed(self, kind: str | None = None) -> list[told.Visit]:
         """What failed in the last run, and why."""
         with self._app() as app:
-            found = app.failed(self._crawl(app).crawl_id, kind)
+            found = app.pages.failed(self._crawl(app).crawl_id, kind)
             return [cast(told.Visit, visit_json(one)) for one in found]
 
     def urls(self, run: int | None = None) -> Iterator[str]:
         """Every URL requested, as requested, once, in the order of record."""
         with self._app() as app:
-            yield from app.requested_urls(self._crawl(app).crawl_id, run)
+            yield from app.export.requested_urls(self._crawl(app).crawl_id, run)
 
     def visits(self, run: int | None = None) -> Iterator[told.Visit]:
         """Every visit to a page or resource, in the order of record."""
         with self._app() as app:
-            for visit in app.visits(self._crawl(app).crawl_id, run):
+            for visit in app.export.visits(self._crawl(app).crawl_id, run):
                 yield cast(told.Visit, visit_json(visit))
 
     # The frontier
@@ -346,41 +346,41 @@ class Crawl:
     def queue(self) -> told.Queue:
         """The frontier of the last run in numbers."""
         with self._app() as app:
-            return cast(told.Queue, app.queue(self._crawl(app).crawl_id))
+            return cast(told.Queue, app.frontier.numbers(self._crawl(app).crawl_id))
 
     def entries(self, state: str = "", reason: str = "", after: int = 0, limit: int = 50) -> list[told.Entry]:
         """URLs of the last run in the order in which it met them, from behind a `url_id` on: all, those in a state
         (pending, done, refused), or those that were refused for a reason."""
         chosen = {name: value for name, value in (("state", state), ("reason", reason)) if value}
         with self._app() as app:
-            return cast(list[told.Entry], app.entries(self._crawl(app), chosen, None, after, limit))
+            return cast(list[told.Entry], app.frontier.entries(self._crawl(app), chosen, None, after, limit))
 
     def add(self, url: str, depth: int = 0) -> told.Added:
         """Put a URL into the last run that nobody links to. It is judged like any other, and waits for its turn."""
         with self._app() as app:
-            return cast(told.Added, app.add_url(self._crawl(app), url, depth))
+            return cast(told.Added, app.queue.add(self._crawl(app), url, depth))
 
     def take_out(self, url: str) -> None:
         """Refuse a pending URL, so that it is not visited."""
         with self._app() as app:
-            app.take_out(app.entry_id(self._crawl(app), url))
+            app.queue.take_out(app.frontier.entry_id(self._crawl(app), url))
 
     def dismiss(self, url: str) -> None:
         """Let nothing make the run follow a link any more that was not followed."""
         with self._app() as app:
-            app.dismiss(app.entry_id(self._crawl(app), url))
+            app.queue.dismiss(app.frontier.entry_id(self._crawl(app), url))
 
     def clear_queue(self) -> int:
         """Refuse every pending URL and complete the run; how many."""
         with self._app() as app:
-            return app.clear_queue(self._crawl(app).crawl_id)
+            return app.queue.clear(self._crawl(app).crawl_id)
 
     # The crawl itself
 
     def settings(self) -> dict[str, Any]:
         """The settings that the open run, or the next one, works with."""
         with self._app() as app:
-            return app.effective_settings(self._crawl(app).crawl_id)
+            return app.crawls.settings_of(self._crawl(app).crawl_id)
 
     def configure(
         self, *, name: str | None = None, enabled: bool | None = None, incremental: bool | None = None, **settings: Any
@@ -389,19 +389,19 @@ class Crawl:
         call the crawl from now on; `enabled`: whether its jobs run; `incremental`: whether a start goes on with an
         open run."""
         with self._app() as app:
-            app.configure_crawl(self._crawl(app).crawl_id, Configuration(name, settings or None, incremental, enabled))
+            app.configure.change(self._crawl(app).crawl_id, Configuration(name, settings or None, incremental, enabled))
         if name is not None and self._start.name:
             self._start = dataclasses.replace(self._start, name=name)
 
     def index(self, rebuild: bool = False) -> dict[str, Any]:
         """Bring the search server that the crawl was given up to date; what it was told."""
         with self._app() as app:
-            return app.index(self._crawl(app).crawl_id, rebuild)
+            return app.index.update(self._crawl(app).crawl_id, rebuild)
 
     def delete(self) -> None:
         """Remove the crawl: its record, its archive, everything."""
         with self._app() as app:
-            app.delete(self._crawl(app).crawl_id)
+            app.configure.delete(self._crawl(app).crawl_id)
 
     # The ground
 
@@ -423,8 +423,8 @@ class Crawl:
     def _crawl(self, app: App) -> CrawlInfo:
         """This crawl, which has its name or all of its seeds, and no other that shares one of them."""
         if not self._start.seeds and self._start.name:
-            return app.find(self._start.name)
-        found = app.find_by_seeds(self._start.seeds, self._start.name)
+            return app.workspace.find(self._start.name)
+        found = app.workspace.find_by_seeds(self._start.seeds, self._start.name)
         if found is None:
             what = self._start.name or ", ".join(shown(seed) for seed in self._start.seeds)
             raise Unknown(f"{what} has not been crawled in {app.folder} yet.", "Call run() first.")
@@ -446,7 +446,7 @@ def _watched(app: App, on_page: OnPage | None, on_progress: OnProgress | None) -
     if on_page is None:
         yield Hooks(None, moved)
         return
-    with contextlib.closing(Watching(app, on_page)) as watching:
+    with contextlib.closing(Watching(app.workspace, on_page)) as watching:
         yield Hooks(watching.started, moved, watching.visited)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, FloatRect, Page, expect, sync_playwright
 from tests.service.running import Service
 
-from inchworm.app.whole import App
+from inchworm.app.root import App
 from inchworm.service import build
 from inchworm.service.access import auth
 from inchworm.service.dashboard.frame import PageRoute
@@ -106,7 +106,7 @@ def link_for(service: Service) -> str:
     app = App(service.home)
     try:
         code, digest = auth.login_code()
-        app.invite(digest, 60)
+        app.admission.invite(digest, 60)
     finally:
         app.close()
     return f"/login?code={code}"

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from tests.service.running import Service, serving, wait_for
 
-from inchworm.app.whole import App
+from inchworm.app.root import App
 from inchworm.service.dashboard.frame import PageRoute
 
 ENVIRONMENT = {
@@ -97,6 +97,6 @@ def _others(service: Service, url: str) -> None:
 def _delivery(service: Service) -> str:
     app = App(service.home)
     try:
-        return str(wait_for(app.deliveries, "a message")[0]["id"])
+        return str(wait_for(app.notifications.listed, "a message")[0]["id"])
     finally:
         app.close()

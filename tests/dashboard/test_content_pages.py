@@ -17,8 +17,10 @@ from tests.flow.crawling import page
 from tests.service.in_process import Api, serving
 from tests.service.test_gate import SECRET, bearer
 
-from inchworm.app import FORMATS, browsing
-from inchworm.app.jobs import Task
+from inchworm.app import FORMATS
+from inchworm.app.act.jobs.change import Task
+from inchworm.app.read.content import pages as page_reads
+from inchworm.app.read.content import site as site_tree
 from inchworm.service import build
 from inchworm.service.access.gate import STORED_HEADERS, Gate, Keys
 from inchworm.service.api.web import Verbs
@@ -333,8 +335,8 @@ def test_a_url_that_is_not_known(api: Api, crawl: str, served: Served) -> None:
 def test_who_links_to_a_page_is_looked_up_bit_by_bit(
     api: Api, crawl: str, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(browsing, "LINK_STEP", 1)
-    monkeypatch.setattr(browsing, "MOST_LINKS", 1)
+    monkeypatch.setattr(page_reads, "LINK_STEP", 1)
+    monkeypatch.setattr(page_reads, "MOST_LINKS", 1)
     text = get(api, f"/crawls/{crawl}/page", url=served.url("/many/007.html"))
     assert "Look further" in text
     for _ in range(50):
@@ -467,11 +469,11 @@ def test_a_place_that_is_no_folder(api: Api, crawl: str, at: str) -> None:
 
 
 def test_a_tree_that_is_being_counted_says_how_far_it_is(api: Api, crawl: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(browsing, "_SHELF", browsing._Shelf())
-    monkeypatch.setattr(browsing, "TREE_SECONDS", 0.0)
+    monkeypatch.setattr(site_tree, "_SHELF", site_tree._Shelf())
+    monkeypatch.setattr(site_tree, "TREE_SECONDS", 0.0)
     answer = api.request("GET", f"http://inchworm.test/crawls/{crawl}/tree")
     assert "0 of" in answer.text and answer.headers["refresh"] == "0"
-    monkeypatch.setattr(browsing, "TREE_SECONDS", 60.0)
+    monkeypatch.setattr(site_tree, "TREE_SECONDS", 60.0)
     assert "All that lies here" in get(api, f"/crawls/{crawl}/tree")
 
 

@@ -13,8 +13,8 @@ import httpx
 import pytest
 from tests.service.in_process import Api, serving
 
-from inchworm.app.crawling import Start
-from inchworm.app.jobs import Repeated, Task, Wanted
+from inchworm.app.act.jobs.change import Repeated, Task, Wanted
+from inchworm.app.act.plan import Start
 from inchworm.errors import Unknown
 from inchworm.job import Execution
 from inchworm.rules.schedule.occurrence import Ended, after_failure, after_success
@@ -58,7 +58,7 @@ def said(answer: httpx.Response) -> tuple[str, str, bool]:
 
 
 def add(api: Api, crawl: str, **wanted: object) -> str:
-    return str(api.app.add_job(Wanted(source_id=crawl, **wanted))["id"])  # type: ignore[arg-type]
+    return str(api.app.schedule.add(Wanted(source_id=crawl, **wanted))["id"])  # type: ignore[arg-type]
 
 
 def hourly(api: Api, crawl: str, **wanted: object) -> str:
@@ -67,9 +67,9 @@ def hourly(api: Api, crawl: str, **wanted: object) -> str:
 
 def claimed(api: Api, job_id: str) -> Execution:
     """An execution of a job that runs, in nobody's process."""
-    if api.app.job(job_id)["status"] == "scheduled":
-        api.app.run_job(job_id)
-    for one in api.app.jobs.claim("service", api.app.clock.now_ms(), 1000):
+    if api.app.jobs.one(job_id)["status"] == "scheduled":
+        api.app.schedule.run(job_id)
+    for one in api.app.jobs.store.claim("service", api.app.clock.now_ms(), 1000):
         if one.job_id == job_id:
             return one
     raise AssertionError("it was not due")
@@ -78,11 +78,13 @@ def claimed(api: Api, job_id: str) -> Execution:
 def ended(api: Api, one: Execution, ended: Ended) -> None:
     now_ms = api.app.clock.now_ms()
     if ended.error:
-        api.app.jobs.finish(
+        api.app.jobs.store.finish(
             one.execution_id, one.token, ended, lambda job: after_failure(job, ended.error, now_ms), now_ms
         )
     else:
-        api.app.jobs.finish(one.execution_id, one.token, ended, lambda job: after_success(job, ended, now_ms), now_ms)
+        api.app.jobs.store.finish(
+            one.execution_id, one.token, ended, lambda job: after_success(job, ended, now_ms), now_ms
+        )
 
 
 def row(page: str, job_id: str) -> str:
@@ -133,9 +135,9 @@ class TestTheList:
     def test_each_state_has_its_tab_and_its_actions(self, api: Api, crawl: str, state: str, possible: set[str]) -> None:
         job_id = hourly(api, crawl, max_retries=0)
         if state == "paused":
-            api.app.pause_job(job_id)
+            api.app.schedule.pause(job_id)
         elif state == "cancelled":
-            api.app.cancel_job(job_id)
+            api.app.schedule.cancel(job_id)
         else:
             execution = claimed(api, job_id)
             if state == "failed":
@@ -163,7 +165,7 @@ class TestTheList:
         assert "until its crawl is free" in found and "overdue" not in found
 
     def test_names_are_only_text(self, api: Api) -> None:
-        made = api.app.find_or_make(Start(("http://evil.example/",), typed=False, name=EVIL))
+        made = api.app.start.find_or_make(Start(("http://evil.example/",), typed=False, name=EVIL))
         job_id = hourly(api, made.crawl_id)
         for path in ("/jobs", f"/jobs/{job_id}", f"/jobs/{job_id}/edit", "/jobs/day"):
             page = get(api, path)
@@ -174,7 +176,7 @@ class TestTheList:
             crawl = api.make("http://many.example/")
             made = [hourly(api, crawl) for _ in range(2 * ROWS + 3)]
             assert sorted(listed(api, "/jobs?order=made")) == sorted(made)
-            due = {one.job_id: (one.due_ms, one.job_id) for one in api.app.jobs.find({}, None, 1000)}
+            due = {one.job_id: (one.due_ms, one.job_id) for one in api.app.jobs.store.find({}, None, 1000)}
             assert listed(api, "/jobs") == sorted(made, key=due.__getitem__)
 
     @pytest.mark.parametrize(
@@ -215,23 +217,23 @@ class TestTheList:
 
 
 def change_due(api: Api, job_id: str, due_ms: int) -> None:
-    api.app.jobs.change(job_id, lambda job: dataclasses.replace(job, due_ms=due_ms, occurrence_ms=due_ms), due_ms)
+    api.app.jobs.store.change(job_id, lambda job: dataclasses.replace(job, due_ms=due_ms, occurrence_ms=due_ms), due_ms)
 
 
 class TestAdding:
     def test_a_job_for_a_crawl_by_its_name(self, api: Api, crawl: str) -> None:
-        name = api.app.find(crawl).name
+        name = api.app.workspace.find(crawl).name
         to, text, is_bad = said(
             post(api, "/jobs", target=name, every="90", unit="minutes", mode="full", adaptive="yes")
         )
         assert not is_bad and name in text
-        made = api.app.job(to.rpartition("/")[2])
+        made = api.app.jobs.one(to.rpartition("/")[2])
         assert (made["crawl_id"], made["interval_minutes"], made["interval_type"]) == (crawl, 90, "minutes")
         assert made["task"]["mode"] == "full" and made["adaptive_scheduling"]
 
     def test_a_job_for_a_site_that_nobody_crawled_yet(self, api: Api) -> None:
         to, _, _ = said(post(api, "/jobs", target="https://fresh.example/docs", every="1", unit="days"))
-        made = api.app.job(to.rpartition("/")[2])
+        made = api.app.jobs.one(to.rpartition("/")[2])
         assert made["url"] == "https://fresh.example/docs" and not made["adaptive_scheduling"]
 
     @pytest.mark.parametrize(
@@ -261,7 +263,7 @@ class TestSteering:
         for act, state in (("pause", "paused"), ("resume", "scheduled"), ("run", "scheduled"), ("cancel", "cancelled")):
             to, _, is_bad = said(post(api, f"/jobs/{job_id}/{act}", back="/jobs?status=scheduled"))
             assert to == "/jobs?status=scheduled" and not is_bad
-            assert api.app.job(job_id)["status"] == state
+            assert api.app.jobs.one(job_id)["status"] == state
         to, text, _ = said(post(api, f"/jobs/{job_id}/delete", back=f"/jobs/{job_id}"))
         assert to == "/jobs" and "stays" in text, "the page of the job is gone"
         get(api, f"/jobs/{job_id}", 404)
@@ -270,7 +272,7 @@ class TestSteering:
         job_id = hourly(api, crawl, max_retries=0)
         ended(api, claimed(api, job_id), Ended(error="gone"))
         to, _, _ = said(post(api, f"/jobs/{job_id}/retry"))
-        assert to == f"/jobs/{job_id}" and api.app.job(job_id)["status"] == "pending"
+        assert to == f"/jobs/{job_id}" and api.app.jobs.one(job_id)["status"] == "pending"
 
     def test_one_goes_back_to_the_list_one_came_from(self, api: Api, crawl: str) -> None:
         job_id = hourly(api, crawl)
@@ -301,7 +303,7 @@ class TestSteering:
         job_id = hourly(api, crawl)
         for act in ("pause", "delete", "run"):
             assert api.request("GET", f"{AT}/jobs/{job_id}/{act}").status_code == 405
-        assert api.app.job(job_id)["status"] == "scheduled"
+        assert api.app.jobs.one(job_id)["status"] == "scheduled"
 
 
 class TestOneJob:
@@ -329,7 +331,7 @@ class TestOneJob:
 
     def test_why_it_is_paused(self, api: Api, crawl: str) -> None:
         job_id = hourly(api, crawl)
-        api.app.set_enabled(crawl, False)
+        api.app.schedule.set_enabled(crawl, False)
         assert "Its crawl is switched off." in get(api, f"/jobs/{job_id}")
 
     @pytest.mark.parametrize(("enough", "said"), [("no_changes", "no changes"), ("max_iterations", "as many runs as")])
@@ -367,7 +369,7 @@ class TestEditing:
         fields = {"every": "2", "unit": "days", "retries": "7", "backoff": "5", "after": "", "enabled": "yes"}
         to, text, _ = said(post(api, f"/jobs/{job_id}/edit", **fields))
         assert to == f"/jobs/{job_id}" and "every 2 days" in text
-        job = api.app.job(job_id)
+        job = api.app.jobs.one(job_id)
         assert (job["interval_minutes"], job["interval_type"]) == (2, "days")
         assert (job["max_retries"], job["retry_backoff_seconds"], job["adaptive_scheduling"]) == (7, 5, False)
 
@@ -375,7 +377,7 @@ class TestEditing:
         first, second = hourly(api, crawl), hourly(api, crawl)
         fields = {"every": "", "unit": "hours", "retries": "3", "backoff": "60", "after": first}
         said(post(api, f"/jobs/{second}/edit", **fields))
-        job = api.app.job(second)
+        job = api.app.jobs.one(second)
         assert job["interval_minutes"] is None and job["after_job_id"] == first and job["next_run_at"] is None
 
     def test_what_is_wrong_is_said_and_the_input_is_kept(self, api: Api, crawl: str) -> None:
@@ -389,14 +391,14 @@ class TestEditing:
             answer = post(api, f"/jobs/{job_id}/edit", unit="hours", **fields)
             assert answer.status_code == 422 and 'role="alert"' in answer.text
         assert 'value="x"' in answer.text
-        assert api.app.job(job_id)["interval_minutes"] == 6
+        assert api.app.jobs.one(job_id)["interval_minutes"] == 6
 
 
 class TestOneExecution:
     def test_its_log_as_the_script_goes_on_with_it(self, api: Api, crawl: str) -> None:
         execution = claimed(api, hourly(api, crawl))
         lines = [Line(1, 0, "info", "It begins"), Line(2, 3_723_000, "warning", f"http_4xx: {EVIL}")]
-        api.app.events.write_lines(execution.execution_id, execution.token, lines)
+        api.app.executions.events.write_lines(execution.execution_id, execution.token, lines)
         page = get(api, f"/executions/{execution.execution_id}")
         assert f'data-log="{execution.execution_id}" data-after="2">' in page
         assert '<li class="info"><span class="at">00:00:00</span> It begins</li>' in page
@@ -408,7 +410,7 @@ class TestOneExecution:
     def test_of_a_long_log_the_end(self, api: Api, crawl: str) -> None:
         execution = claimed(api, hourly(api, crawl))
         lines = [Line(number, 0, "info", f"line {number}.") for number in range(1, 701)]
-        api.app.events.write_lines(execution.execution_id, execution.token, lines)
+        api.app.executions.events.write_lines(execution.execution_id, execution.token, lines)
         page = get(api, f"/executions/{execution.execution_id}")
         assert page.count("<li class=") == 500 and "line 201." in page and "line 200." not in page
         assert 'data-after="700"' in page and "200 lines before these" in page
@@ -416,7 +418,7 @@ class TestOneExecution:
     def test_of_long_lines_fewer(self, api: Api, crawl: str) -> None:
         execution = claimed(api, hourly(api, crawl))
         lines = [Line(number, 0, "info", "x" * 2000) for number in range(1, 301)]
-        api.app.events.write_lines(execution.execution_id, execution.token, lines)
+        api.app.executions.events.write_lines(execution.execution_id, execution.token, lines)
         page = get(api, f"/executions/{execution.execution_id}")
         assert 50 <= page.count("<li class=") <= 60 and len(page) < 200_000 and 'data-after="300"' in page
 
@@ -432,14 +434,16 @@ class TestOneExecution:
         execution = claimed(api, hourly(api, crawl))
         told = dict.fromkeys(("duplicates", "refused", "requests", "bytes", "seconds", "in_flight"), 3)
         progress = {**told, "known": 1322, "pages": 1234, "failed": 5, "pending": 77}
-        api.app.jobs.report(execution.execution_id, execution.token, run=2, session=4, progress=progress, pages=1234)
+        api.app.jobs.store.report(
+            execution.execution_id, execution.token, run=2, session=4, progress=progress, pages=1234
+        )
         parts = execution_parts(api.app, str(execution.execution_id))
         assert "1,237 done" in parts["execution-facts"] and "77 pending" in parts["execution-facts"]
         assert f'href="/crawls/{crawl}/runs/2"' in parts["execution-facts"]
 
     def test_one_that_is_cancelled_says_that_it_ends(self, api: Api, crawl: str) -> None:
         execution = claimed(api, hourly(api, crawl))
-        api.app.cancel_job(execution.job_id)
+        api.app.schedule.cancel(execution.job_id)
         page = get(api, f"/executions/{execution.execution_id}")
         assert "about to end" in page and not actions(page)
 
@@ -468,10 +472,10 @@ class TestTheDay:
             assert f'href="/jobs?slot={slot}"' in page
             listed = get(api, f"/jobs?slot={slot}")
             assert all(job_id in listed for job_id in jobs)
-            assert api.app.distribution()["fullest"] == 12, "looking moves nothing"
+            assert api.app.health.distribution()["fullest"] == 12, "looking moves nothing"
             to, text, _ = said(post(api, "/jobs/day/rebalance", back="/jobs/day"))
             assert to == "/jobs/day" and "11 jobs were moved" in text
-            assert api.app.distribution()["fullest"] == 1
+            assert api.app.health.distribution()["fullest"] == 1
             _, text, _ = said(post(api, "/jobs/day/rebalance"))
             assert text == "There was nothing to move."
 

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.dashboard.browser import Visitor, heap, link_for, login_of, visiting
 from tests.service.running import QUICK, Service, serving, wait_for
 
-from inchworm.app.whole import App
+from inchworm.app.root import App
 from inchworm.store.home.events import Line
 from inchworm.testing import Served, Site, linked_site
 
@@ -130,10 +130,10 @@ def test_a_long_log(visitor: Visitor, live: Live) -> None:
 def _write_lines(live: Live, numbers: range) -> None:
     app = App(live.service.home)
     try:
-        execution, now_ms = app.jobs.execution(live.execution_id), time.time_ns() // 1_000_000
+        execution, now_ms = app.jobs.store.execution(live.execution_id), time.time_ns() // 1_000_000
         for start in range(0, len(numbers), 5000):
             lines = [Line(one, now_ms, "info", f"This is line {one}.") for one in numbers[start : start + 5000]]
-            app.events.write_lines(live.execution_id, execution.token, lines)
+            app.executions.events.write_lines(live.execution_id, execution.token, lines)
     finally:
         app.close()
 
@@ -144,8 +144,8 @@ def test_a_crawl_that_is_deleted_meanwhile(visitor: Visitor, live: Live) -> None
         page = visitor.open(f"/crawls/{crawl_id}")
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         app = App(live.service.home)
-        wait_for(lambda: not app.is_running(app.find(crawl_id)), "the session to end")
-        app.delete(crawl_id)
+        wait_for(lambda: not app.workspace.is_running(app.workspace.find(crawl_id)), "the session to end")
+        app.configure.delete(crawl_id)
         app.close()
     expect(banner(page, "has been deleted")).to_be_visible()
     page.get_by_role("link", name="All crawls").click()

@@ -17,8 +17,8 @@ import pytest
 from tests.crash.website import article
 from tests.service.in_process import Api, serving, wait_for
 
-from inchworm.app.jobs import Task
-from inchworm.app.whole import App
+from inchworm.app.act.jobs.change import Task
+from inchworm.app.root import App
 from inchworm.service.api.web import Verbs
 from inchworm.service.dashboard import live
 from inchworm.service.dashboard.frame import SAID
@@ -71,7 +71,7 @@ def test_where_nothing_is_it_says_what_to_do(tmp_path: Path) -> None:
 
 def test_a_crawl_is_started_by_its_address(api: Api, served: Served) -> None:
     status, where, said = post(api, "/start", url=served.url("/"), name="docs")
-    crawl = api.app.find("docs")
+    crawl = api.app.workspace.find("docs")
     assert (status, where, said) == (303, f"/crawls/{crawl.crawl_id}", "Run 0 (baseline) has started.")
     wait_for(lambda: api.status(crawl.crawl_id)["run_state"] == "completed", "the crawl to end")
     text = shown(api, "/")
@@ -133,7 +133,7 @@ def test_a_crawl_that_cannot_be_read_needs_attention(api: Api, tmp_path: Path) -
     folder.mkdir(parents=True)
     (folder / "crawl.db").write_bytes(b"no database" * 100)
     assert "Needs attention" in shown(api, "/")
-    api.app.delete(crawl)
+    api.app.configure.delete(crawl)
     assert "Needs attention" not in shown(api, "/") and not folder.exists()
 
 
@@ -246,11 +246,11 @@ def test_lists_show_what_happened_since(api: Api, served: Served) -> None:
     app = App(api.folder)
     try:
         wait_for(lambda: last_written(api.folder / "crawls" / crawl_id / "crawl.db"), "a tick")
-        line = next(one for one in app.list_crawls(None, 99) if one["crawl_id"] == crawl_id)
+        line = next(one for one in app.crawls.listed(None, 99) if one["crawl_id"] == crawl_id)
         assert (line["run"], line["state"]) == (0, "completed")
         api.post(f"/crawl/{crawl_id}/iterations/next", 202)
         wait_for(lambda: api.status(crawl_id)["run"] == 1, "the next run")
-        assert next(one for one in app.list_crawls(None, 99) if one["crawl_id"] == crawl_id)["run"] == 1
+        assert next(one for one in app.crawls.listed(None, 99) if one["crawl_id"] == crawl_id)["run"] == 1
     finally:
         app.close()
 
@@ -286,10 +286,10 @@ def test_a_run_that_broke_off_needs_attention(tmp_path: Path, served: Served) ->
 
 def test_jobs_that_nobody_starts_need_attention(tmp_path: Path) -> None:
     with serving(tmp_path / "home", jobs=False) as alone:
-        crawl = alone.app.find(alone.make("https://example.com/"))
-        job_id = alone.app.start_job(crawl, Task())["id"]
+        crawl = alone.app.workspace.find(alone.make("https://example.com/"))
+        job_id = alone.app.schedule.start(crawl, Task())["id"]
         assert alone.get("/overview")["attention"] == [], "it is not late yet"
-        alone.app.jobs.change(job_id, lambda one: replace(one, due_ms=one.due_ms - 61_000), 0)
+        alone.app.jobs.store.change(job_id, lambda one: replace(one, due_ms=one.due_ms - 61_000), 0)
         (found,) = alone.get("/overview")["attention"]
         assert (found["kind"], found["name"]) == ("jobs_overdue", "1 overdue job")
         assert '<a href="/jobs"><b>1 overdue job' in shown(alone, "/")

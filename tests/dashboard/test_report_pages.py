@@ -11,9 +11,9 @@ import pytest
 from tests.crash.website import article
 from tests.service.in_process import Api, serving, wait_for
 
-from inchworm.app import reporting
 from inchworm.app.memory import Memory
-from inchworm.app.reporting import REPORTS
+from inchworm.app.read import reports as reporting
+from inchworm.app.read.reports import REPORTS
 from inchworm.testing import Page, Site, redirect
 
 ROOT = "http://inchworm.test"

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from tests.flow.crawling import page
 from tests.service.in_process import Api, HeldPages, serving, wait_for
 
-from inchworm.app import progress
-from inchworm.app.jobs import Task
+from inchworm.app.act.jobs.change import Task
+from inchworm.app.read import comparisons, progress
 from inchworm.errors import NotNow, Unknown
 from inchworm.service.dashboard import comparing, runs
 from inchworm.testing import Page, Served, Site
@@ -216,13 +216,13 @@ def test_a_run_that_goes_on_shows_its_pace(world: World, tmp_path: Path) -> None
         pages.hold(f"/p{number}")
     with Site(pages).serve() as site, serving(tmp_path / "home") as api:
         crawl_id = api.make(site.url("/"), workers=2)
-        crawl = api.app.find(crawl_id)
-        api.app.start_job(crawl, Task())
+        crawl = api.app.workspace.find(crawl_id)
+        api.app.schedule.start(crawl, Task())
         wait_for(lambda: kept(api, crawl_id) >= 4, "some pages")
         text = get(api, f"/crawls/{crawl_id}/runs/0")
         assert "Session 1 is at work." in text
         assert f'formaction="/crawls/{crawl_id}/pause"' in text
-        found = api.app.run_progress(crawl, 0)
+        found = api.app.progress.of(crawl, 0)
         assert found["pace"]["lately"] > 0
         assert found["pace"]["seconds_left"] > 0
         assert "at work" in plain(runs.run_parts(api.app, f"{crawl_id}:0")["run-line"])
@@ -267,7 +267,7 @@ def test_how_a_run_stands_in_words(found: dict[str, object], words: str) -> None
 def test_steps_belong_to_the_session_that_took_them_last(world: World) -> None:
     """A run that went back: the steps that were undone are those of the later session now."""
     database = world.api.folder / "crawls" / world.paused / "crawl.db"
-    crawl = world.api.app.find(world.paused)
+    crawl = world.api.app.workspace.find(world.paused)
     with closing(sqlite3.connect(database)) as db, db:
         seq = db.execute("SELECT seq FROM run").fetchone()[0]
         for number, start in ((2, seq - 1), (3, 4)):
@@ -277,7 +277,7 @@ def test_steps_belong_to_the_session_that_took_them_last(world: World) -> None:
                 (number, start),
             )
     try:
-        sessions = world.api.app.run_progress(crawl, 0)["sessions"]
+        sessions = world.api.app.progress.of(crawl, 0)["sessions"]
         assert [(one["from"], one["to"]) for one in sessions] == [(0, 4), (4, 4), (4, seq)]
         assert sessions[1]["seconds"] == 0, "one that crashed before its first visit"
         assert "none" in plain(get(world.api, f"/crawls/{world.paused}/runs/0"))
@@ -320,7 +320,7 @@ def test_every_change_has_its_list(world: World, change: str, path: str, run: in
 def test_backwards_in_time_what_came_is_gone(world: World) -> None:
     text = get(world.api, f"/crawls/{world.done}/compare?baseline=1&current=0&change=deleted")
     assert quote(world.url("/new"), safe="") in text
-    there = world.api.app.compare(world.done, 1, 0)
+    there = world.api.app.changes.compare(world.done, 1, 0)
     shown = plain(text)
     for change in ("new", "modified", "deleted", "unchanged", "unknown"):
         assert f"{len(there[f'{change}_documents'])} {change}" in shown
@@ -365,13 +365,13 @@ def test_what_is_unknown_says_why(world: World) -> None:
 
 
 def test_what_takes_long_to_count_is_counted_bit_by_bit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "COUNT_SECONDS", 0.0)
-    monkeypatch.setattr(progress, "_TALLIES", progress.Memory(8))
+    monkeypatch.setattr(comparisons, "COUNT_SECONDS", 0.0)
+    monkeypatch.setattr(comparisons, "_TALLIES", comparisons.Memory(8))
     path = f"/crawls/{world.done}/compare?baseline=1&current=0"
     text = get(world.api, path)
     assert f'data-view="compare:{world.done}:1:0:modified:"' in text
     assert "Still counting" in text
-    monkeypatch.setattr(progress, "COUNT_SECONDS", 60.0)
+    monkeypatch.setattr(comparisons, "COUNT_SECONDS", 60.0)
     parts = comparing.compare_parts(world.api.app, f"{world.done}:1:0:modified:/p")
     assert "4 modified" in plain(parts["compare-counts"])
     assert "Still counting" not in parts["compare-counts"]
@@ -521,7 +521,7 @@ def test_large_texts_are_cut(world: World) -> None:
 
 
 def test_checkpoints_are_listed_newest_first_in_parts(world: World) -> None:
-    there = [one["checkpoint_number"] for one in world.api.app.checkpoints(world.done)]
+    there = [one["checkpoint_number"] for one in world.api.app.checkpoints.all(world.done)]
     text = get(world.api, f"/crawls/{world.done}/checkpoints?limit=3")
     seen: list[int] = []
     while True:
@@ -535,7 +535,7 @@ def test_checkpoints_are_listed_newest_first_in_parts(world: World) -> None:
 
 
 def test_a_checkpoint_is_exported(world: World) -> None:
-    number = world.api.app.checkpoints(world.done)[-1]["checkpoint_number"]
+    number = world.api.app.checkpoints.all(world.done)[-1]["checkpoint_number"]
     path = f"/api/v1/crawl/{world.done}/checkpoints/{number}/export"
     assert path in get(world.api, f"/crawls/{world.done}/checkpoints")
     answer = world.api.request("GET", f"http://inchworm.test{path}")
@@ -553,14 +553,14 @@ def test_a_crawl_without_checkpoints_says_what_they_are(world: World) -> None:
 
 def test_going_back_is_asked_for_once_more_and_then_done(world: World) -> None:
     crawl_id = world.api.crawled(world.url("/?back"), budget=12, checkpoint_every=3, max_retries=0)
-    before = world.api.app.checkpoints(crawl_id)
+    before = world.api.app.checkpoints.all(crawl_id)
     at = f"/crawls/{crawl_id}/checkpoints/{before[1]['checkpoint_number']}"
     text = get(world.api, f"/crawls/{crawl_id}/checkpoints")
-    undone = world.api.app.run_progress(world.api.app.find(crawl_id), 0)["seq"] - before[1]["seq"]
+    undone = world.api.app.progress.of(world.api.app.workspace.find(crawl_id), 0)["seq"] - before[1]["seq"]
     assert f"Yes, undo {undone} steps" in text
     refused = post(world.api, f"{at}/continue", back=f"/crawls/{crawl_id}/checkpoints")
     assert "asked for once more" in said(get(world.api, refused.headers["location"]))
-    assert world.api.app.checkpoints(crawl_id) == before
+    assert world.api.app.checkpoints.all(crawl_id) == before
     assert f"Run 0 goes on from checkpoint {before[1]['checkpoint_number']}." in said(
         do(world.api, f"{at}/continue", sure="yes")
     )
@@ -591,11 +591,11 @@ def test_branching_off_makes_a_run_of_its_own(world: World) -> None:
 
 def test_checkpoints_are_deleted_one_by_one_and_all_but_the_last(world: World) -> None:
     crawl_id = world.api.crawled(world.url("/?clean"), budget=20, checkpoint_every=3, max_retries=0)
-    numbers = [one["checkpoint_number"] for one in world.api.app.checkpoints(crawl_id)]
+    numbers = [one["checkpoint_number"] for one in world.api.app.checkpoints.all(crawl_id)]
     at = f"/crawls/{crawl_id}/checkpoints"
     assert "Checkpoint 1 is deleted." in said(do(world.api, f"{at}/1/delete"))
     assert f"{len(numbers) - 3} checkpoints are deleted." in said(do(world.api, f"{at}/cleanup", keep="2"))
-    assert [one["checkpoint_number"] for one in world.api.app.checkpoints(crawl_id)] == numbers[-2:]
+    assert [one["checkpoint_number"] for one in world.api.app.checkpoints.all(crawl_id)] == numbers[-2:]
     assert "nothing to delete" in said(do(world.api, f"{at}/cleanup", keep="2"))
     for keep in ("", "x", "-1", "9" * 30):
         refused = post(world.api, f"{at}/cleanup", keep=keep, back=at)
@@ -610,8 +610,8 @@ def test_while_a_session_works_nothing_goes_back(tmp_path: Path) -> None:
         pages.hold(f"/p{number}")
     with Site(pages).serve() as site, serving(tmp_path / "home") as api:
         crawl_id = api.make(site.url("/"), workers=2, checkpoint_every=3)
-        api.app.start_job(api.app.find(crawl_id), Task())
-        wait_for(lambda: api.is_running(crawl_id) and len(api.app.checkpoints(crawl_id)) > 2, "some checkpoints")
+        api.app.schedule.start(api.app.workspace.find(crawl_id), Task())
+        wait_for(lambda: api.is_running(crawl_id) and len(api.app.checkpoints.all(crawl_id)) > 2, "some checkpoints")
         at = f"/crawls/{crawl_id}/checkpoints"
         text = get(api, at)
         assert "Pause it to go back" in text and "Continue from here" not in text

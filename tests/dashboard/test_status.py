@@ -14,9 +14,9 @@ import pytest
 from tests.service.in_process import VALUES, Api, serving
 
 from inchworm import __version__
-from inchworm.app.crawling import Start
-from inchworm.app.jobs import Task
-from inchworm.app.whole import App
+from inchworm.app.act.jobs.change import Task
+from inchworm.app.act.plan import Start
+from inchworm.app.root import App
 from inchworm.errors import Broken
 from inchworm.rules.schedule.occurrence import Ended, after_failure
 from inchworm.rules.schedule.patience import Try
@@ -89,13 +89,13 @@ class TestHealth:
 
     def test_services_and_executions_with_advice(self, tmp_path: Path) -> None:
         with serving(tmp_path / "busy", jobs=False) as api:
-            api.app.enrol("one", VALUES)
-            crawl = api.app.find(api.make("http://fails.example/"))
+            api.app.dispatch.enrol("one", VALUES)
+            crawl = api.app.workspace.find(api.make("http://fails.example/"))
             for _ in range(5):
-                api.app.start_job(crawl, Task())
-                (execution,) = api.app.claim("one", 1)
+                api.app.schedule.start(crawl, Task())
+                (execution,) = api.app.dispatch.claim("one", 1)
                 now_ms = api.app.clock.now_ms()
-                api.app.jobs.finish(
+                api.app.jobs.store.finish(
                     execution.execution_id,
                     execution.token,
                     Ended(error="gone"),
@@ -124,8 +124,8 @@ class TestHealth:
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """A home with 53 messages: the first has arrived, the second is given up, the others wait."""
     with serving(tmp_path_factory.mktemp("told"), jobs=False) as api:
-        crawl = api.app.find_or_make(Start(("http://told.example/",), typed=False, name=f"told {EVIL}"))
-        now_ms, outbox = api.app.clock.now_ms(), api.app.outbox()
+        crawl = api.app.start.find_or_make(Start(("http://told.example/",), typed=False, name=f"told {EVIL}"))
+        now_ms, outbox = api.app.clock.now_ms(), api.app.notifications.outbox
         with api.app.home.writing() as db:
             body = json.dumps({"summary": EVIL}).encode()
             address = "https://hooks.example/secret-path?token=opensesame"
@@ -179,7 +179,7 @@ class TestNotifications:
         answer = told.request("POST", f"{AT}/notifications/1/replay", data={"key": "", "back": "/notifications"})
         to, text, is_bad = said(answer)
         assert to == "/notifications" and "https://hooks.example/…" in text and not is_bad
-        assert told.app.delivery(1)["state"] == "waiting"
+        assert told.app.notifications.one(1)["state"] == "waiting"
         answer = told.request("POST", f"{AT}/notifications/99999/replay", data={"key": "", "back": "/notifications"})
         assert said(answer)[2], "there is no such message"
         assert told.request("GET", f"{AT}/notifications/1/replay").status_code == 405

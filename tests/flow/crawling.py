@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from click.testing import CliRunner, Result
 
 from inchworm.app import App, Hooks, Start, Summary
-from inchworm.app.exports import Wanted
+from inchworm.app.act.content.selection import Wanted
 from inchworm.cli import main
 from inchworm.sink.columns import KNOWN
 from inchworm.testing import Served
@@ -40,13 +40,13 @@ class Home:
         self, *seeds: str, name: str = "", fresh: bool = False, hooks: Hooks | None = None, **given: Any
     ) -> Summary:
         start = Start(seeds, name, {"delay": 0, "allow_private": True, **given}, fresh)
-        return self._sit(self.app.crawl(start, hooks))
+        return self._sit(self.app.start.crawl(start, hooks))
 
     def recrawl(self, mode: str = "", **given: Any) -> Summary:
-        return self._sit(self.app.recrawl(self.word, mode, {"delay": 0, "allow_private": True, **given}))
+        return self._sit(self.app.start.recrawl(self.word, mode, {"delay": 0, "allow_private": True, **given}))
 
     def resume(self, hooks: Hooks | None = None, **given: Any) -> Summary:
-        return self._sit(self.app.resume(self.word, {"delay": 0, "allow_private": True, **given}, hooks))
+        return self._sit(self.app.start.resume(self.word, {"delay": 0, "allow_private": True, **given}, hooks))
 
     def _sit(self, session: Coroutine[Any, Any, Summary]) -> Summary:
         summary = asyncio.run(asyncio.wait_for(session, self.patience))
@@ -62,15 +62,15 @@ class Home:
     def faults(self) -> list[str]:
         found: list[str] = []
         for crawl in self.app.home.crawls():
-            with self.app.reading(crawl) as store:
-                found += self.app.check(crawl, store)
+            with self.app.workspace.reading(crawl) as store:
+                found += self.app.check.record(crawl, store)
         return found
 
     # What is known
 
     def export(self, format_name: str, run: int | None = None) -> bytes:
         out = io.BytesIO()
-        self.app.export(self.word, format_name, out, Wanted(run))
+        self.app.export.to_file(self.word, format_name, out, Wanted(run))
         return out.getvalue()
 
     def urls(self, run: int | None = None) -> list[str]:
@@ -82,9 +82,9 @@ class Home:
 
     def record(self, run: int | None = None) -> list[dict[str, Any]]:
         """What a run, or the last one, has on record, without the texts."""
-        number = self.app.status(self.app.find(self.word))["run"] if run is None else run
+        number = self.app.crawls.status(self.app.workspace.find(self.word))["run"] if run is None else run
         out = io.BytesIO()
-        self.app.export(self.word, "jsonl", out, Wanted(number, columns=tuple(column.name for column in KNOWN)))
+        self.app.export.to_file(self.word, "jsonl", out, Wanted(number, columns=tuple(column.name for column in KNOWN)))
         return [json.loads(line) for line in out.getvalue().splitlines()]
 
     def outcomes(self) -> list[tuple[str, str]]:
@@ -97,7 +97,7 @@ class Home:
         return [{k: v for k, v in visit.items() if k not in passing} for visit in self.record(run)]
 
     def show(self, url: str, run: int | None = None) -> dict[str, Any]:
-        return self.app.show(self.word, url, run)
+        return self.app.pages.show(self.word, url, run)
 
     def reason(self, url: str) -> str | None:
         """Why a URL was refused; None when it was not."""
@@ -106,10 +106,10 @@ class Home:
 
     def reasons(self) -> dict[str, int]:
         """How many URLs were refused, by reason."""
-        return {one["reason"]: one["count"] for one in self.app.queue(self.word)["counts"] if one["reason"]}
+        return {one["reason"]: one["count"] for one in self.app.frontier.numbers(self.word)["counts"] if one["reason"]}
 
     def status(self) -> dict[str, Any]:
-        return self.app.status(self.app.find(self.word))
+        return self.app.crawls.status(self.app.workspace.find(self.word))
 
     # The command line
 

@@ -69,7 +69,7 @@ def test_the_same_bytes_in_a_good_answer_are_a_page_that_can_be_read_again(
     answers = iter((first, good))
     with Site({"/": links, "/bad": lambda _: next(answers, good), "/good": good, "/never": ""}).serve() as served:
         fast.crawl(served.url("/"), sitemap=False, max_retries=1, workers=1)
-        written = fast.app.export_folder(fast.word, "files", tmp_path / "files")
+        written = fast.app.export.to_folder(fast.word, "files", tmp_path / "files")
         assert written.skipped == 0
         assert "bad" in [found["title"] for found in fast.ask("search", fast.word, "word")["results"]]
 
@@ -80,5 +80,5 @@ def test_a_page_without_a_byte_is_not_lost(home: Home, tmp_path: Path) -> None:
         {"/": "<title>home</title><a href=/a>a</a><a href=/b>b</a>" + "some text " * 20, **nothing}
     ).serve() as served:
         home.crawl(served.url("/"), sitemap=False, max_retries=0, workers=1)
-        written = home.app.export_folder(home.word, "files", tmp_path / "files")
+        written = home.app.export.to_folder(home.word, "files", tmp_path / "files")
         assert (written.files, written.skipped) == (2, 0)

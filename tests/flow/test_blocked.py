@@ -21,7 +21,7 @@ def test_it_is_a_failure_of_its_own_and_can_be_opened_again(home: Home, wall: Pa
         assert home.status()["blocked"] == 1
         assert "1 page by a challenge" in home.cli("status", home.word).stdout
         pages["/b"] = page("b")
-        assert home.app.retry(home.word, kind="blocked") == 1
+        assert home.app.queue.retry(home.word, kind="blocked") == 1
         assert home.resume().pages == 3
 
 

@@ -83,7 +83,7 @@ def test_with_the_same_settings_it_is_the_same_crawl(home: Home) -> None:
         home.resume(max_time=0, checkpoint_every=20, max_retries=1)
         origin = written(home)
         for run, number in enumerate((5, 0), 1):
-            before, point = len(served.log), home.app.checkpoints(home.word)[number]
+            before, point = len(served.log), home.app.checkpoints.all(home.word)[number]
             assert branch(home, number, checkpoint_every=20, max_retries=1).run == run
             assert_says_the_same(home, run)
             assert len(served.log) - before == sum(visit["seq"] > point["seq"] for visit in origin["visit"])
@@ -119,7 +119,7 @@ def test_without_a_number_it_starts_where_the_run_stands(home: Home) -> None:
     with Site(plain_site(60)).serve() as served:
         home.crawl(served.url("/"), checkpoint_every=10, budget=25)
         assert branch(home, exclude=("*p59",)).run_state == "completed"
-        assert home.app.status(home.app.find(home.word))["run"] == 0, "a branch is beside the line"
+        assert home.app.crawls.status(home.app.workspace.find(home.word))["run"] == 0, "a branch is beside the line"
     assert ends(home, 1)["/p59"] == "excluded"
     assert len(home.record(0)) == 25, "the run that it left is as it was"
     assert checkpoints(home, "manual") == [], "it needs none"
@@ -222,7 +222,7 @@ def test_it_can_be_paused_killed_and_resumed(crawled: Home) -> None:
     crawled.process(*named, code=-signal.SIGKILL, INCHWORM_FAULT="after_fetch:9")
     assert crawled.process(*named, "--workers", "1").returncode == 0
     assert_says_the_same(crawled, 1)
-    assert "error" in {one["checkpoint_type"] for one in crawled.app.checkpoints(crawled.word) if one["run"] == 1}
+    assert "error" in {one["checkpoint_type"] for one in crawled.app.checkpoints.all(crawled.word) if one["run"] == 1}
 
 
 @pytest.mark.parametrize("given", [{}, {"exclude": ("*p4?", "*p59")}], ids=["same settings", "others"])
@@ -241,7 +241,7 @@ def test_going_back_within_a_branch(crawled: Home, given: dict[str, Any]) -> Non
 
 def own_checkpoints(home: Home) -> list[int]:
     """Those of the branch itself."""
-    return [one["checkpoint_number"] for one in home.app.checkpoints(home.word) if one["run"] == 1]
+    return [one["checkpoint_number"] for one in home.app.checkpoints.all(home.word) if one["run"] == 1]
 
 
 def test_going_back_below_the_branching_point_takes_another_branch(crawled: Home) -> None:
@@ -294,8 +294,8 @@ def test_a_second_branch_after_one_that_paused_without_progress(crawled: Home, g
     assert (first.run, first.run_state, first.fetched) == (1, "paused", 0)
     second = branch(crawled, 2, max_time=0, **given)
     assert (second.run, second.run_state) == (2, "completed")
-    assert [one["branch_of"] for one in crawled.app.runs(crawled.word)] == [None, 0, 0]
-    assert crawled.app.runs(crawled.word)[1]["state"] == "paused"
+    assert [one["branch_of"] for one in crawled.app.runs.all(crawled.word)] == [None, 0, 0]
+    assert crawled.app.runs.all(crawled.word)[1]["state"] == "paused"
 
 
 # Mistakes
@@ -347,7 +347,7 @@ def test_one_order_over_all_from_here_on(crawled: Home) -> None:
     """What was on record before is as it was: each host in its order. From here on there is one lane."""
     summary = branch(crawled, 2, strict_order=True, exclude=("*p59",))
     assert (summary.run_state, summary.order) == ("completed", "per host")
-    with crawled.app.reading(crawled.app.find(crawled.word)) as store:
+    with crawled.app.workspace.reading(crawled.app.workspace.find(crawled.word)) as store:
         branched = store.run(1)
         later = store.db.execute("SELECT lane FROM frontier WHERE run_id = 2 AND found > ?", (branched.origin_seq,))
         assert {lane for (lane,) in later} <= {0}

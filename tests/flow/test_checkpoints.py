@@ -22,7 +22,7 @@ from tests.crash import checker
 from tests.flow.crawling import PATIENCE, Home, page, path_of, wait_until
 
 from inchworm.app import App, Hooks, Summary, SystemClock
-from inchworm.app.checkpoints import Back
+from inchworm.app.read.checkpoints import Back
 from inchworm.archive import reader
 from inchworm.errors import Broken, NotNow, Owned, Unknown
 from inchworm.model import Visit
@@ -52,12 +52,12 @@ def go_on(
 ) -> Summary:
     """`inchworm continue`, with none of the limits of earlier sessions."""
     named = {"delay": 0, "allow_private": True, "budget": 0, "max_time": 0, **given}
-    return sit(home, home.app.go_on(home.word, Back(number, as_new_run, validate), named))
+    return sit(home, home.app.start.go_on(home.word, Back(number, as_new_run, validate), named))
 
 
 def checkpoints(home: Home, kind: str = "") -> list[tuple[int, int]]:
     """Number and seq of every checkpoint (of this type)."""
-    listed = home.app.checkpoints(home.word)
+    listed = home.app.checkpoints.all(home.word)
     return [(one["checkpoint_number"], one["seq"]) for one in listed if kind in ("", one["checkpoint_type"])]
 
 
@@ -69,7 +69,7 @@ def places(home: Home) -> list[int]:
 def exported(home: Home, number: int) -> dict[str, Any]:
     """The whole state at a checkpoint."""
     out = io.BytesIO()
-    home.app.export_checkpoint(home.word, number, out)
+    home.app.checkpoints.export(home.word, number, out)
     found: dict[str, Any] = json.loads(gzip.decompress(out.getvalue()))
     return found
 
@@ -78,7 +78,7 @@ def exported(home: Home, number: int) -> dict[str, Any]:
 
 
 def folder_of(home: Home) -> Path:
-    return home.app.crawl_folder(home.app.find(home.word))
+    return home.app.workspace.crawl_folder(home.app.workspace.find(home.word))
 
 
 @contextmanager
@@ -293,7 +293,7 @@ def test_from_before_the_first_fetch(homes: list[Home]) -> None:
     with Site(plain_site(60)).serve() as served:
         whole.crawl(served.url("/"), checkpoint_every=10)
         assert ours.crawl(served.url("/"), checkpoint_every=10, max_time=AT_ONCE).fetched == 0
-        made = ours.app.checkpoint(ours.word)
+        made = ours.app.steer.checkpoint(ours.word)
         assert (made["checkpoint_number"], made["seq"], made["current_substate"]) == (1, 0, "seeding")
         ours.resume(max_time=0)
         for number in (1, 0):
@@ -312,7 +312,7 @@ def test_automatic_checkpoints_are_the_same_however_a_run_is_cut(homes: list[Hom
         whole.crawl(served.url("/"), checkpoint_every=10)
         while cut.crawl(served.url("/"), checkpoint_every=10, budget=23, workers=workers).run_state == "paused":
             pass
-    made = [one["progress"] for one in whole.app.checkpoints(whole.word)]
+    made = [one["progress"] for one in whole.app.checkpoints.all(whole.word)]
     assert [one["pages"] for one in made] == sorted(one["pages"] for one in made) and len(made) == 9
     assert_same(written(cut), written(whole))
     assert len(checkpoints(cut, "pause")) == 4
@@ -394,10 +394,10 @@ def test_an_order_is_undone(homes: list[Home], order: str) -> None:
         ours.crawl(served.url("/"), checkpoint_every=10, budget=70)
         number = checkpoints(ours, "auto")[-2][0]
         if order == "retry":
-            assert ours.app.retry(ours.word) == 2
+            assert ours.app.queue.retry(ours.word) == 2
             ours.resume(budget=20)
         else:
-            assert ours.app.clear_queue(ours.word) > 20
+            assert ours.app.queue.clear(ours.word) > 20
             assert ours.status()["run_state"] == "completed"
         go_on(ours, number)
     assert_same(written(ours), written(whole))
@@ -448,13 +448,13 @@ def test_every_stop_that_leaves_a_run_open_leaves_a_checkpoint(home: Home) -> No
         ]
         for count, stop in enumerate(stops, 1):
             stop()
-            made = home.app.checkpoints(home.word)
+            made = home.app.checkpoints.all(home.word)
             assert [one["checkpoint_type"] for one in made] == ["pause"] * count
             assert made[-1]["progress"]["urls"]["pending"] == home.status()["pending"] > 0
             assert made[-1]["can_resume"]
         assert home.status()["run_state"] == "cancelled"
         assert go_on(home, 3, max_time=AT_ONCE).run_state == "paused"
-        assert home.app.cancel(home.word) == "cancelled"
+        assert home.app.steer.cancel(home.word) == "cancelled"
         assert len(checkpoints(home)) == 4, "there is one at this place already"
 
 
@@ -480,7 +480,7 @@ def test_an_error_leaves_a_checkpoint(homes: list[Home]) -> None:
         whole.crawl(served.url("/"), checkpoint_every=10)
         with pytest.raises(Broken):
             ours.crawl(served.url("/"), hooks=Hooks(visited=fail), checkpoint_every=10)
-        made = ours.app.checkpoints(ours.word)[-1]
+        made = ours.app.checkpoints.all(ours.word)[-1]
         assert (made["checkpoint_type"], made["can_resume"]) == ("error", True)
         ours.resume()
         assert_same(written(ours), written(whole))
@@ -495,7 +495,7 @@ def test_a_run_that_is_over_is_opened_again(homes: list[Home], stop: str) -> Non
         whole.crawl(served.url("/"), checkpoint_every=10)
         ours.crawl(served.url("/"), checkpoint_every=10, budget=0 if stop == "finished" else 45)
         if stop == "cancelled":
-            ours.app.cancel(ours.word)
+            ours.app.steer.cancel(ours.word)
         with pytest.raises(NotNow, match="no paused run"):
             ours.resume()
         assert go_on(ours, 2, budget=5).run_state == "paused"
@@ -512,7 +512,7 @@ def test_a_checkpoint_made_while_another_process_crawls(homes: list[Home]) -> No
             wait_until(lambda: len(served.log) > 20)
             made = ours.ask("checkpoint", ours.word)
             with pytest.raises(Owned):
-                ours.app.delete_checkpoint(ours.word, made["checkpoint_number"])
+                ours.app.steer.delete_checkpoint(ours.word, made["checkpoint_number"])
             process.communicate(timeout=PATIENCE)
         assert (made["checkpoint_type"], made["can_resume"], made["run"]) == ("manual", True, 0)
         assert made["seq"] > 5
@@ -578,7 +578,7 @@ def test_ids_that_mean_nothing(crawled: Home, text: str) -> None:
 
 def test_an_id_in_its_long_form(crawled: Home) -> None:
     before = written(crawled)
-    name = crawled.app.checkpoints(crawled.word)[3]["checkpoint_id"]
+    name = crawled.app.checkpoints.all(crawled.word)[3]["checkpoint_id"]
     assert name == f"{crawled.word}_ckpt_3"
     assert crawled.ask("continue", crawled.word, "--checkpoint", name, "--delay", "0")["run_state"] == "completed"
     assert_same(written(crawled), before)
@@ -614,7 +614,7 @@ def test_keeping_the_last(crawled: Home, kept: str, left: list[int]) -> None:
 
 
 def test_keeping_more_than_there_are(crawled: Home) -> None:
-    assert crawled.app.keep_checkpoints(crawled.word, 8) == 0
+    assert crawled.app.steer.keep_checkpoints(crawled.word, 8) == 0
     assert len(checkpoints(crawled)) == 6
 
 
@@ -672,10 +672,10 @@ def test_the_exported_state_is_that_of_its_position(home: Home, tmp_path: Path) 
         (number, _), progress = checkpoints(home, "pause")[0], home.status()
         standing, ends = _standing(home), dict(home.outcomes())
         there = exported(home, number)
-        home.app.retry(home.word)
+        home.app.queue.retry(home.word)
         site["/gone/7"] = page("back again")
         home.resume(budget=0)
-        home.app.retry(home.word)
+        home.app.queue.retry(home.word)
         out = tmp_path / "state.json.gz"
         told = home.ask("checkpoints", home.word, "--export", str(number), "-o", str(out))
     state = json.loads(gzip.decompress(out.read_bytes()))
@@ -720,7 +720,7 @@ def test_the_exported_queue_is_in_the_order_it_had(home: Home) -> None:
     with Site({"/": page("home", "/a", "/b"), "/a": Page("gone", 410), "/b": page("b")}).serve() as served:
         home.crawl(served.url("/"), checkpoint_every=1)
         before = exported(home, 0)["queued_urls"]
-        home.app.retry(home.word)
+        home.app.queue.retry(home.word)
     assert exported(home, 0)["queued_urls"] == before == [served.url("/a"), served.url("/b")]
 
 
@@ -770,7 +770,7 @@ def test_a_damaged_archive_is_noticed(
         ]
     crawled.cli(*named, "--no-validate")
     assert crawled.status()["run_state"] == "completed"
-    assert crawled.app.runs(crawled.word)[-1]["state"] == "completed"
+    assert crawled.app.runs.all(crawled.word)[-1]["state"] == "completed"
 
 
 def test_damage_after_the_checkpoint_does_not_matter(crawled: Home) -> None:
@@ -883,19 +883,19 @@ def test_whatever_was_done_the_record_is_that_of_an_undisturbed_crawl(
         for verb, number in [*steps, ("crawl", -1)]:
             if verb in ("crawl", "retry") and ours.status()["run_state"] == "paused":
                 ours.crawl(served.url("/"), budget=number + 1, **named)
-            if verb == "retry" and ours.app.retry(ours.word):
+            if verb == "retry" and ours.app.queue.retry(ours.word):
                 orders[_seq(ours)] = ours.status()["requests"]
             if verb == "checkpoint":
-                ours.app.checkpoint(ours.word)
+                ours.app.steer.checkpoint(ours.word)
             if verb == "back":
-                points = [one for one in ours.app.checkpoints(ours.word) if one["can_resume"]]
+                points = [one for one in ours.app.checkpoints.all(ours.word) if one["can_resume"]]
                 point = points[number % len(points)]
                 go_on(ours, point["checkpoint_number"], max_time=AT_ONCE)
                 orders = {seq: requests for seq, requests in orders.items() if seq <= point["seq"]}
         calm.crawl(served.url("/"), max_time=AT_ONCE, **named)
         for requests in orders.values():
             calm.crawl(served.url("/"), budget=requests - calm.status()["requests"], **named)
-            assert calm.app.retry(calm.word)
+            assert calm.app.queue.retry(calm.word)
         calm.crawl(served.url("/"), **named)
         assert_same(written(ours), written(calm))
         assert not unsound(ours)

@@ -63,7 +63,7 @@ def test_a_permission_is_given_anew(home: Home, served: Served) -> None:
 
 def used(home: Home) -> dict[str, Any]:
     """The settings that the last session worked with."""
-    with home.app.reading(home.app.find(home.word)) as store:
+    with home.app.workspace.reading(home.app.workspace.find(home.word)) as store:
         (text,) = store.db.execute("SELECT settings FROM session ORDER BY rowid DESC LIMIT 1").fetchone()
     found: dict[str, Any] = json.loads(text)
     return found
@@ -103,7 +103,7 @@ def test_its_jobs_are_paused_and_go_on(home: Home, crawl: str) -> None:
 
 def test_every_start_a_new_run(home: Home, crawl: str) -> None:
     assert "every start begins a new run" in home.cli("configure", crawl, "--no-incremental").stdout
-    (seed,) = home.app.find(crawl).seeds
+    (seed,) = home.app.workspace.find(crawl).seeds
     assert home.ask("crawl", seed, "--name", crawl, "--scope", "host", *QUICK)["run"] == 1
     assert home.ask("configure", crawl, "--incremental")["incremental_crawling_enabled"]
 
@@ -121,10 +121,10 @@ WRONG = {
 
 @pytest.mark.parametrize(("options", "said"), WRONG.values(), ids=WRONG)
 def test_nothing_changes_when_anything_is_wrong(home: Home, crawl: str, options: tuple[str, ...], said: str) -> None:
-    before = home.app.find(crawl)
+    before = home.app.workspace.find(crawl)
     done = home.cli("configure", crawl, "--disable", "--workers", "3", *options, code=2)
     assert said in done.stderr and len(done.stderr.splitlines()) == 2 and not done.stdout
-    assert home.app.find(crawl) == before
+    assert home.app.workspace.find(crawl) == before
 
 
 @pytest.mark.parametrize("secret", [("--proxy", "http://me:secret@p.test:1"), ("--index", "http://me:secret@i.test")])

@@ -19,9 +19,9 @@ LOST = "/c5"
 
 def spot(home: Home, path: str, run: int = 0) -> tuple[Path, int, int]:
     """File, offset and length of the record of a page."""
-    crawl = home.app.find(home.word)
+    crawl = home.app.workspace.find(home.word)
     where = next(one["archive"] for one in home.record(run) if path_of(one["url"]) == path)
-    return home.app.crawl_folder(crawl) / "archive" / where["file"], where["offset"], where["length"]
+    return home.app.workspace.crawl_folder(crawl) / "archive" / where["file"], where["offset"], where["length"]
 
 
 def damage(home: Home, path: str, bytes_: int = 100, run: int = 0) -> Path:
@@ -164,7 +164,7 @@ def test_a_crawl_from_a_damaged_archive_loses_only_the_damaged_pages(home: Home,
     try:
         ended = other.crawl(url, replay=(str(copy),))
         assert ended.pages == 10
-        (failed,) = other.app.failed(other.word)
+        (failed,) = other.app.pages.failed(other.word)
     finally:
         other.app.close()
     assert path_of(failed["request_url"]) == "/p4" and failed["failure"] == "not_in_archive"

@@ -17,7 +17,7 @@ import pytest
 from tests.flow.crawling import PATIENCE, Home, page, path_of, wait_until
 
 from inchworm.app import fields as taking
-from inchworm.app.exports import Wanted
+from inchworm.app.act.content.selection import Wanted
 from inchworm.app.fields import Asked, OwnFields
 from inchworm.testing import Page, Served, Site
 
@@ -85,7 +85,7 @@ def served(pages: dict[str, Any]) -> Iterator[Served]:
 
 def exported(home: Home, *names: str, run: int | None = None, **wanted: Any) -> list[dict[str, Any]]:
     out = io.BytesIO()
-    home.app.export(home.word, "jsonl", out, Wanted(run, columns=("url", *names), **wanted))
+    home.app.export.to_file(home.word, "jsonl", out, Wanted(run, columns=("url", *names), **wanted))
     found = [json.loads(line) for line in out.getvalue().splitlines()]
     return [{**row, "url": path_of(row["url"])} for row in found]
 
@@ -245,7 +245,7 @@ def test_who_follows_a_crawl_learns_of_pages_that_lost_their_rows(
 
 def test_going_back_and_a_branch(home: Home, served: Served, pages: dict[str, Any]) -> None:
     home.crawl(served.url("/shop/"), budget=5, extract=SHOP, workers=1)
-    point = home.app.checkpoints(home.word)[-1]["checkpoint_number"]
+    point = home.app.checkpoints.all(home.word)[-1]["checkpoint_number"]
     home.resume(budget=0)
     assert len([row for row in exported(home, "price") if row["price"]]) == PRODUCTS
     pages.update({f"/shop/p{number}": product(number, f"€ {number},25") for number in range(PRODUCTS)})
@@ -266,8 +266,8 @@ def test_an_export_while_nobody_has_taken_them(home: Home, served: Served) -> No
     """A file that is missing, behind, or of other rules costs nothing but time."""
     home.crawl(served.url("/shop/"), extract=["price=.price::text | number:,"])
     before = exported(home, "price")
-    crawl = home.app.find(home.word)
-    (home.app.crawl_folder(crawl) / taking.FILE).unlink()
+    crawl = home.app.workspace.find(home.word)
+    (home.app.workspace.crawl_folder(crawl) / taking.FILE).unlink()
     assert exported(home, "price") == before
     home.cli("configure", home.word, "--extract", "price=.sku")
     assert [row["price"] for row in exported(home, "price") if row["price"]][:2] == ["SKU-0000", "SKU-0001"]
@@ -276,14 +276,14 @@ def test_an_export_while_nobody_has_taken_them(home: Home, served: Served) -> No
 def test_pages_that_come_while_an_export_goes_on(home: Home, served: Served) -> None:
     """What is newer than what was taken is taken on the spot."""
     home.crawl(served.url("/shop/"), extract=["price=.price::text | number:,"])
-    crawl = home.app.find(home.word)
-    with home.app.reading(crawl) as store:
-        rules = taking.rules_of(home.app, crawl)
+    crawl = home.app.workspace.find(home.word)
+    with home.app.workspace.reading(crawl) as store:
+        rules = taking.rules_of(home.app.workspace, crawl)
         assert rules is not None
-        place = taking.Place(store, home.app.crawl_folder(crawl), rules)
+        place = taking.Place(store, home.app.workspace.crawl_folder(crawl), rules)
         place.catch_up()
         with place.looking() as taken:
-            for stored in home.app.stored_pages(home.word, Wanted()):
+            for stored in home.app.export.stored_pages(home.word, Wanted()):
                 known = taken(stored)
                 stored.record = {**stored.record, "log_id": 1_000_000}
                 assert taken(stored) == known
@@ -419,8 +419,8 @@ def test_rules_are_tried_on_one_page(home: Home, served: Served) -> None:
 def test_a_crawl_without_fields_says_so(home: Home, served: Served) -> None:
     home.crawl(served.url("/places/"))
     assert "No fields are set" in home.cli("extract", home.word, code=2).stderr
-    crawl = home.app.find(home.word)
-    assert not (home.app.crawl_folder(crawl) / taking.FILE).exists()
+    crawl = home.app.workspace.find(home.word)
+    assert not (home.app.workspace.crawl_folder(crawl) / taking.FILE).exists()
 
 
 def test_what_pages_say_does_not_reach_a_terminal_raw(home: Home) -> None:
@@ -459,11 +459,11 @@ def test_a_function_takes_fields(home: Home, served: Served) -> None:
 
 def test_pages_have_their_fields_when_they_are_asked_for(home: Home, served: Served) -> None:
     home.crawl(served.url("/shop/"), extract=["price=.price::text | number:,"])
-    found = {path_of(one.url): (one.rows, one.fields) for one in home.app.stored_pages(home.word, Wanted())}
+    found = {path_of(one.url): (one.rows, one.fields) for one in home.app.export.stored_pages(home.word, Wanted())}
     assert found["/shop/p2"] == ([{"price": 1002.5}], {"price": 1002.5})
     assert found["/shop/"] == ([{"price": None}], {"price": None})
     own = Wanted(fields=Asked(own=OwnFields(lambda one: {"called": one.title})))
-    assert {one.fields["called"] for one in home.app.stored_pages(home.word, own)} >= {"Shop", "Product 2"}
+    assert {one.fields["called"] for one in home.app.export.stored_pages(home.word, own)} >= {"Shop", "Product 2"}
 
 
 def test_a_site_of_other_things(home: Home) -> None:

@@ -27,8 +27,8 @@ from tests.flow.hostile import names, sound
 
 import inchworm
 from inchworm.app import FORMATS, App, Summary, Target
-from inchworm.app.reporting import REPORTS
-from inchworm.app.single import PARTS
+from inchworm.app.read.content.single import PARTS
+from inchworm.app.read.reports import REPORTS
 from inchworm.fetch import decode
 from inchworm.model import Request, Response
 from inchworm.rules.page import parse
@@ -156,7 +156,7 @@ def _settings(chance: Random) -> dict[str, Any]:
 
 
 def _database(home: Home) -> sqlite3.Connection:
-    db = checker.copy_store(home.app.crawl_folder(home.app.find(home.word)), home.folder / "copy")
+    db = checker.copy_store(home.app.workspace.crawl_folder(home.app.workspace.find(home.word)), home.folder / "copy")
     assert db is not None
     return db
 
@@ -213,7 +213,7 @@ def _check_exports(home: Home) -> None:
     json.loads(home.export("fingerprints"))
     for name in FORMATS:
         if FORMATS[name].target is not Target.STREAM:  # one sitemap may be too small for all of it
-            written = home.app.export_folder(home.word, name, home.folder / f"{name}{home.status()['run']}")
+            written = home.app.export.to_folder(home.word, name, home.folder / f"{name}{home.status()['run']}")
             assert written.skipped == 0, name
         else:
             assert home.export(name), name

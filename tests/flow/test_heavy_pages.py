@@ -84,7 +84,7 @@ def test_a_page_that_takes_too_long_is_set_aside_and_can_be_tried_again(
         patched.setattr(reader, "SECONDS", 0.001)
         heavy = read(home, html(TITLE + b"<p>some text" * 200_000))
     assert heavy["failure"] == "reader_crashed"
-    assert home.app.retry(home.word, kind="reader_crashed") == 1
+    assert home.app.queue.retry(home.word, kind="reader_crashed") == 1
 
 
 def children_of(pid: int) -> Path:

@@ -23,7 +23,7 @@ from tests.flow.test_checkpoints import assert_same, folder_of, go_on, written
 from warcio.archiveiterator import ArchiveIterator
 
 from inchworm.app import Start, Summary
-from inchworm.app.checkpoints import Back
+from inchworm.app.read.checkpoints import Back
 from inchworm.archive import reader
 from inchworm.model import WarcRecord
 from inchworm.rules.change import validators
@@ -62,13 +62,13 @@ def crawl(home: Home, served: Served, mode: str = "", **given: Any) -> Summary:
 def sit(home: Home, served: Served, mode: str = "", **given: Any) -> Summary:
     settings = {"delay": 0, "allow_private": True, "sitemap": False, **given}
     start = Start((served.url("/"),), given=settings, mode=mode)
-    return asyncio.run(asyncio.wait_for(home.app.crawl(start), PATIENCE))
+    return asyncio.run(asyncio.wait_for(home.app.start.crawl(start), PATIENCE))
 
 
 def back(home: Home, number: int, as_new_run: bool = False, **given: Any) -> Summary:
     """`inchworm continue`, from a checkpoint on."""
     named = {"delay": 0, "allow_private": True, "checkpoint_every": EVERY, **given}
-    session = home.app.go_on(home.word, Back(number, as_new_run), named)
+    session = home.app.start.go_on(home.word, Back(number, as_new_run), named)
     summary = asyncio.run(asyncio.wait_for(session, PATIENCE))
     assert not (found := unsound(home)), found
     return summary
@@ -125,7 +125,7 @@ def changes(home: Home, run: int | None = None) -> dict[str, str | None]:
 
 def compared(home: Home, *runs: int) -> dict[str, list[str]]:
     """What `inchworm compare` says, by paths."""
-    found = home.app.compare(home.word, *runs)
+    found = home.app.changes.compare(home.word, *runs)
     return {name: sorted(map(path_of, found[f"{name}_documents"])) for name in CHANGES}
 
 
@@ -228,7 +228,7 @@ def test_a_page_that_came_late_bears_the_same_stamp(home: Home) -> None:
         late, pages["/p3"] = pages["/p3"], Page("oops", 500)
         assert numbers(crawl(home, served, max_retries=0)) == (0, 0, 8, 0, 1)
         pages["/p3"] = late
-        assert home.app.retry(home.word) == 1
+        assert home.app.queue.retry(home.word) == 1
         assert numbers(crawl(home, served)) == (0, 0, 9, 0, 0)
 
 
@@ -277,7 +277,7 @@ def test_old_pages_that_made_way_are_back_after_going_back(home: Home) -> None:
         summary = crawl(home, served, checkpoint_every=1)
         assert (summary.pages, summary.new, summary.modified, summary.unknown) == (limit, 2, 1, 2)
         whole = written(home, 1)
-        points = [one["checkpoint_number"] for one in home.app.checkpoints(home.word) if one["run"] == 1]
+        points = [one["checkpoint_number"] for one in home.app.checkpoints.all(home.word) if one["run"] == 1]
         for number in (points[-1], points[limit - 3], points[0]):
             assert numbers(go_on(home, number, checkpoint_every=1)) == numbers(summary)
             assert_same(written(home, 1), whole)
@@ -404,7 +404,7 @@ def again(twice: Twice, tmp_path: Path) -> Iterator[Home]:
 def totals(home: Home) -> dict[str, Any]:
     """A run in numbers, without times."""
     passing = ("started_at", "ended_at")
-    return {name: value for name, value in home.app.runs(home.word)[-1].items() if name not in passing}
+    return {name: value for name, value in home.app.runs.all(home.word)[-1].items() if name not in passing}
 
 
 def assert_as_ever(home: Home, twice: Twice) -> None:
@@ -469,7 +469,7 @@ def test_the_record_does_not_depend_on_deaths_at_its_end(once: Home, twice: Twic
 
 
 def test_going_back_within_an_incremental_run_and_on_again_gives_the_same(again: Home, twice: Twice) -> None:
-    points = [one for one in again.app.checkpoints(again.word) if one["run"] == 1]
+    points = [one for one in again.app.checkpoints.all(again.word) if one["run"] == 1]
     assert {one["current_substate"] for one in points} == {"downloading_pages", "finishing"}
     for point in reversed(points[::3]):
         back(again, point["checkpoint_number"], workers=3)
@@ -477,7 +477,7 @@ def test_going_back_within_an_incremental_run_and_on_again_gives_the_same(again:
 
 
 def test_branching_off_within_an_incremental_run_gives_the_same(again: Home, twice: Twice) -> None:
-    number = [one["checkpoint_number"] for one in again.app.checkpoints(again.word) if one["run"] == 1][4]
+    number = [one["checkpoint_number"] for one in again.app.checkpoints.all(again.word) if one["run"] == 1][4]
     back(again, number, as_new_run=True)
     ours, theirs = totals(again), totals(twice.after)
     for name in (*CHANGES, "pages", "duplicates", "failed", "requests", "parent"):
@@ -497,7 +497,7 @@ def test_going_back_to_before_a_lie_was_found_out_gives_the_same(homes: list[Hom
         pages["/"] = Page(page("other", *(f"/p{number}" for number in range(12))), headers={"ETag": '"/"'})
         for home in homes[:2]:
             assert numbers(crawl(home, served, checkpoint_every=3)) == (0, 1, 12, 0, 0)
-        before = [one for one in homes[1].app.checkpoints(homes[1].word) if one["run"] == 1][1]
+        before = [one for one in homes[1].app.checkpoints.all(homes[1].word) if one["run"] == 1][1]
         back(homes[1], before["checkpoint_number"], checkpoint_every=3)
         assert record(homes[1]) == record(homes[0])
 
@@ -575,7 +575,7 @@ def test_an_incremental_run_finds_what_a_full_one_finds(homes: list[Home], way: 
 
 def ends(home: Home) -> list[tuple[Any, ...]]:
     """How every URL of the last run ended, and how far from its seed."""
-    with home.app.reading(home.app.find(home.word)) as store:
+    with home.app.workspace.reading(home.app.workspace.find(home.word)) as store:
         return store.db.execute(
             "SELECT u.url, f.state, f.reason, f.kind, f.depth, f.hops, f.unlinked, v.outcome, v.failure, v.change"
             " FROM frontier f JOIN url u USING (url_id) LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done"
@@ -613,8 +613,8 @@ def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
             crawl(home, served, max_retries=0, checkpoint_every=2)
             if number == 0:
                 crawl(home, served, budget=3)
-                home.app.cancel(home.word)
-        points = [one["checkpoint_number"] for one in home.app.checkpoints(home.word) if one["run"] == 4]
+                home.app.steer.cancel(home.word)
+        points = [one["checkpoint_number"] for one in home.app.checkpoints.all(home.word) if one["run"] == 4]
         back(home, points[1], as_new_run=True)
     yield home
     home.app.close()
@@ -759,7 +759,7 @@ def test_recrawl_closes_a_run_that_used_up_its_budget_and_starts_the_next(home: 
         first, second = home.ask("runs", home.word)["runs"][1:]
         assert (first["state"], [first[name] for name in CHANGES]) == ("completed", [0, 0, 4, 0, 5])
         assert (second["mode"], unsound(home)) == ("incremental", [])
-        assert home.app.compare(home.word, 0, 1)["unknown_reasons"] == {"cleared": 5}
+        assert home.app.changes.compare(home.word, 0, 1)["unknown_reasons"] == {"cleared": 5}
         assert compared(home, 0, 2)["modified"] == ["/p7"]
 
 
@@ -817,7 +817,7 @@ def test_a_run_whose_queue_is_cleared_says_what_it_does_not_know(home: Home) -> 
     with serving(Site(star(8), validators=True)) as served:
         crawl(home, served)
         crawl(home, served, budget=4)
-        home.app.clear_queue(home.word)
+        home.app.queue.clear(home.word)
         assert numbers_of(home) == (0, 0, 4, 0, 5)
 
 
@@ -828,7 +828,7 @@ def test_what_a_cancelled_run_saw_counts_against_the_last_complete_one(home: Hom
         pages["/p0"] = page("anew")
         crawl(home, served, budget=3)
         assert changes(home)["/p0"] == "modified"
-        home.app.cancel(home.word)
+        home.app.steer.cancel(home.word)
         summary = crawl(home, served)
         assert (summary.parent, compared(home)["modified"]) == (0, ["/p0"])
         assert numbers(summary) == (0, 1, 3, 0, 0)

@@ -15,8 +15,9 @@ from tests.flow.crawling import Home, page, path_of, wait_until
 from tests.flow.test_search import go_on, index_of, text
 from tests.sink.searchserver import SearchServer
 
-from inchworm.app import Summary, indexing
-from inchworm.app.indexing import indexed
+from inchworm.app import Summary
+from inchworm.app.act.content import index as indexing
+from inchworm.app.act.content.index import indexed
 from inchworm.errors import WrongUse
 from inchworm.rules.words.slug import index_name
 from inchworm.sink.servers.index import Unreachable
@@ -56,7 +57,7 @@ index.WAITS = (0.01, 0.01)
 @pytest.fixture
 def server(tmp_path: Path, product: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SearchServer]:
     """A search server, and nobody who waits long for it: neither this process nor one that it starts."""
-    monkeypatch.setattr(indexing.Indexing, "waits", (0.01, 0.01))
+    monkeypatch.setattr(indexing.Indexer, "waits", (0.01, 0.01))
     (tmp_path / "sitecustomize.py").write_text(IMPATIENT)
     monkeypatch.syspath_prepend(tmp_path)
     with SearchServer(tmp_path / "server", product) as started:
@@ -69,7 +70,7 @@ one_product = pytest.mark.parametrize("product", ["elasticsearch"])
 
 
 def name_of(home: Home) -> str:
-    crawl = home.app.find(home.word)
+    crawl = home.app.workspace.find(home.word)
     return index_name(crawl.name, crawl.crawl_id)
 
 
@@ -79,7 +80,7 @@ def held(home: Home, server: SearchServer) -> dict[str, dict[str, Any]]:
 
 def found(home: Home) -> set[str]:
     """The paths of all pages that the crawl's own search has, one for each text."""
-    home.app.search(home.word, "anything")
+    home.app.search.pages(home.word, "anything")
     with contextlib.closing(sqlite3.connect(index_of(home))) as db:
         rows = db.execute("SELECT content_id, url FROM page WHERE content_id ORDER BY run_id, is_copy DESC, seq DESC")
         return {path_of(url) for url in dict(rows.fetchall()).values()}
@@ -87,13 +88,13 @@ def found(home: Home) -> set[str]:
 
 def check(home: Home, server: SearchServer) -> None:
     """The server has what our own index has, and what it would have if it were told everything anew."""
-    done = home.app.index(home.word)
+    done = home.app.index.update(home.word)
     assert done["behind"] == 0
     assert not done["newer"]
     followed = held(home, server)
     assert followed.keys() == found(home)
     assert done["documents"] == len(followed)
-    home.app.index(home.word, rebuild=True)
+    home.app.index.update(home.word, rebuild=True)
     assert held(home, server) == followed
 
 
@@ -111,7 +112,7 @@ def test_a_crawl_becomes_an_index(home: Home, server: SearchServer) -> None:
     with Site(site).serve() as served:
         home.crawl(served.url("/"), name="My Zebras")
     done = home.ask("index", home.word)
-    crawl = home.app.find(home.word)
+    crawl = home.app.workspace.find(home.word)
     assert done == {
         "crawl_id": crawl.crawl_id,
         "name": "My Zebras",
@@ -151,13 +152,13 @@ def test_the_newest_version_of_a_page_counts(home: Home, server: SearchServer) -
     }
     with Site(site, validators=True).serve() as served:
         home.crawl(served.url("/"))
-        assert home.app.index(home.word)["indexed"] == 5
+        assert home.app.index.update(home.word)["indexed"] == 5
         site["/a"] = page("a", body=text("antelopes"))
         site["/b"] = Page("gone", 410)
         site["/moved"] = redirect("/target", 301)
         site["/sometimes"] = Page("not now", 503)
         home.crawl(served.url("/"), max_retries=0)
-        done = home.app.index(home.word)
+        done = home.app.index.update(home.word)
         assert (done["deleted"], done["documents"]) == (2, 4)
         documents = held(home, server)
         assert documents.keys() == {"/", "/a", "/target", "/sometimes"}
@@ -176,12 +177,12 @@ def test_going_back_and_on(home: Home, server: SearchServer) -> None:
     site["/p11"] = page("p11", body=text("number11"))
     with Site(site).serve() as served:
         home.crawl(served.url("/p0"), checkpoint_every=4, budget=10, scope="host")
-        assert home.app.index(home.word)["documents"] == 10
-        first = home.app.checkpoints(home.word)[0]
+        assert home.app.index.update(home.word)["documents"] == 10
+        first = home.app.checkpoints.all(home.word)[0]
         for n in range(4, 12):
             site[f"/p{n}"] = page(f"p{n}", f"/p{n + 1}" if n < 11 else "/p0", body=text(f"other{n}"))
         go_on(home, first["checkpoint_number"], budget=3)
-        done = home.app.index(home.word)
+        done = home.app.index.update(home.word)
         assert (done["deleted"], done["newer"]) == (3, 0)
         said = {path: one["text"] for path, one in held(home, server).items()}
         assert "number1 is" in said["/p1"]
@@ -199,9 +200,9 @@ def test_while_the_crawl_runs(home: Home, server: SearchServer) -> None:
     with site.serve() as served, home.running("crawl", served.url("/"), "--delay", "0"):
         wait_until(lambda: len(served.log) > 20)
         counts = []
-        while home.app.is_running(home.app.find(home.word)):
-            counts.append(home.app.index(home.word)["documents"])
-        counts.append(home.app.index(home.word)["documents"])
+        while home.app.workspace.is_running(home.app.workspace.find(home.word)):
+            counts.append(home.app.index.update(home.word)["documents"])
+        counts.append(home.app.index.update(home.word)["documents"])
     assert counts == sorted(counts)
     assert counts[-1] == 150
     assert len(held(home, server)) == 150
@@ -215,16 +216,16 @@ def test_the_server_dies(home: Home, server: SearchServer) -> None:
     with Site(linked_site(60)).serve() as served:
         home.crawl(served.url("/"), workers=20)
         for when in ("before", "after"):
-            home.app.index(home.word)
+            home.app.index.update(home.word)
             home.recrawl("full")
             server.fail(die=when)
             with pytest.raises(Unreachable, match=r"cannot be told now: .*; \d+ entries .* left for the next time"):
-                home.app.index(home.word)
-            assert home.app.index_status(home.word)["behind"] >= 60
+                home.app.index.update(home.word)
+            assert home.app.index.status(home.word)["behind"] >= 60
             assert not server.is_alive
             server.kill()
             server.start()
-            assert home.app.index(home.word)["indexed"] == 60
+            assert home.app.index.update(home.word)["indexed"] == 60
             assert {one["run"] for one in held(home, server).values()} == {home.status()["run"]}
     check(home, server)
 
@@ -240,7 +241,7 @@ def test_we_die(home: Home, server: SearchServer) -> None:
                 wait_until(lambda: len(server.bulks()) > told or process.poll() is not None)  # noqa: B023
                 process.send_signal(signal.SIGKILL)
                 process.communicate(timeout=60)
-        go_on(home, home.app.checkpoints(home.word)[0]["checkpoint_number"], budget=1)
+        go_on(home, home.app.checkpoints.all(home.word)[0]["checkpoint_number"], budget=1)
     check(home, server)
 
 
@@ -253,7 +254,7 @@ def test_we_die_before_we_know_and_then_it_is_undone(home: Home, server: SearchS
             wait_until(server.received)
             process.send_signal(signal.SIGKILL)
             process.communicate(timeout=60)
-        go_on(home, home.app.checkpoints(home.word)[0]["checkpoint_number"], budget=1)
+        go_on(home, home.app.checkpoints.all(home.word)[0]["checkpoint_number"], budget=1)
     check(home, server)
 
 
@@ -261,16 +262,16 @@ def test_what_the_server_does_not_take_is_set_aside(home: Home, server: SearchSe
     with Site(linked_site(9)).serve() as served:
         home.crawl(served.url("/"))
         server.fail(item_status=400, every=3, type="document_parsing_exception")
-        done = home.app.index(home.word)
+        done = home.app.index.update(home.word)
         assert (done["indexed"], done["set_aside"], done["behind"]) == (6, 3, 0)
         listed = home.ask("index", home.word, "--set-aside")["set_aside"]
         assert [one["reason"] for one in listed] == ["document_parsing_exception: rejected"] * 3
         assert {one["url"] for one in listed}.isdisjoint(server.documents(name_of(home)))
         assert listed[0]["url"] in home.cli("index", home.word, "--set-aside").stdout
-        assert home.app.index(home.word)["indexed"] == 0, "they do not change by themselves"
+        assert home.app.index.update(home.word)["indexed"] == 0, "they do not change by themselves"
         home.recrawl("full")
-        assert home.app.index(home.word)["indexed"] == 9
-        assert home.app.set_aside(home.word) == []
+        assert home.app.index.update(home.word)["indexed"] == 9
+        assert home.app.index.set_aside(home.word) == []
         assert "Nothing of" in home.cli("index", home.word, "--set-aside").stdout
 
 
@@ -278,14 +279,14 @@ def test_what_the_server_does_not_take_is_set_aside(home: Home, server: SearchSe
 def test_what_was_lost_is_told_anew(home: Home, server: SearchServer, loss: str) -> None:
     with Site(linked_site(20)).serve() as served:
         home.crawl(served.url("/"), checkpoint_every=5)
-        home.app.index(home.word)
-        go_on(home, home.app.checkpoints(home.word)[1]["checkpoint_number"], budget=1)
+        home.app.index.update(home.word)
+        go_on(home, home.app.checkpoints.all(home.word)[1]["checkpoint_number"], budget=1)
     if loss == "their index":
         server.delete(name_of(home))
     else:
-        path = home.app.crawl_folder(home.app.find(home.word)) / "index.db"
+        path = home.app.workspace.crawl_folder(home.app.workspace.find(home.word)) / "index.db"
         path.unlink() if loss == "our file" else path.write_bytes(b"rubbish " * 10_000)
-    assert home.app.index(home.word)["indexed"] == len(held(home, server)) > 5
+    assert home.app.index.update(home.word)["indexed"] == len(held(home, server)) > 5
     check(home, server)
 
 
@@ -302,7 +303,7 @@ def test_an_index_that_is_deleted_while_we_fill_it(
             deleted.append(done)
             server.delete(name_of(home))
 
-    assert home.app.index(home.word, progress=progress)["documents"] == 30
+    assert home.app.index.update(home.word, progress=progress)["documents"] == 30
     assert deleted
     assert len(held(home, server)) == 30
 
@@ -314,18 +315,18 @@ def test_an_index_of_somebody_else_is_left_alone(home: Home, server: SearchServe
     server.create("docs_raw_content", {"mappings": {"properties": {"x": {"type": "keyword"}}}})
     for rebuild in (False, True):
         with pytest.raises(WrongUse, match="it is not this crawl's"):
-            home.app.index(home.word, rebuild)
+            home.app.index.update(home.word, rebuild)
     server.delete("docs_raw_content")
-    assert home.app.index(home.word)["indexed"] == 1
+    assert home.app.index.update(home.word)["indexed"] == 1
 
 
 @one_product
 def test_two_processes_at_once(home: Home, server: SearchServer) -> None:
     with Site(linked_site(5)).serve() as served:
         home.crawl(served.url("/"))
-    with stored.alone(home.app.crawl_folder(home.app.find(home.word))):
+    with stored.alone(home.app.workspace.crawl_folder(home.app.workspace.find(home.word))):
         assert "Another process is indexing" in home.cli("index", home.word, code=1).stderr
-    assert home.app.index(home.word)["documents"] == 5
+    assert home.app.index.update(home.word)["documents"] == 5
 
 
 # ---- what people see
@@ -335,9 +336,9 @@ def test_two_processes_at_once(home: Home, server: SearchServer) -> None:
 def test_people_are_told(home: Home, server: SearchServer) -> None:
     with Site(linked_site(3)).serve() as served:
         home.crawl(served.url("/"))
-        assert home.app.index_status(home.word) == {
-            "crawl_id": home.app.find(home.word).crawl_id,
-            "name": home.app.find(home.word).name,
+        assert home.app.index.status(home.word) == {
+            "crawl_id": home.app.workspace.find(home.word).crawl_id,
+            "name": home.app.workspace.find(home.word).name,
             "index": name_of(home),
             "server": None,
             "documents": 0,
@@ -349,7 +350,7 @@ def test_people_are_told(home: Home, server: SearchServer) -> None:
         assert shown == f"3 indexed, 0 deleted: {name_of(home)} on {server.url} has 3 documents.\n"
         server.fail(item_status=400)
         assert "3 set aside, for the server does not take them" in home.cli("index", home.word, "--rebuild").stdout
-        status = home.app.index_status(home.word)
+        status = home.app.index.status(home.word)
         assert (status["server"], status["behind"], bool(status["up_to_date_at"])) == (server.url, 0, True)
         home.recrawl("full")
         server.fail(item_status=409)
@@ -370,7 +371,7 @@ def test_there_must_be_a_server(home: Home, server: SearchServer, monkeypatch: p
     assert "not the address of a search server" in home.cli("index", home.word, code=2).stderr
     monkeypatch.delenv("INCHWORM_INDEX")
     monkeypatch.setenv("INCHWORM_INDEX", server.url)
-    assert home.app.index(home.word)["indexed"] == 3
+    assert home.app.index.update(home.word)["indexed"] == 3
 
 
 def everything_written(folder: Path) -> bytes:
@@ -380,14 +381,14 @@ def everything_written(folder: Path) -> bytes:
 def test_passwords_are_neither_kept_nor_shown(
     home: Home, tmp_path: Path, product: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing.Indexing, "waits", ())
+    monkeypatch.setattr(indexing.Indexer, "waits", ())
     with (
         SearchServer(tmp_path / "locked", product, user="ada:s3cr3t") as server,
         Site(linked_site(3)).serve() as served,
     ):
         home.crawl(served.url("/"), index=server.url)
         with pytest.raises(WrongUse, match="wants a user and a password, which are not kept"):
-            home.app.index(home.word)
+            home.app.index.update(home.word)
         monkeypatch.setenv("INCHWORM_INDEX", server.url)
         shown = home.cli("index", home.word, "--json").stdout + home.cli("show-settings", home.word, "--json").stdout
         assert home.ask("show-settings", home.word)["index"] == f"http://…@127.0.0.1:{server.port}"
@@ -405,7 +406,7 @@ def beside(
     home: Home, address: str, session: Callable[[], Awaitable[Any]], hurry: bool = False, **options: Any
 ) -> indexing.Report:
     async def work() -> indexing.Report:
-        async with indexed(home.app, home.app.find(home.word), address, **options) as report:
+        async with indexed(home.app.workspace, home.app.workspace.find(home.word), address, **options) as report:
             await session()
             report.hurry = hurry
         return report
@@ -418,7 +419,7 @@ def test_a_session_is_followed(home: Home, server: SearchServer) -> None:
     with Site(linked_site(60), latency=(0.01, 0.03)).serve() as served:
         home.crawl(served.url("/"), budget=1)
         given = {"delay": 0, "allow_private": True, "budget": 0}
-        report = beside(home, server.url, lambda: home.app.resume(home.word, given), every=0.1)
+        report = beside(home, server.url, lambda: home.app.start.resume(home.word, given), every=0.1)
     assert (report.note, report.indexed >= 60, report.set_aside) == ("", True, 0)
     assert len(held(home, server)) == 60
     check(home, server)
@@ -429,7 +430,7 @@ def go_on_beside(home: Home, address: str, **options: Any) -> indexing.Report:
     with Site(linked_site(5)).serve() as served:
         home.crawl(served.url("/"), budget=1)
         given = {"delay": 0, "allow_private": True, "budget": 0}
-        report = beside(home, address, lambda: home.app.resume(home.word, given), **options)
+        report = beside(home, address, lambda: home.app.start.resume(home.word, given), **options)
     assert home.status()["run_state"] == "completed"
     return report
 
@@ -457,7 +458,7 @@ def test_who_wants_to_end_does_not_wait_for_the_server(
     report = go_on_beside(home, server.url, hurry=True)
     assert report.note == f"The index is not up to date: inchworm index {home.word} goes on with it."
     server.fail(times=0)
-    assert home.app.index(home.word)["documents"] == 5
+    assert home.app.index.update(home.word)["documents"] == 5
 
 
 @one_product
@@ -481,7 +482,7 @@ def test_a_password_that_was_not_kept_comes_from_the_environment(
         with pytest.raises(WrongUse, match="which are not kept"):
             go_on_beside(home, masked)
         monkeypatch.setenv("INCHWORM_INDEX", server.url)
-        home.app.delete(home.word)
+        home.app.configure.delete(home.word)
         assert go_on_beside(home, masked).indexed == 5
 
 
@@ -491,7 +492,7 @@ def test_a_wrong_address_is_said_before_anything_begins(home: Home, server: Sear
     with Site(linked_site(5)).serve() as served:
         home.crawl(served.url("/"), budget=1)
     with pytest.raises(WrongUse, match="not the address of a search server"):
-        beside(home, address, lambda: home.app.resume(home.word))
+        beside(home, address, lambda: home.app.start.resume(home.word))
     assert home.status()["run_state"] == "paused"
 
 
@@ -511,7 +512,7 @@ def test_how_far_the_server_has_been_told(home: Home, server: SearchServer) -> N
     with Site(linked_site(4)).serve() as served:
         home.crawl(served.url("/"))
     assert home.ask("index", home.word, "--status")["documents"] == 0
-    home.app.index(home.word)
+    home.app.index.update(home.word)
     found = home.ask("index", home.word, "--status")
     assert (found["documents"], found["behind"], found["server"]) == (4, 0, server.url)
     assert "documents" in home.cli("index", home.word, "--status").stdout

@@ -30,20 +30,20 @@ def crawled(home: Home, served: Served) -> Home:
 
 
 def parents(home: Home) -> list[int | None]:
-    return [one["parent"] for one in home.app.runs(home.word)]
+    return [one["parent"] for one in home.app.runs.all(home.word)]
 
 
 def on_line(home: Home) -> list[int]:
-    return [one["run"] for one in home.app.runs(home.word) if one["on_line"]]
+    return [one["run"] for one in home.app.runs.all(home.word) if one["on_line"]]
 
 
 def state_of(home: Home, number: int) -> str:
-    return str(home.app.runs(home.word)[number]["state"])
+    return str(home.app.runs.all(home.word)[number]["state"])
 
 
 def settings_of(home: Home, number: int) -> dict[str, Any]:
-    with home.app.reading(home.app.find(home.word)) as store:
-        return dict(home.app.run_of(home.app.find(home.word), store, number).settings)
+    with home.app.workspace.reading(home.app.workspace.find(home.word)) as store:
+        return dict(home.app.workspace.run_of(home.app.workspace.find(home.word), store, number).settings)
 
 
 def changes_of(home: Home, run: int) -> dict[str, str]:
@@ -77,7 +77,7 @@ def test_what_a_branch_saw_is_news_to_the_line(home: Home) -> None:
     assert found["/a/39"] == "modified", "run 0 had the old one"
     assert found["/a/fresh"] == "new"
     assert not any(path.startswith("/b/") for path in found), "only the branch knows those"
-    assert home.app.runs(home.word)[2]["unknown"] == 0
+    assert home.app.runs.all(home.word)[2]["unknown"] == 0
 
 
 def test_the_open_run_of_the_line_goes_on_when_the_branch_is_complete(home: Home, served: Served) -> None:
@@ -119,7 +119,7 @@ def test_starting_over_ends_everything_that_is_open(home: Home, served: Served) 
     branch(home, exclude=("*p39",), budget=3)
     assert home.crawl(served.url("/"), fresh=True, budget=0).run == 2
     assert [state_of(home, number) for number in range(3)] == ["cancelled", "cancelled", "completed"]
-    assert {one["run"] for one in home.app.checkpoints(home.word) if one["checkpoint_type"] == "pause"} == {0, 1}
+    assert {one["run"] for one in home.app.checkpoints.all(home.word) if one["checkpoint_type"] == "pause"} == {0, 1}
 
 
 def test_whoever_repeats_a_crawl_goes_on_with_the_line(crawled: Home) -> None:
@@ -133,7 +133,9 @@ def test_what_is_meant_when_no_run_is_named(crawled: Home, tmp_path: Path) -> No
     branch(crawled, 0, page_limit=12)
     assert crawled.status()["run"] == 0
     assert crawled.urls() == crawled.urls(0) != crawled.urls(1)
-    assert crawled.app.compare(crawled.word) == crawled.app.compare(crawled.word, 0, 1), "it builds on no other"
+    assert crawled.app.changes.compare(crawled.word) == crawled.app.changes.compare(crawled.word, 0, 1), (
+        "it builds on no other"
+    )
     out = tmp_path / "branch.warc.gz"
     crawled.cli("export", crawled.word, "--format", "warc", "--run", "1", "-o", str(out))
     assert {visit["url"] for visit in crawled.record(1)} <= {
@@ -149,10 +151,10 @@ def test_a_branch_and_a_later_run_of_the_line_are_compared_by_what_they_hold(hom
         branch(home, 1)
         site.pages["/p19"] = plain_site(20)["/p19"]
         home.crawl(served.url("/"))
-        found = home.app.compare(home.word, 1, 2)
+        found = home.app.changes.compare(home.word, 1, 2)
         last = served.url("/p19")
     assert found["modified_documents"] == [last]
-    assert home.app.compare(home.word, 0, 2)["modified_documents"] == []
+    assert home.app.changes.compare(home.word, 0, 2)["modified_documents"] == []
 
 
 # Making a run the line
@@ -174,8 +176,8 @@ def test_the_old_line_can_be_made_the_line_again(crawled: Home, served: Served) 
     branch(crawled, 0, page_limit=12)
     crawled.crawl(served.url("/"))
     before = settings_of(crawled, 2)
-    crawled.app.make_line(crawled.word, 1)
-    assert crawled.app.make_line(crawled.word, 2)["before"] == 1
+    crawled.app.steer.make_line(crawled.word, 1)
+    assert crawled.app.steer.make_line(crawled.word, 2)["before"] == 1
     assert on_line(crawled) == [0, 2]
     assert crawled.crawl(served.url("/")).parent == 2
     assert settings_of(crawled, 3) == before
@@ -192,9 +194,9 @@ def test_an_earlier_run_can_be_the_end_of_the_line(crawled: Home, served: Served
 def test_only_a_complete_run_can_be_the_line(crawled: Home) -> None:
     branch(crawled, 0, exclude=("*p3",), budget=3)
     with pytest.raises(NotNow, match="Run 1 is paused"):
-        crawled.app.make_line(crawled.word, 1)
+        crawled.app.steer.make_line(crawled.word, 1)
     with pytest.raises(Unknown):
-        crawled.app.make_line(crawled.word, 7)
+        crawled.app.steer.make_line(crawled.word, 7)
     assert on_line(crawled) == [0]
 
 
@@ -204,15 +206,15 @@ def test_only_a_complete_run_can_be_the_line(crawled: Home) -> None:
 def test_a_run_goes_back_as_long_as_no_other_was_worked_on_since(home: Home, served: Served) -> None:
     home.crawl(served.url("/"), budget=15, checkpoint_every=5)
     branch(home, exclude=("*p39",), budget=5, checkpoint_every=5)
-    own = [one["checkpoint_number"] for one in home.app.checkpoints(home.word) if one["run"] == 1]
+    own = [one["checkpoint_number"] for one in home.app.checkpoints.all(home.word) if one["run"] == 1]
     assert home.crawl(served.url("/"), budget=1).run == 1, "the branch was worked on last"
-    home.app.cancel(home.word)
+    home.app.steer.cancel(home.word)
     assert home.crawl(served.url("/"), budget=10, checkpoint_every=5).run == 0
     with pytest.raises(NotNow, match="Run 0 builds on run 1"):
         go_on(home, own[0])
     with pytest.raises(NotNow, match="Run 1 builds on run 0"):
         go_on(home, 0)
-    late = [one["checkpoint_number"] for one in home.app.checkpoints(home.word) if one["run"] == 0][-1]
+    late = [one["checkpoint_number"] for one in home.app.checkpoints.all(home.word) if one["run"] == 0][-1]
     assert go_on(home, late, budget=0).run_state == "completed"
     assert len({one["url"] for one in home.record(0) if one["outcome"] == "page"}) == 40
 
@@ -221,7 +223,7 @@ def test_a_branch_is_resumed_as_it_was_worked_on_and_the_line_as_it_was(home: Ho
     home.crawl(served.url("/"), budget=7)
     branch(home, exclude=("*p39",), budget=3)
     assert home.resume().fetched == 3
-    home.app.cancel(home.word)
+    home.app.steer.cancel(home.word)
     assert home.resume().fetched == 7
 
 

@@ -29,7 +29,7 @@ def crawled(home: Home, served: Served) -> Home:
 
 
 def folder_of(home: Home) -> Path:
-    return home.app.crawl_folder(home.app.find(home.word))
+    return home.app.workspace.crawl_folder(home.app.workspace.find(home.word))
 
 
 def lose(home: Home, what: str) -> None:
@@ -93,11 +93,11 @@ def test_an_archive_that_is_gone_is_told_and_the_crawl_goes_on(crawled: Home, se
     assert "ATTENTION: 1 file of the archive is missing" in said and "--fresh" in said
     assert crawled.status()["run_state"] == "completed"
     assert "has lost" in crawled.cli("doctor", code=1).stdout
-    again = crawled.app.status(crawled.app.find(crawled.word))["lost_files"]
+    again = crawled.app.crawls.status(crawled.app.workspace.find(crawled.word))["lost_files"]
     assert len(again) == 1
 
 
 def test_one_that_never_started_is_no_loss(home: Home) -> None:
-    crawl = home.app.find_or_make(Start(("http://127.0.0.1:9/",)))
+    crawl = home.app.start.find_or_make(Start(("http://127.0.0.1:9/",)))
     with pytest.raises(NotNow, match="has not started yet"):
-        home.app.status(crawl)
+        home.app.crawls.status(crawl)

@@ -13,10 +13,10 @@ def test_a_retry_whose_answer_was_lost(home: Home, was_committed: bool) -> None:
     site = {**linked_site(30), "/p1": Page("gone", 410)}
     with Site(site).serve() as served:
         assert home.crawl(served.url("/"), sitemap=False, budget=10).failed == 1
-        crawl = home.app.find(home.word)
+        crawl = home.app.workspace.find(home.word)
         inbox_id = home.app.home.ask(crawl.crawl_id, "retry", {"kind": None, "url": None}, 1)
         if was_committed:
-            with sqlite3.connect(home.app.crawl_folder(crawl) / "crawl.db") as store:
+            with sqlite3.connect(home.app.workspace.crawl_folder(crawl) / "crawl.db") as store:
                 store.execute("UPDATE run SET inbox_id = ?", (inbox_id,))
             store.close()
         home.crawl(served.url("/"), delay=0.05)

@@ -150,9 +150,9 @@ def test_cancel_from_another_process(home: Home) -> None:
 def test_cancel_a_paused_run(home: Home) -> None:
     with Site(linked_site(20)).serve() as served:
         home.crawl(served.url("/"), budget=5)
-        assert home.app.cancel(home.word) == "cancelled"
+        assert home.app.steer.cancel(home.word) == "cancelled"
         with pytest.raises(NotNow, match="no open run to cancel"):
-            home.app.cancel(home.word)
+            home.app.steer.cancel(home.word)
         assert home.crawl(served.url("/")).run == 1
 
 
@@ -189,12 +189,12 @@ def test_looking_at_a_crawl_does_not_lock_it(home: Home) -> None:
     """Somebody asks all the time whether it runs; sessions start all the same."""
     with Site(linked_site(80)).serve() as served:
         home.crawl(served.url("/"), budget=1)
-        found, done = home.app.find(home.word), threading.Event()
+        found, done = home.app.workspace.find(home.word), threading.Event()
 
         def look() -> None:
             watching = App(home.folder)
             while not done.is_set():
-                watching.is_running(found)
+                watching.workspace.is_running(found)
             watching.close()
 
         watchers = [threading.Thread(target=look) for _ in range(2)]
@@ -245,7 +245,7 @@ def test_death_before_the_first_page_ends_nothing(home: Home, point: str) -> Non
 def test_resume_needs_a_paused_run(home: Home) -> None:
     with Site(linked_site(4)).serve() as served:
         with pytest.raises(Unknown, match="no crawl called"):
-            home.app.find("nothing")
+            home.app.workspace.find("nothing")
         home.crawl(served.url("/"))
         refused = home.cli("resume", home.word, code=1)
         assert "no paused run to resume" in refused.stderr
@@ -290,7 +290,7 @@ def test_settings_of_a_run_are_frozen(home: Home) -> None:
         assert (same.run, same.session, same.fetched) == (0, 2, 3)
 
         assert home.crawl(seed).run_state == "completed"
-        kept = home.app.effective_settings(home.word)
+        kept = home.app.crawls.settings_of(home.word)
         assert (kept["scope"], kept["max_depth"], kept["robots"], kept["exclude"]) == ("path", 0, True, ["*.zip"])
 
 
@@ -300,7 +300,7 @@ def test_fresh_starts_over(home: Home) -> None:
         again = home.crawl(served.url("/"), fresh=True, scope="host")
         assert (again.run, again.session, again.pages, again.run_state) == (1, 1, 20, "completed")
         assert len(home.urls(run=0)) == 3
-        assert home.app.effective_settings(home.word)["scope"] == "host"
+        assert home.app.crawls.settings_of(home.word)["scope"] == "host"
 
 
 def test_fresh_with_a_mistake_gives_nothing_up(home: Home) -> None:
@@ -359,7 +359,7 @@ def test_failed_urls_can_be_opened_again(home: Home) -> None:
         ended = home.resume()
         assert (ended.run, ended.run_state, ended.pages, ended.failed) == (0, "completed", 4, 1)
 
-        assert home.app.retry(word, url=served.url("/gone")) == 1
+        assert home.app.queue.retry(word, url=served.url("/gone")) == 1
         ended = home.resume()
         assert (ended.pages, ended.failed, ended.word) == (5, 0, "completed")
         ends = [(path, end) for path, end in home.outcomes() if path in ("/broken", "/gone", "/new")]
@@ -432,7 +432,7 @@ def test_list_and_delete(home: Home) -> None:
         home.crawl(served.url("/p1"), scope="host")
         listed = {one["name"]: (one["run_state"], one["pages"]) for one in home.ask("list")["crawls"]}
         assert listed == {"mine": ("paused", 2), f"127.0.0.1:{served.port}/p1": ("completed", 5)}
-        folder = home.folder / "crawls" / home.app.find("mine").crawl_id
+        folder = home.folder / "crawls" / home.app.workspace.find("mine").crawl_id
         assert folder.exists()
         home.cli("delete", "mine", "--yes")
         assert not folder.exists()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.flow.crawling import Home, page
 
-from inchworm.app.checkpoints import Back
+from inchworm.app.read.checkpoints import Back
 from inchworm.errors import WrongUse
 from inchworm.testing import Site, linked_site
 
@@ -34,7 +34,7 @@ def about(pages: int = 150) -> dict[str, str]:
 
 
 def record(home: Home, run: int = 0) -> Record:
-    return [(visit["url"].partition("/p")[2], visit["outcome"]) for visit in home.app.visits(home.word, run)]
+    return [(visit["url"].partition("/p")[2], visit["outcome"]) for visit in home.app.export.visits(home.word, run)]
 
 
 def test_what_promises_most_comes_first(homes: HomeMaker) -> None:
@@ -108,9 +108,9 @@ def test_a_branch_that_goes_by_a_query_leaves_nothing_of_a_run_that_did_not(home
     with Site(about()).serve() as served:
         home.crawl(served.url("/"), budget=60, sitemap=False)
         named = {"delay": 0, "allow_private": True, "budget": 0, "query": "garden"}
-        summary = asyncio.run(home.app.go_on(home.word, Back(None, True, True), named))
+        summary = asyncio.run(home.app.start.go_on(home.word, Back(None, True, True), named))
     assert (summary.run_state, summary.pending, summary.pages) == ("completed", 0, 150)
-    with home.app.reading(home.app.find(home.word)) as store:
+    with home.app.workspace.reading(home.app.workspace.find(home.word)) as store:
         assert [run.settings["order"] for run in store.runs()] == ["breadth", "best"]
     assert not home.faults()
 

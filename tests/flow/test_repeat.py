@@ -18,7 +18,7 @@ from tests.flow.crawling import PATIENCE, Home, page, wait_until
 from tests.sink.test_notify import Hook
 
 from inchworm.app import App, Hooks, Start, Summary, SystemClock
-from inchworm.app.repeating import Ending, Listener, Repetition
+from inchworm.app.act.repeat import Ending, Listener, Repetition
 from inchworm.errors import InchwormError, Owned, Unknown, WrongUse
 from inchworm.rules.schedule.repetition import Stop
 from inchworm.sink.servers.notify import signature
@@ -69,7 +69,7 @@ class Tale(Listener):
 
 def repeat(home: Home, tale: Listener | None = None, **wanted: Any) -> Ending:
     wanted = {"given": QUIET, **wanted}
-    ended = asyncio.run(asyncio.wait_for(home.app.repeat(Repetition(home.word, **wanted), tale), PATIENCE))
+    ended = asyncio.run(asyncio.wait_for(home.app.repeat.repeat(Repetition(home.word, **wanted), tale), PATIENCE))
     faults = home.faults()
     assert not faults, faults
     return ended
@@ -100,7 +100,7 @@ def test_without_an_interval_it_is_one_run(home: Home) -> None:
         assert repeat(home, tale) == Ending(Stop.ONCE, 1)
         assert tale.told == ["run 1 completed"]
         assert repeat(home, mode="full").iterations == 2
-        assert [one["mode"] for one in home.app.runs(home.word)] == ["baseline", "incremental", "full"]
+        assert [one["mode"] for one in home.app.runs.all(home.word)] == ["baseline", "incremental", "full"]
 
 
 def test_as_many_runs_as_wanted_in_all(home: Home) -> None:
@@ -127,7 +127,7 @@ def test_after_the_baseline_nobody_waits(home: Home) -> None:
 
 def test_a_crawl_that_never_started_gets_its_baseline_first(home: Home) -> None:
     with Site(site()).serve() as served:
-        home.app.find_or_make(Start((served.url("/"),)))
+        home.app.start.find_or_make(Start((served.url("/"),)))
         tale = Tale()
         assert repeat(home, tale, every=SOON, max_iterations=1) == Ending(Stop.ENOUGH, 1)
         assert tale.done == ["run 0 completed", "run 1 completed"]
@@ -217,7 +217,7 @@ def test_started_again_it_waits_for_the_rest(home: Home) -> None:
         found = re.search(r"Next run at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \S+, in (\d+)m\d\ds\.", said)
         assert found and 50 <= int(found[1]) < 60
         assert process.returncode == 143
-        assert len(home.app.runs(home.word)) == 2
+        assert len(home.app.runs.all(home.word)) == 2
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_a_killed_run_goes_on_and_counts_from_its_beginning(home: Home) -> None:
             wait_until(lambda: len(served.log) >= before + 10)
             process.kill()
             process.wait()
-        began = home.app.runs(home.word)[-1]["started_at"]
+        began = home.app.runs.all(home.word)[-1]["started_at"]
         web.latency = (0.0, 0.0)
         with home.running(*command(home, "--every", "1h")) as process:
             read_until(process, "Next run at")
@@ -382,7 +382,7 @@ def test_somebody_else_works_on_it(home: Home) -> None:
 def test_what_somebody_else_did_meanwhile_puts_the_next_run_off(home: Home, most: int) -> None:
     def recrawl() -> None:
         other = App(home.folder)
-        asyncio.run(other.recrawl(home.word, "", QUIET))
+        asyncio.run(other.start.recrawl(home.word, "", QUIET))
         other.close()
 
     def during(word: str) -> None:
@@ -407,7 +407,7 @@ def test_somebody_else_works_on_it_when_the_next_run_is_due(home: Home) -> None:
 
         def during(word: str) -> None:
             if word == "run 1 completed":
-                stack.enter_context(home.app.owning(home.app.find(home.word), 60))
+                stack.enter_context(home.app.workspace.owning(home.app.workspace.find(home.word), 60))
             if word == "failed":
                 stack.close()
 
@@ -480,7 +480,7 @@ def test_a_crash_of_a_session_is_told_and_the_next_interval_tries_again(home: Ho
 def test_a_crawl_that_is_deleted_meanwhile_ends_it(home: Home) -> None:
     with Site(site()).serve() as served:
         home.crawl(served.url("/"))
-        tale = Tale(lambda word: home.app.delete(home.word) if word == "waits" else None)
+        tale = Tale(lambda word: home.app.configure.delete(home.word) if word == "waits" else None)
         with pytest.raises(Unknown):
             repeat(home, tale, every=SOON)
         assert (tale.told[0], tale.told[-1]) == ("run 1 completed", "waits")
@@ -546,7 +546,7 @@ def test_wrong_use_is_found_out_before_anything_runs(home: Home, options: tuple[
 def test_a_crawl_that_nobody_knows(home: Home) -> None:
     assert "There is no crawl called 'nothing'" in home.cli("repeat", "nothing", code=2).stderr
     with pytest.raises(WrongUse):
-        asyncio.run(home.app.repeat(Repetition("nothing", notify_on="weddings")))
+        asyncio.run(home.app.repeat.repeat(Repetition("nothing", notify_on="weddings")))
 
 
 # Telling
@@ -634,14 +634,14 @@ def test_killed_between_the_end_of_a_run_and_its_notification(home: Home, hook: 
         home.crawl(served.url("/"))
         pages["/a"] = page("a", body="<p>second</p>")
         home.process(*command(home, *options), code=-signal.SIGKILL, INCHWORM_FAULT="before_telling")
-        assert ([one["state"] for one in home.app.runs(home.word)], hook.got) == (["completed", "completed"], [])
+        assert ([one["state"] for one in home.app.runs.all(home.word)], hook.got) == (["completed", "completed"], [])
         for _ in range(2):
             home.process(*command(home, *options, "--max-runs", "1"))
     (got,) = hook.got
     body = json.loads(got.body)
     assert (body["run"], body["word"], body["ended_by"], body["has_changes"]) == (1, "completed", "finished", True)
     assert body["changes"]["modified"] == [served.url("/a")]
-    assert home.app.deliveries()[0]["event_id"] == got.headers["X-Inchworm-Delivery"]
+    assert home.app.notifications.listed()[0]["event_id"] == got.headers["X-Inchworm-Delivery"]
 
 
 def test_killed_before_the_notification_and_others_went_on(home: Home, hook: Hook) -> None:
@@ -658,7 +658,7 @@ def test_killed_before_the_notification_and_others_went_on(home: Home, hook: Hoo
         assert [(json.loads(got.body)["run"], got.path) for got in hook.got] == [(1, "/hook")]
         repeat(home, notify=(hook.url(), hook.url("/other")))
     assert len(hook.got) == 1, "run 3 found no changes"
-    assert home.app.outbox().promises(home.word) == []
+    assert home.app.notifications.outbox.promises(home.word) == []
 
 
 def test_killed_in_the_middle_of_a_run_that_somebody_else_ends(home: Home, hook: Hook) -> None:
@@ -686,9 +686,9 @@ def test_who_has_not_been_told_yet_is_told_by_the_next_one(home: Home, hook: Hoo
         home.crawl(served.url("/"))
         tale = Tale()
         repeat(home, tale, **wanted)
-        (waiting,) = home.app.deliveries(home.word)
+        (waiting,) = home.app.notifications.listed(home.word)
         assert (waiting["state"], waiting["tries"]) == ("waiting", 1)
-        home.app.replay_delivery(waiting["id"])
+        home.app.deliver.replay(waiting["id"])
         again = Tale()
         assert repeat(home, again, **wanted) == Ending(Stop.ENOUGH, 1)
     told = " ".join(tale.told + again.told)
@@ -706,7 +706,7 @@ def test_others_sign_as_it_would_have(home: Home, hook: Hook, tmp_path: Path) ->
         home.crawl(served.url("/"))
         wanted: dict[str, Any] = {"notify": (hook.url(),), "notify_on": "completion"}
         repeat(home, secret_file=tmp_path / "secret", **wanted)
-    home.app.replay_delivery(home.app.deliveries()[0]["id"])
+    home.app.deliver.replay(home.app.notifications.listed()[0]["id"])
     assert home.cli("notifications", "--deliver").stdout.endswith("1 of 1 arrived.\n")
     for got in hook.got:
         made = signature(b"hush hush", got.headers["X-Inchworm-Timestamp"], got.body)
@@ -720,7 +720,7 @@ def test_one_who_comes_back_soon_is_waited_for(home: Home, hook: Hook) -> None:
         tale = Tale()
         assert repeat(home, tale, notify=(hook.url(),), notify_on="completion") == Ending(Stop.ONCE, 1)
     assert len(hook.got) == 2
-    assert home.app.deliveries()[0]["state"] == "delivered"
+    assert home.app.notifications.listed()[0]["state"] == "delivered"
     assert not [word for word in tale.told if "did not arrive" in word]
 
 
@@ -749,7 +749,7 @@ def test_a_run_that_is_completed_once_more_is_another_event(home: Home, hook: Ho
         home.crawl(served.url("/"))
         pages["/b"] = Page("no", 500)
         repeat(home, **wanted)
-        assert home.app.retry(home.word) == 1
+        assert home.app.queue.retry(home.word) == 1
         repeat(home, **wanted)
     told = [(json.loads(got.body)["run"], got.headers["X-Inchworm-Delivery"]) for got in hook.got]
     assert [number for number, _ in told] == [1, 1]
@@ -767,8 +767,8 @@ def test_statistics(home: Home) -> None:
         repeat(home)
         repeat(home, mode="full")
         home.crawl(served.url("/"), max_age="1h")
-        found = home.app.iteration_stats(home.word)
-        runs = home.app.runs(home.word)
+        found = home.app.iterations.stats(home.word)
+        runs = home.app.runs.all(home.word)
     assert (found["runs"], found["iterations"], found["crawl_id"]) == (4, 3, home.word)
     baseline, again, full, reusing = found["per_run"]
     for line, listed in zip(found["per_run"], runs, strict=True):
@@ -795,7 +795,7 @@ def test_statistics_of_a_crawl_that_was_killed(home: Home) -> None:
             process.kill()
             process.wait()
         home.crawl(served.url("/"))
-        (line,) = home.app.iteration_stats(home.word)["per_run"]
+        (line,) = home.app.iterations.stats(home.word)["per_run"]
         sessions = home.status()["sessions"]
     assert [one["ended_by"] for one in sessions] == ["crashed", "finished"]
     assert line["requests"] == sum(one["requests"] for one in sessions)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.flow.crawling import Home, page, path_of
 
-from inchworm.app.reporting import REPORTS, TABLES
+from inchworm.app.read.reports import REPORTS, TABLES
 from inchworm.errors import Unknown, WrongUse
 from inchworm.rules.words.failures import KINDS
 from inchworm.testing import Page, Site, redirect
@@ -38,7 +38,7 @@ def crawled(home: Home) -> Home:
 
 
 def rows(home: Home, name: str, **options: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = home.app.report(home.word, name, **options)["rows"]
+    found: list[dict[str, Any]] = home.app.reports.one(home.word, name, **options)["rows"]
     return found
 
 
@@ -80,7 +80,7 @@ def test_duplicates(crawled: Home) -> None:
 
 
 def test_errors(crawled: Home) -> None:
-    found = crawled.app.report(crawled.word, "errors")
+    found = crawled.app.reports.one(crawled.word, "errors")
     kinds = {(one["kind"], one["status"]): one for one in found["rows"]}
     assert set(kinds) == {("http_4xx", 404), ("http_5xx", 500), ("redirect_loop", 302), ("too_many_redirects", 302)}
     assert found["count"] == sum(one["count"] for one in found["rows"]) == 4
@@ -89,7 +89,7 @@ def test_errors(crawled: Home) -> None:
 
 
 def test_slow(crawled: Home) -> None:
-    found = crawled.app.report(crawled.word, "slow", limit=2)
+    found = crawled.app.reports.one(crawled.word, "slow", limit=2)
     assert found["count"] == 5
     assert path_of(found["rows"][0]["url"]) == "/slow"
     assert found["rows"][0]["millis"] >= 400
@@ -151,9 +151,9 @@ def test_each_run_has_reports_of_its_own(home: Home) -> None:
     assert "gone" in error["meaning"]
     assert home.cli("report", home.word, "errors", "--run", "0").stdout == f"0 errors in run 0 of {home.word}\n"
     with pytest.raises(Unknown):
-        home.app.report(home.word, "errors", 7)
+        home.app.reports.one(home.word, "errors", 7)
     with pytest.raises(WrongUse):
-        home.app.report(home.word, "weather")
+        home.app.reports.one(home.word, "weather")
 
 
 def test_hostile_titles_and_addresses_steer_nothing(home: Home) -> None:

@@ -76,10 +76,10 @@ def crawl(folder: Path, url: str, clock: JumpingClock, hooks: Hooks | None = Non
     app = App(folder, clock)
     try:
         settings = {"delay": 0, "allow_private": True, "sitemap": False, "workers": 1, **given}
-        summary = asyncio.run(asyncio.wait_for(app.crawl(Start((url,), "", settings), hooks), 20))
-        crawl = app.find(url)
-        with app.reading(crawl) as store:
-            assert not app.check(crawl, store)
+        summary = asyncio.run(asyncio.wait_for(app.start.crawl(Start((url,), "", settings), hooks), 20))
+        crawl = app.workspace.find(url)
+        with app.workspace.reading(crawl) as store:
+            assert not app.check.record(crawl, store)
     finally:
         app.close()
     return {"pages": summary.pages, "refused": summary.refused, "failed": summary.failed, "pending": summary.pending}
@@ -165,9 +165,9 @@ def test_a_robots_file_that_was_cleared_is_asked_for_again(home: Home) -> None:
     with Site(pages, {"localhost": {"/other": page("other")}}).serve() as served:
         seeds = [served.url("/"), served.url("/a"), served.url("/other", "localhost")]
         home.crawl(*seeds, sitemap=False, max_retries=0)
-        assert home.app.retry(home.word, url=seeds[0]) == 1
-        home.app.clear_queue(home.word)
-        assert home.app.retry(home.word) == 1
+        assert home.app.queue.retry(home.word, url=seeds[0]) == 1
+        home.app.queue.clear(home.word)
+        assert home.app.queue.retry(home.word) == 1
         ended = home.resume()
     assert (ended.pages, ended.failed) == (2, 0)
 

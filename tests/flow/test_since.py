@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from tests.flow.crawling import Home
 
-from inchworm.app.exports import Wanted, moment
+from inchworm.app.act.content.export import moment
+from inchworm.app.act.content.selection import Wanted
 from inchworm.errors import NotNow, Unknown, WrongUse
 from inchworm.testing import Page, Served, Site
 
@@ -32,7 +33,7 @@ def rows(home: Home, **wanted: Any) -> list[dict[str, Any]]:
 
 def exported(home: Home, format_name: str, wanted: Wanted) -> list[dict[str, Any]]:
     out = io.BytesIO()
-    home.app.export(home.word, format_name, out, wanted)
+    home.app.export.to_file(home.word, format_name, out, wanted)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
@@ -111,7 +112,7 @@ class Consumer:
             apply(self.table, changes)
             replace_chunks(self.chunks, chunks(home, since=str(self.since)))
             self.told += len(changes)
-        self.since = home.app.next_since(home.word)
+        self.since = home.app.export.next_since(home.word)
 
 
 @pytest.fixture
@@ -134,7 +135,7 @@ def kill(home: Home, served: Served, chance: random.Random) -> None:
 
 def go_back(home: Home, served: Served, chance: random.Random, *options: str) -> None:
     """To some checkpoint of the last run, or from there into a branch."""
-    points = [one["checkpoint_number"] for one in home.app.checkpoints(home.word) if one["can_resume"]]
+    points = [one["checkpoint_number"] for one in home.app.checkpoints.all(home.word) if one["can_resume"]]
     if points:
         home.cli("continue", home.word, "--checkpoint", str(chance.choice(points[-4:])), *options, code=None)
 
@@ -162,7 +163,7 @@ def test_a_consumer_that_applies_changes_has_what_a_full_export_has(
             go_back(home, served, chance, *(["--as-new-run"] if event != "back" else []))
             consumer.look(home) if chance.random() < 0.5 else None
         if event == "line":
-            numbers = [one["run"] for one in home.app.runs(home.word) if one["state"] == "completed"]
+            numbers = [one["run"] for one in home.app.runs.all(home.word) if one["state"] == "completed"]
             home.cli("runs", home.word, "--make-line", str(chance.choice(numbers[-2:])), code=None)
         site.change()
     while sit(home, served) == "paused":
@@ -229,13 +230,13 @@ def test_chunks_of_what_changed(home: Home) -> None:
 def test_an_open_run_is_nothing_to_count_from(home: Home) -> None:
     with Site(made("/a", "/b")).serve() as served:
         sit(home, served, budget=1)
-        assert home.app.next_since(home.word) is None
+        assert home.app.export.next_since(home.word) is None
         with pytest.raises(NotNow, match=r"Run 0 .* is not over"):
             rows(home, since="0")
         with pytest.raises(Unknown, match="no run 7"):
             rows(home, since="7")
         sit(home, served)
-        assert home.app.next_since(home.word) == 0
+        assert home.app.export.next_since(home.word) == 0
 
 
 def test_what_a_run_found_after_it_went_back_is_told_to_who_saw_it_before(home: Home) -> None:
@@ -243,7 +244,7 @@ def test_what_a_run_found_after_it_went_back_is_told_to_who_saw_it_before(home: 
     pages = made("/a", "/b")
     with Site(pages).serve() as served:
         sit(home, served, budget=1)
-        first = home.app.checkpoints(home.word)[-1]["checkpoint_number"]
+        first = home.app.checkpoints.all(home.word)[-1]["checkpoint_number"]
         sit(home, served)
         pages["/a"] = f"<title>a</title><p>{'Other words. ' * 9}</p><a href='/late'>x</a>"
         pages |= {"/late": made("/late")["/late"]}

@@ -32,7 +32,7 @@ def test_s1_a_seed_of_another_scheme_is_refused_before_anything_happens(
         file, word = secret_file(tmp_path)
         told = home.cli("crawl", in_scheme(scheme, inside, file), "--allow-private", code=2)
         assert "not a web address" in told.stderr
-        assert home.app.crawls() == []
+        assert home.app.crawls.all() == []
         assert inside.count() == 0
         assert not any(word.encode() in path.read_bytes() for path in home.folder.rglob("*") if path.is_file())
 
@@ -193,7 +193,7 @@ def test_s6_a_name_that_turns_inward_is_refused(home: Home, monkeypatch: pytest.
         home.crawl(served.url("/"), scope="any", sitemap=False, robots=False, **settings)
         assert home.show(target)["visits"][-1]["failure"] in ("connect", "timeout"), "it was dialled, in vain"
         table["rebind.test"] = ["127.0.0.1"]
-        assert home.app.retry(home.word) == 1
+        assert home.app.queue.retry(home.word) == 1
         home.resume(**settings)
         assert home.show(target)["visits"][-1]["failure"] == "address_refused"
         assert (inside.count(), asked) == (0, ["rebind.test", "rebind.test"])

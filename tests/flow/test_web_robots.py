@@ -145,7 +145,7 @@ def test_r3_a_host_whose_name_is_unknown(home: Home, monkeypatch: pytest.MonkeyP
         assert "robots" not in said
         assert "/there" not in served.paths()
         table["lost.test"] = ["127.0.0.1"]
-        home.app.retry(home.word)
+        home.app.queue.retry(home.word)
         assert (home.resume().pages, "/there" in served.paths()) == (2, True)
 
 

@@ -46,13 +46,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     made.cli("jobs", "add", NAME, "--every", "6h")
     made.job = made.ask("jobs", "list")[0]["id"]
     made.cli("jobs", "run", made.job)
-    (execution,) = made.app.claim("s", 1)
+    (execution,) = made.app.dispatch.claim("s", 1)
     error, now_ms = f"it is down, and that for a long time already, says {LONG}", made.app.clock.now_ms()
 
     def decide(job: Job) -> Job:
         return occurrence.after_failure(job, error, now_ms)
 
-    made.app.jobs.finish(execution.execution_id, execution.token, Ended("error", error=error), decide, now_ms)
+    made.app.jobs.store.finish(execution.execution_id, execution.token, Ended("error", error=error), decide, now_ms)
     made.cli("jobs", "add", "https://docs.example.org/manual/", "--after", made.job)
     yield made
     made.app.close()

@@ -15,9 +15,9 @@ import httpx
 from fastapi import APIRouter, FastAPI
 from tests.service.running import wait_for as wait_for
 
-from inchworm.app.crawling import Start
-from inchworm.app.jobs import Task
-from inchworm.app.whole import App
+from inchworm.app.act.jobs.change import Task
+from inchworm.app.act.plan import Start
+from inchworm.app.root import App
 from inchworm.service import build
 from inchworm.service.api.web import EitherSpelling, Verbs, handle_errors
 from inchworm.service.scheduler import Scheduler
@@ -80,7 +80,7 @@ class Api:
 
     def make(self, url: str, **defaults: Any) -> str:
         """A crawl that has not run yet."""
-        return self.app.find_or_make(
+        return self.app.start.find_or_make(
             Start((url,), defaults={"delay": 0, "grace": 0.1, **defaults}, typed=False)
         ).crawl_id
 
@@ -91,14 +91,14 @@ class Api:
         return crawl_id
 
     def run_once(self, crawl_id: str, task: Task) -> None:
-        crawl = self.app.find(crawl_id)
-        self.ended(self.app.start_job(crawl, task)["id"])
+        crawl = self.app.workspace.find(crawl_id)
+        self.ended(self.app.schedule.start(crawl, task)["id"])
 
     def ended(self, job_id: str, number: int = 1) -> dict[str, Any]:
         """The last execution of a job, when that of this number is over and nobody works on the crawl any more."""
 
         def look() -> dict[str, Any] | None:
-            newest = self.app.executions(job_id, None, 1)
+            newest = self.app.executions.listed(job_id, None, 1)
             is_over = newest and newest[0]["execution_number"] >= number and newest[0]["status"] != "running"
             return newest[0] if is_over and not self.is_running(newest[0]["crawl_id"]) else None
 
@@ -107,19 +107,19 @@ class Api:
         return found
 
     def is_running(self, crawl_id: str) -> bool:
-        return self.app.is_running(self.app.find(crawl_id))
+        return self.app.workspace.is_running(self.app.workspace.find(crawl_id))
 
     def status(self, crawl_id: str) -> dict[str, Any]:
-        return self.app.status(self.app.find(crawl_id))
+        return self.app.crawls.status(self.app.workspace.find(crawl_id))
 
     def faults(self, crawl_id: str) -> list[str]:
-        crawl = self.app.find(crawl_id)
-        with self.app.reading(crawl) as store:
-            return self.app.check(crawl, store)
+        crawl = self.app.workspace.find(crawl_id)
+        with self.app.workspace.reading(crawl) as store:
+            return self.app.check.record(crawl, store)
 
     def kill(self, job_id: str) -> None:
         """Kill the process that carries out the execution of a job."""
-        os.kill(self.app.executions(job_id, None, 1)[0]["pid"], signal.SIGKILL)
+        os.kill(self.app.executions.listed(job_id, None, 1)[0]["pid"], signal.SIGKILL)
 
 
 def some(verbs: Verbs, routers: Sequence[APIRouter]) -> FastAPI:

@@ -13,7 +13,7 @@ import pytest
 from tests.flow.crawling import Home, chain
 from tests.service.in_process import VALUES, Api, serving, wait_for
 
-from inchworm.app.crawling import Start
+from inchworm.app.act.plan import Start
 from inchworm.service.api import crawls, frontier, jobs
 from inchworm.settings import Settings
 from inchworm.testing import Served, Site
@@ -84,13 +84,13 @@ def test_public_ones_and_names_are_taken(careful: Api, address: str) -> None:
 def test_a_service_that_may_go_there_takes_them(trusting: Api) -> None:
     for number, (method, path, status, body) in enumerate(starts("http://127.0.0.1:9/")):
         trusting.ask(method, path, status, json=body)
-        for job in trusting.app.list_jobs({}):
-            trusting.app.delete_job(job["id"])
+        for job in trusting.app.jobs.listed({}):
+            trusting.app.schedule.delete(job["id"])
         assert trusting.app.home.crawls(), number
 
 
 def test_a_crawl_that_was_typed_here_may_be_started_by_others(careful: Api) -> None:
-    typed = careful.app.find_or_make(Start(("http://127.0.0.1:9/",), typed=True))
+    typed = careful.app.start.find_or_make(Start(("http://127.0.0.1:9/",), typed=True))
     for method, path, status, body in (starts("http://127.0.0.1:9/")[number] for number in (0, 2, 3)):
         assert careful.ask(method, path, status, json=body)["crawl_id"] == typed.crawl_id
 
@@ -128,7 +128,7 @@ AGAIN = ("--delay", "0", "--max-retries", "0", "--budget", "0")
 
 def made_by_others(home: Home, served: Served) -> str:
     """A crawl that somebody made over HTTP, of which the service that might go there has fetched one page."""
-    crawl = home.app.find_or_make(Start((served.url("/c0"),), typed=False))
+    crawl = home.app.start.find_or_make(Start((served.url("/c0"),), typed=False))
     home.cli("crawl", *crawl.seeds, "--scope", "host", *AGAIN, "--budget", "1")
     home.app.home.configure(crawl.crawl_id, typed=False)
     return crawl.crawl_id
@@ -160,14 +160,14 @@ def test_the_next_run_by_hand(home: Home, served: Served) -> None:
 def test_a_job_made_by_hand(home: Home, served: Served) -> None:
     crawl_id = made_by_others(home, served)
     home.cli("jobs", "add", crawl_id)
-    assert home.app.find(crawl_id).typed
+    assert home.app.workspace.find(crawl_id).typed
 
 
 def test_what_others_start_does_not_become_ours(trusting: Api, served: Served) -> None:
     crawl_id = trusting.make(served.url("/c0"))
     trusting.ask("POST", "/jobs", 201, json={"source_id": crawl_id})
     trusting.ask("PUT", "/config", 200, json={"url": served.url("/c0")})
-    assert not trusting.app.find(crawl_id).typed
+    assert not trusting.app.workspace.find(crawl_id).typed
 
 
 # Dialling
@@ -178,6 +178,6 @@ def test_what_was_not_seen_when_it_was_asked_for_is_seen_when_it_is_dialled(tmp_
     with serving(tmp_path / "home", *ROUTES, values=Settings(poll=0.1)) as api:
         crawl_id = api.make(served.url("/c0"), max_retries=0)
         job = api.post("/jobs", 201, {"source_id": crawl_id, "max_retries": 0})
-        wait_for(lambda: api.app.job(job["id"])["status"] == "failed", "the end of it")
-        assert "not one that may be connected to" in api.app.status(api.app.find(crawl_id))["message"]
+        wait_for(lambda: api.app.jobs.one(job["id"])["status"] == "failed", "the end of it")
+        assert "not one that may be connected to" in api.app.crawls.status(api.app.workspace.find(crawl_id))["message"]
     assert not served.log

@@ -15,9 +15,10 @@ from tests.flow.crawling import Home
 from tests.service.in_process import Api, serving, wait_for
 
 from inchworm.app import App
-from inchworm.app.checkpoints import Back, WayBack
-from inchworm.app.desk import settings_of_run
-from inchworm.app.jobs import Task
+from inchworm.app.act.jobs.change import Task
+from inchworm.app.act.plan import WayBack
+from inchworm.app.read.checkpoints import Back
+from inchworm.app.workspace import settings_of_run
 from inchworm.service.api.iterations import NEXT
 from inchworm.settings import Settings
 from inchworm.testing import Hit, Page, Served, Site, linked_site
@@ -106,7 +107,7 @@ def running(api: Api, served: Served, gate: Gate) -> Iterator[tuple[str, str]]:
     """A crawl under way, and its job: it has got 15 pages and waits for the others."""
     gate.shut(15)
     crawl_id = api.make(served.url(), checkpoint_every=EVERY, workers=1)
-    job_id = api.app.start_job(api.app.find(crawl_id), Task())["id"]
+    job_id = api.app.schedule.start(api.app.workspace.find(crawl_id), Task())["id"]
     wait_for(lambda: _pages(api.app, crawl_id) >= 15, "fifteen pages")
     yield crawl_id, job_id
     gate.open()
@@ -114,7 +115,7 @@ def running(api: Api, served: Served, gate: Gate) -> Iterator[tuple[str, str]]:
 
 def _pages(app: App, crawl_id: str) -> int:
     """How many pages are on record."""
-    runs = app.iterations(crawl_id)
+    runs = app.iterations.all(crawl_id)
     return int(runs[-1]["stats"]["total_documents"]) if runs else 0
 
 
@@ -156,7 +157,7 @@ def test_a_checkpoint_before_something_risky(api: Api, running: tuple[str, str],
     crawl_id, job_id = running
     made = api.post(f"/crawl/{crawl_id}/checkpoint", 201, checkpoint_type="manual")
     assert (made["checkpoint_type"], made["current_state"], made["can_resume"]) == ("manual", "crawling", True)
-    api.app.pause(crawl_id)
+    api.app.steer.pause(crawl_id)
     api.ended(job_id)
     gate.open()
     resumed = api.post(f"/crawl/{crawl_id}/continue", 202)
@@ -228,8 +229,10 @@ def test_a_crawl_that_never_ran(idle: Api, never_ran: str) -> None:
     idle.post(f"/crawl/{never_ran}/continue", 409)
     idle.post(f"/crawl/{never_ran}/checkpoints/cleanup", 409)
     idle.ask("DELETE", f"/crawl/{never_ran}/checkpoints/{never_ran}_ckpt_0", 409)
-    assert not idle.app.crawl_folder(idle.app.find(never_ran)).exists(), "looking leaves nothing behind"
-    assert idle.app.list_jobs({}) == []
+    assert not idle.app.workspace.crawl_folder(idle.app.workspace.find(never_ran)).exists(), (
+        "looking leaves nothing behind"
+    )
+    assert idle.app.jobs.listed({}) == []
 
 
 @pytest.mark.parametrize("word", ["%2e%2e", "%00", "x" * 5000, "..%2f..%2fhome.db", "'%20OR%201=1--"])
@@ -273,7 +276,7 @@ def test_not_while_a_session_runs(api: Api, running: tuple[str, str]) -> None:
     assert api.post(f"/crawl/{crawl_id}/checkpoints/cleanup", 409, keep_last=0)["code"] == "owned"
     assert ids(api, crawl_id)[0] == f"{crawl_id}_ckpt_0"
     assert "being worked on" in go_on(api, crawl_id, 409)["message"]
-    api.app.cancel_job(job_id)
+    api.app.schedule.cancel(job_id)
 
 
 def test_checkpoints_that_there_are_not(api: Api, served: Served) -> None:
@@ -285,7 +288,7 @@ def test_checkpoints_that_there_are_not(api: Api, served: Served) -> None:
         api.ask("DELETE", f"/crawl/{crawl_id}/checkpoints/{name}", status)
         go_on(api, crawl_id, status, checkpoint_id=name)
     assert ids(api, crawl_id) == before
-    assert len(api.app.list_jobs({"crawl_id": crawl_id})) == 1, "no job was made for what cannot be done"
+    assert len(api.app.jobs.listed({"crawl_id": crawl_id})) == 1, "no job was made for what cannot be done"
 
 
 # Continuing
@@ -305,7 +308,7 @@ def test_going_back(api: Api, crawl_id: str) -> None:
         "run_id": f"{crawl_id}_iter_0",
     }
     assert session == 2 and made["queued_urls"] > 0
-    assert api.app.job(job_id)["max_retries"] == 0
+    assert api.app.jobs.one(job_id)["max_retries"] == 0
     api.ended(job_id)
     assert api.status(crawl_id)["pages"] == SIZE
     assert not api.faults(crawl_id)
@@ -364,7 +367,7 @@ def test_what_can_be_resumed_is_what_continue_does(api: Api, served: Served, the
     api.post(f"/crawl/{crawl_id}/checkpoint", 201)
     if then == "cancelled":
         api.run_once(crawl_id, Task("recrawl", settings={"budget": 12}))
-        api.app.cancel(crawl_id)
+        api.app.steer.cancel(crawl_id)
     if then == "built on":
         api.run_once(crawl_id, Task("recrawl", settings={"budget": 12}))
     if then == "branched":
@@ -389,10 +392,10 @@ def test_what_runs_is_not_resumed(api: Api, running: tuple[str, str]) -> None:
 
 def test_what_another_run_builds_on(api: Api, crawl_id: str) -> None:
     api.run_once(crawl_id, Task("recrawl"))
-    before = len(api.app.list_jobs({}))
+    before = len(api.app.jobs.listed({}))
     error = go_on(api, crawl_id, 409, checkpoint_id=f"{crawl_id}_ckpt_1")
     assert "builds on" in error["message"] and "as_new_run" in error["hint"]
-    assert len(api.app.list_jobs({})) == before
+    assert len(api.app.jobs.listed({})) == before
     made = go_on(api, crawl_id, checkpoint_id=f"{crawl_id}_ckpt_1", as_new_run=True)
     assert made["run_id"] == f"{crawl_id}_iter_2"
     api.ended(made["job_id"])
@@ -413,7 +416,7 @@ def test_what_cannot_be_continued(api: Api, crawl_id: str) -> None:
     ):
         go_on(api, crawl_id, 422, checkpoint_id=f"{crawl_id}_ckpt_1", settings=wrong)
     go_on(api, crawl_id, 422, checkpoint_id=f"{crawl_id}_ckpt_1", as_new_run=True, settings={"include": ["re:("]})
-    assert len(api.app.list_jobs({})) == 1
+    assert len(api.app.jobs.listed({})) == 1
     assert api.status(crawl_id)["run_state"] == "completed"
 
 
@@ -427,13 +430,13 @@ def test_bodies_that_mean_nothing(idle: Api, never_ran: str) -> None:
 
 
 def test_an_archive_that_is_damaged(api: Api, crawl_id: str) -> None:
-    archive = api.app.crawl_folder(api.app.find(crawl_id)) / "archive"
+    archive = api.app.workspace.crawl_folder(api.app.workspace.find(crawl_id)) / "archive"
     file = next(archive.glob("*.warc.gz"))
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])
     body = {"checkpoint_id": f"{crawl_id}_ckpt_3"}
     assert go_on(api, crawl_id, 503, **body)["code"] == "broken"
-    assert len(api.app.list_jobs({})) == 1
+    assert len(api.app.jobs.listed({})) == 1
     file.write_bytes(whole)
     api.ended(go_on(api, crawl_id, **body)["job_id"])
 
@@ -458,12 +461,12 @@ def test_a_process_that_dies(api: Api, crawl_id: str, served: Served, gate: Gate
     known = len(served.log)
     api.kill(made["job_id"])
     gate.open()
-    wait_for(lambda: api.app.job(made["job_id"])["status"] == "completed", "the second try")
-    tries = api.app.executions(made["job_id"])
+    wait_for(lambda: api.app.jobs.one(made["job_id"])["status"] == "completed", "the second try")
+    tries = api.app.executions.listed(made["job_id"])
     assert [(one["attempt"], one["status"]) for one in tries] == [(2, "completed"), (1, "failed")]
     again = Counter(hit.path for hit in served.log[known:] if hit.path in gate.site())
     assert sum(again.values()) <= SIZE - EVERY - 14, "nothing of the first try was done again"
-    assert [one["stats"]["total_documents"] for one in api.app.iterations(crawl_id)] == [SIZE] * (1 + as_new_run)
+    assert [one["stats"]["total_documents"] for one in api.app.iterations.all(crawl_id)] == [SIZE] * (1 + as_new_run)
     assert not api.faults(crawl_id)
 
 
@@ -473,8 +476,8 @@ def test_a_process_that_dies(api: Api, crawl_id: str, served: Served, gate: Gate
 def test_a_branch_whose_maker_died_at_once(home, served: Served, is_named: bool, has_session: bool, settings) -> None:
     """The second try of a job finds the branch, before and after its first session was written down."""
     home.crawl(served.url(), budget=15, checkpoint_every=EVERY)
-    crawl, back = home.app.find(home.word), Back(0 if is_named else None, as_new_run=True)
-    with home.app.owning(crawl, 60) as owner:
+    crawl, back = home.app.workspace.find(home.word), Back(0 if is_named else None, as_new_run=True)
+    with home.app.workspace.owning(crawl, 60) as owner:
         past = WayBack(owner, crawl, 1)
         point = past.point(back)
         values = dataclasses.replace(Settings(), **{**settings_of_run(past.run(point)), **settings})
@@ -483,8 +486,8 @@ def test_a_branch_whose_maker_died_at_once(home, served: Served, is_named: bool,
             owner.store.start_session(owner.token, made, "{}", 1)
     named = {"delay": 0, "allow_private": True, "budget": 0, **settings}
     for number in (1, 2):
-        asyncio.run(home.app.go_on(home.word, Back(0, as_new_run=True) if number == 2 else back, named))
-        runs = home.app.iterations(home.word)
+        asyncio.run(home.app.start.go_on(home.word, Back(0, as_new_run=True) if number == 2 else back, named))
+        runs = home.app.iterations.all(home.word)
         assert [one["iteration_number"] for one in runs] == list(range(number + 1)), "a new one once it got somewhere"
     assert runs[1]["stats"]["total_documents"] == settings.get("page_limit", SIZE)
     assert not home.faults()

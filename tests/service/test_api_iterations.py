@@ -15,7 +15,7 @@ from tests.flow.crawling import page
 from tests.service.in_process import PATIENCE, VALUES, Api, serving
 
 from inchworm.app import Start
-from inchworm.app.jobs import Task, Wanted
+from inchworm.app.act.jobs.change import Task, Wanted
 from inchworm.errors import NotNow
 from inchworm.service.api.iterations import NEXT
 from inchworm.testing import Hit, Page, Served, Site
@@ -156,8 +156,8 @@ def test_the_list_in_parts(api: Api, crawl_id: str) -> None:
 
 def test_a_baseline_of_a_later_series(api: Api, crawl_id: str) -> None:
     """A run's baseline is the one it goes back to, not the first of all."""
-    start = Start(api.app.find(crawl_id).seeds, given={"delay": 0, "allow_private": True}, fresh=True)
-    asyncio.run(api.app.crawl(start))
+    start = Start(api.app.workspace.find(crawl_id).seeds, given={"delay": 0, "allow_private": True}, fresh=True)
+    asyncio.run(api.app.start.crawl(start))
     api.run_once(crawl_id, Task("recrawl"))
     listed = api.get(f"/crawl/{crawl_id}/iterations")
     assert [one["baseline_iteration_id"] for one in listed] == [None, None, f"{crawl_id}_iter_1"]
@@ -218,7 +218,7 @@ def test_crawls_that_there_are_not(idle: Api, word: str) -> None:
 
 def test_a_name_is_not_an_id(idle: Api) -> None:
     crawl_id = idle.make("http://127.0.0.1:9/")
-    idle.get(f"/crawl/{idle.app.find(crawl_id).name}/iterations", 404)
+    idle.get(f"/crawl/{idle.app.workspace.find(crawl_id).name}/iterations", 404)
 
 
 # The next run
@@ -263,14 +263,14 @@ def test_not_while_it_is_worked_on(api: Api, crawl_id: str, pages: Pages) -> Non
     assert api.get(f"/crawl/{crawl_id}/iterations/1")["state"] == "in_progress"
     api.post(f"/crawl/{crawl_id}/iterations/next", 409)
     pages.gate.set()
-    api.app.cancel_job(made["job_id"])
+    api.app.schedule.cancel(made["job_id"])
 
 
 def test_not_while_a_job_waits(idle: Api) -> None:
     crawl_id = idle.make("http://127.0.0.1:9/")
-    job = idle.app.start_job(idle.app.find(crawl_id), Task())
+    job = idle.app.schedule.start(idle.app.workspace.find(crawl_id), Task())
     assert job["id"] in idle.post(f"/crawl/{crawl_id}/iterations/next", 409)["message"]
-    idle.app.cancel_job(job["id"])
+    idle.app.schedule.cancel(job["id"])
     made = idle.post(f"/crawl/{crawl_id}/iterations/next", 202)
     assert (made["iteration_id"], made["iteration_number"], made["session"]) == (None, None, None)
 
@@ -286,10 +286,10 @@ def test_two_at_once_make_one_run(api: Api, crawl_id: str) -> None:
 
 def test_a_session_that_cannot_begin_is_told(api: Api, crawl_id: str) -> None:
     """Somebody else works on the crawl when the process of the job gets there."""
-    with api.app.owning(api.app.find(crawl_id), 60):
-        job = api.app.add_job(Wanted(crawl_id, task=Task("recrawl"), max_retries=0))
+    with api.app.workspace.owning(api.app.workspace.find(crawl_id), 60):
+        job = api.app.schedule.add(Wanted(crawl_id, task=Task("recrawl"), max_retries=0))
         with pytest.raises(NotNow, match=r"could not begin.*is being worked on"):
-            api.app.begun(job["id"], lambda: None, seconds=PATIENCE)
+            api.app.executions.begun(job["id"], lambda: None, seconds=PATIENCE)
 
 
 # The job that repeats
@@ -316,7 +316,7 @@ def test_what_is_answered(idle: Api, made: str) -> None:
         "message": "Multi-iteration crawl configured",
         "status": "scheduled",
     }
-    job = idle.app.job(job_id)
+    job = idle.app.jobs.one(job_id)
     assert (job["interval_minutes"], job["interval_type"], job["next_run_at"]) == (24, "hours", due)
     assert not job["adaptive_scheduling"]
     assert job["repetition"] == {
@@ -330,21 +330,21 @@ def test_what_is_answered(idle: Api, made: str) -> None:
 
 def test_there_is_one_job_which_is_changed(idle: Api, made: str) -> None:
     first = configured(idle, made, max_iterations=5, iteration_interval_hours=24, budget=100, mode="full")
-    assert idle.app.job(first["job_id"])["task"]["settings"] == {"budget": 100}
+    assert idle.app.jobs.one(first["job_id"])["task"]["settings"] == {"budget": 100}
     second = configured(idle, made, max_iterations=3, stop_if_no_changes=True, notify_on_completion=True)
     assert second["job_id"] == first["job_id"]
-    job = idle.app.job(first["job_id"])
+    job = idle.app.jobs.one(first["job_id"])
     assert (job["interval_minutes"], job["next_run_at"], job["status"]) == (None, None, "scheduled")
     assert (job["task"]["mode"], job["task"]["settings"]) == ("incremental", {})
     assert job["repetition"]["max_iterations"] == 3 and job["repetition"]["notify_on"] == "completion"
     assert "by hand" in second["message"] and "nobody is told" in second["message"]
-    assert len(idle.app.list_jobs({"crawl_id": made})) == 1
-    idle.app.change_job(first["job_id"], Wanted(interval_minutes=1))
-    idle.app.pause_job(first["job_id"])
+    assert len(idle.app.jobs.listed({"crawl_id": made})) == 1
+    idle.app.schedule.change(first["job_id"], Wanted(interval_minutes=1))
+    idle.app.schedule.pause(first["job_id"])
     paused = configured(idle, made, iteration_interval_hours=1)
     assert (paused["job_id"], paused["status"]) == (first["job_id"], "paused")
     assert "has to be resumed" in paused["message"]
-    idle.app.cancel_job(first["job_id"])
+    idle.app.schedule.cancel(first["job_id"])
     assert configured(idle, made)["job_id"] != first["job_id"], "what has ended is history"
 
 
@@ -355,11 +355,11 @@ def test_the_first_run_waits_for_the_interval(api: Api, crawl_id: str) -> None:
     assert datetime.fromisoformat(answer["next_run_at"]) == began + timedelta(hours=24)
     again = configured(api, crawl_id, iteration_interval_hours=0.5)
     assert datetime.fromisoformat(again["next_run_at"]) == began + timedelta(minutes=30)
-    assert api.app.job(answer["job_id"])["schedule_enabled"]
+    assert api.app.jobs.one(answer["job_id"])["schedule_enabled"]
 
 
 def test_an_interval_while_the_first_run_is_awaited(idle: Api, made: str) -> None:
-    idle.app.start_job(idle.app.find(made), Task())
+    idle.app.schedule.start(idle.app.workspace.find(made), Task())
     due = datetime.fromisoformat(configured(idle, made, iteration_interval_hours=24)["next_run_at"])
     assert due > datetime.now(UTC) + timedelta(hours=23)
 
@@ -374,7 +374,7 @@ def test_many_at_once_make_one_job(idle: Api, made: str) -> None:
     ("hours", "interval"), [(1, (1, "hours")), (0.5, (30, "minutes")), (1.75, (105, "minutes")), (0.02, (1, "minutes"))]
 )
 def test_intervals(idle: Api, made: str, hours: float, interval: tuple[int, str]) -> None:
-    job = idle.app.job(configured(idle, made, iteration_interval_hours=hours)["job_id"])
+    job = idle.app.jobs.one(configured(idle, made, iteration_interval_hours=hours)["job_id"])
     assert (job["interval_minutes"], job["interval_type"]) == interval
 
 
@@ -392,7 +392,7 @@ def test_intervals(idle: Api, made: str, hours: float, interval: tuple[int, str]
 )
 def test_wrong_wishes(idle: Api, made: str, body: dict[str, Any]) -> None:
     configured(idle, made, 422, **body)
-    assert idle.app.list_jobs({"crawl_id": made}) == []
+    assert idle.app.jobs.listed({"crawl_id": made}) == []
 
 
 def test_bodies_that_are_no_wishes(idle: Api, made: str) -> None:
@@ -405,7 +405,7 @@ def test_bodies_that_are_no_wishes(idle: Api, made: str) -> None:
 
 def test_either_spelling(idle: Api, made: str) -> None:
     answer = configured(idle, made, maxIterations=5, iterationIntervalHours=2, stopIfNoChanges=True)
-    job = idle.app.job(answer["job_id"])
+    job = idle.app.jobs.one(answer["job_id"])
     assert (job["interval_minutes"], job["repetition"]["stop_if_no_changes"]) == (2, True)
 
 
@@ -425,14 +425,14 @@ def test_whom_callers_may_not_have_told(tmp_path, address: str) -> None:
         crawl_id = idle.make("https://example.org/")
         error = configured(idle, crawl_id, 422, notify=["https://example.org/hook", address])
         assert "secret" not in error["message"] + error["hint"]
-        assert idle.app.list_jobs({"crawl_id": crawl_id}) == []
+        assert idle.app.jobs.listed({"crawl_id": crawl_id}) == []
         public = configured(idle, crawl_id, notify=["https://example.org/hook?key=1", "http://8.8.8.8:8000/"])
-        assert idle.app.job(public["job_id"])["repetition"]["notify"] == 2
+        assert idle.app.jobs.one(public["job_id"])["repetition"]["notify"] == 2
 
 
 def test_a_service_that_may(idle: Api, made: str) -> None:
     job_id = configured(idle, made, notify=PRIVATE[:3])["job_id"]
-    assert idle.app.jobs.get(job_id).repetition == {
+    assert idle.app.jobs.store.get(job_id).repetition == {
         "max_iterations": None,
         "stop_if_no_changes": False,
         "notify": PRIVATE[:3],
@@ -449,7 +449,7 @@ def test_runs_until_there_are_enough(api: Api, served: Served, pages: Pages) -> 
     job_id = configured(api, crawl_id, max_iterations=2, iteration_interval_hours=0.25)["job_id"]
     for number in range(1, 3):
         api.ended(job_id, number)
-        assert api.app.job(job_id)["status"] == "scheduled"
+        assert api.app.jobs.one(job_id)["status"] == "scheduled"
         pages[f"/more{number}"] = page(f"more {number}")
         pages["/a"] = page("a", "/", *(f"/more{one}" for one in range(1, number + 1)))
         made = api.post(f"/crawl/{crawl_id}/iterations/next", 202)
@@ -469,14 +469,14 @@ def test_runs_until_there_are_enough(api: Api, served: Served, pages: Pages) -> 
 
 def test_a_job_that_would_do_something_else_is_left_alone(api: Api, crawl_id: str) -> None:
     job_id = configured(api, crawl_id, mode="incremental")["job_id"]
-    assert api.app.job(job_id)["next_run_at"] is None
+    assert api.app.jobs.one(job_id)["next_run_at"] is None
     other = api.post(f"/crawl/{crawl_id}/iterations/next", 202, mode="full")
     assert other["job_id"] != job_id and other["mode"] == "full"
     api.ended(other["job_id"])
     own = api.post(f"/crawl/{crawl_id}/iterations/next", 202, mode="incremental")
     assert own["job_id"] == job_id
     api.ended(job_id)
-    assert api.app.job(job_id)["status"] == "scheduled", "it waits for the next time somebody says so"
+    assert api.app.jobs.one(job_id)["status"] == "scheduled", "it waits for the next time somebody says so"
 
 
 def test_it_stops_when_nothing_changes(api: Api, crawl_id: str) -> None:

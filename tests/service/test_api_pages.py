@@ -12,7 +12,7 @@ import pytest
 from tests.flow.crawling import page
 from tests.service.in_process import Api, serving, wait_for
 
-from inchworm.app import looking
+from inchworm.app.read.content import pages as page_reads
 from inchworm.service.api import crawls, exports, pages, web
 from inchworm.store.crawl import view
 from inchworm.store.crawl.session import CrawlStore
@@ -144,7 +144,7 @@ def test_cursors_that_are_not_ours(api: Api, crawl: str, cursor: str) -> None:
 def test_no_page_of_a_list_costs_more_than_the_first(api: Api, crawl: str) -> None:
     """SQLite follows the order of record and looks rows up: it reads no table from its start, and sorts nothing."""
     told: list[str] = []
-    path = api.app.crawl_folder(api.app.find(crawl.split("/")[-1])) / "crawl.db"
+    path = api.app.workspace.crawl_folder(api.app.workspace.find(crawl.split("/")[-1])) / "crawl.db"
     store = CrawlStore(path, read_only=True)
     store.db.set_trace_callback(told.append)
     for sought in (Sought(), Sought(outcome="page"), Sought("failed", "http_4xx"), Sought(change="new", text="a")):
@@ -161,7 +161,7 @@ def test_no_page_of_a_list_costs_more_than_the_first(api: Api, crawl: str) -> No
 def test_a_long_run_is_searched_bit_by_bit(api: Api, crawl: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = everything(api, f"{crawl}/pages", 1000)
     monkeypatch.setattr(view, "SPAN", 2)
-    monkeypatch.setattr(looking, "SPAN", 2)
+    monkeypatch.setattr(page_reads, "SPAN", 2)
     assert everything(api, f"{crawl}/pages", 1) == everything(api, f"{crawl}/pages", 1000) == whole
     assert paths(everything(api, f"{crawl}/pages", 50, q="upper")) == ["Upper"]
     assert paths(everything(api, f"{crawl}/failed", 50)) == ["dead", "broken"]

@@ -24,7 +24,7 @@ import pytest
 from tests.service.chaos import end_processes, processes_of
 from tests.service.running import Service, serving, wait_for
 
-from inchworm.app.whole import App
+from inchworm.app.root import App
 from inchworm.job import Job, JobState
 from inchworm.rules.schedule import occurrence
 from inchworm.testing import Page, Served, Site, linked_site
@@ -122,7 +122,7 @@ def put_into(app: App, job_id: str, state: JobState) -> None:
         is_waiting = state in (JobState.PENDING, JobState.SCHEDULED)
         return dataclasses.replace(job, state=state, due_ms=due_ms if is_waiting else None)
 
-    app.jobs.change(job_id, decide, app.clock.now_ms())
+    app.jobs.store.change(job_id, decide, app.clock.now_ms())
 
 
 # What has to hold
@@ -140,28 +140,28 @@ def faults_of(job: Job) -> list[str]:
 
 
 def assert_sound(app: App) -> None:
-    jobs = app.jobs.find({}, None, 100_000)
+    jobs = app.jobs.store.find({}, None, 100_000)
     wrong = {job.job_id: faults for job in jobs if (faults := faults_of(job))}
     assert not wrong, (wrong, [job for job in jobs if job.job_id in wrong])
     counted = Counter(job.slot for job in jobs if job.slot is not None)
-    assert app.jobs.loads() == [counted[slot] for slot in range(96)]
-    assert app.jobs.running() == []
-    assert app.jobs.locks() == []
+    assert app.jobs.store.loads() == [counted[slot] for slot in range(96)]
+    assert app.jobs.store.running() == []
+    assert app.jobs.store.locks() == []
 
 
 def assert_told_truly(app: App, job_id: str, answers: Sequence[tuple[Wish, httpx.Response]]) -> None:
     """At most one deletion went through, and then the job is gone."""
     deleted = sum(answer.status_code == 204 for _, answer in answers)
-    is_there = any(job.job_id == job_id for job in app.jobs.find({}, None, 100_000))
+    is_there = any(job.job_id == job_id for job in app.jobs.store.find({}, None, 100_000))
     assert deleted == (0 if is_there else 1)
     cancelled = sum(wish.path.endswith("/cancel") and answer.is_success for wish, answer in answers)
     assert cancelled <= 1, "a job is cancelled once"
     if cancelled and is_there:
-        assert app.jobs.state_of(job_id) is JobState.CANCELLED
+        assert app.jobs.store.state_of(job_id) is JobState.CANCELLED
 
 
 def has_begun(app: App, job_id: str) -> bool:
-    return app.jobs.get(job_id).executions > 0
+    return app.jobs.store.get(job_id).executions > 0
 
 
 def was_asked(web: Served, path: str) -> bool:
@@ -169,7 +169,7 @@ def was_asked(web: Served, path: str) -> bool:
 
 
 def quiet(app: App, home: Path) -> Callable[[], bool]:
-    return lambda: not app.jobs.running() and not processes_of(home)
+    return lambda: not app.jobs.store.running() and not processes_of(home)
 
 
 # Jobs
@@ -181,15 +181,17 @@ def test_a_job_that_does_not_run(service: Service, app: App, crowd: Crowd, state
     with slow_site().serve() as web:
         settings = {"delay": 5, "workers": 1}
         held = service.post(JOBS, {"url": web.url(), "settings": settings}, 201)
-        wait_for(app.jobs.locks, "the crawl to be worked on")
+        wait_for(app.jobs.store.locks, "the crawl to be worked on")
         for _ in range(ROUNDS):
             body = {"source_id": held["crawl_id"], "interval_minutes": 900}
             job_id = service.post(JOBS, body, 201)["id"]
             put_into(app, job_id, state)
             answers = crowd.ask(wishes_for(job_id))
             assert_told_truly(app, job_id, answers)
-            assert [one for one in app.jobs.find({}, None, 1000) if one.job_id != held["id"] and faults_of(one)] == []
-        for job in app.jobs.find({}, None, 1000):
+            assert [
+                one for one in app.jobs.store.find({}, None, 1000) if one.job_id != held["id"] and faults_of(one)
+            ] == []
+        for job in app.jobs.store.find({}, None, 1000):
             if job.state in (JobState.PENDING, JobState.SCHEDULED, JobState.PAUSED, JobState.RUNNING):
                 service.post(f"{JOBS}/{job.job_id}/cancel")
         wait_for(quiet(app, service.home), "everything to end")
@@ -209,7 +211,7 @@ def test_a_job_that_runs(service: Service, app: App, crowd: Crowd) -> None:
             if number % 3 == 2:
                 wait_for(partial(was_asked, web, f"/?{number}"), "its first page")
             assert_told_truly(app, job_id, crowd.ask(wishes_for(job_id)))
-        for job in app.jobs.find({}, None, 1000):
+        for job in app.jobs.store.find({}, None, 1000):
             if job.state in (JobState.PENDING, JobState.SCHEDULED, JobState.RUNNING):
                 service.client.post(f"{JOBS}/{job.job_id}/cancel")
         wait_for(quiet(app, service.home), "everything to end")
@@ -228,12 +230,12 @@ def test_a_crawl(service: Service, app: App, crowd: Crowd) -> None:
             stops = [Wish("POST", f"{path}/pause"), Wish("POST", f"{path}/cancel"), Wish("DELETE", path)]
             crowd.ask([start, start, *stops, *stops])
             assert_crawl_is_whole(service, crawl_id)
-        for job in app.jobs.find({}, None, 1000):
+        for job in app.jobs.store.find({}, None, 1000):
             service.client.post(f"{JOBS}/{job.job_id}/cancel")
         wait_for(quiet(app, service.home), "everything to end")
         assert_sound(app)
         known = {one.crawl_id for one in app.home.crawls()}
-        assert {job.crawl_id for job in app.jobs.find({}, None, 1000)} <= known, "no job of a crawl that is gone"
+        assert {job.crawl_id for job in app.jobs.store.find({}, None, 1000)} <= known, "no job of a crawl that is gone"
         folders = service.home / "crawls"
         assert {one.name for one in folders.iterdir()} <= known if folders.exists() else True
 
@@ -244,7 +246,7 @@ def test_a_crawl_that_is_deleted_leaves_no_job(service: Service, app: App, crowd
         delete = Wish("DELETE", f"/api/v1/crawl/{crawl_id}")
         make = Wish("POST", JOBS, {"source_id": crawl_id, "interval_minutes": 900, "schedule_enabled": False})
         crowd.ask([*[delete] * 4, *[make] * 4], (*PEACEFUL, 422))
-        left = app.jobs.find({"crawl_id": crawl_id}, None, 10)
+        left = app.jobs.store.find({"crawl_id": crawl_id}, None, 10)
         is_there = app.home.find(crawl_id) is not None
         for job in left:
             service.delete(f"{JOBS}/{job.job_id}")

@@ -13,7 +13,7 @@ from tests.service import chaos
 from tests.service.chaos import Chaos, processes_of, wait_until
 
 from inchworm.app import App
-from inchworm.app.jobs import Task, Wanted
+from inchworm.app.act.jobs.change import Task, Wanted
 from inchworm.job import Execution, ExecutionState, JobState
 from inchworm.testing import Page, Served, Site
 
@@ -39,28 +39,28 @@ def served() -> Iterator[Served]:
 
 def test_every_occurrence_is_completed_exactly_once(app: App, served: Served) -> None:
     task = Task(settings={"delay": 0.0, "workers": 1, "sitemap": False})
-    names = [app.add_job(Wanted(url=served.url(f"/{number}/"), task=task))["id"] for number in range(chaos.JOBS)]
-    planned = {name: app.jobs.get(name).occurrence_ms for name in names}
+    names = [app.schedule.add(Wanted(url=served.url(f"/{number}/"), task=task))["id"] for number in range(chaos.JOBS)]
+    planned = {name: app.jobs.store.get(name).occurrence_ms for name in names}
 
     def is_over() -> bool:
-        return app.jobs.counts()[JobState.COMPLETED] == len(names)
+        return app.jobs.store.counts()[JobState.COMPLETED] == len(names)
 
     with Chaos(app.folder) as raging:
         raging.rage(is_over)
         wait_until(is_over, chaos.PATIENCE + chaos.JOBS)
-        wait_until(lambda: not app.jobs.running() and not processes_of(app.folder))
+        wait_until(lambda: not app.jobs.store.running() and not processes_of(app.folder))
     print(f"INCHWORM_SEED={chaos.SEED}: {', '.join(raging.story)}")
 
-    assert app.jobs.counts()[JobState.COMPLETED] == len(names), app.jobs.counts()
+    assert app.jobs.store.counts()[JobState.COMPLETED] == len(names), app.jobs.store.counts()
     for name in names:
-        assert_done_once(app.jobs.executions(name, None, 1000)[::-1], planned[name])
+        assert_done_once(app.jobs.store.executions(name, None, 1000)[::-1], planned[name])
     for crawl in app.home.crawls():
-        with app.reading(crawl) as store:
-            assert app.check(crawl, store) == []
+        with app.workspace.reading(crawl) as store:
+            assert app.check.record(crawl, store) == []
             (run,) = store.runs()
             assert (run.state, run.counters.pages, run.counters.pending) == ("completed", 4, 0)
     assert len(app.home.crawls()) == len(names)
-    assert app.jobs.loads() == [0] * 96 and app.jobs.locks() == []
+    assert app.jobs.store.loads() == [0] * 96 and app.jobs.store.locks() == []
     assert_little_is_fetched_twice(served, raging)
 
 

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from tests.service.running import PATIENCE, Service, serving, wait_for
 
-from inchworm.app.jobs import Wanted
-from inchworm.app.whole import App
+from inchworm.app.act.jobs.change import Wanted
+from inchworm.app.root import App
 from inchworm.errors import WrongUse
 from inchworm.service.access.auth import Role
 from inchworm.service.api.live import Channel, Event, Hub
@@ -113,7 +113,7 @@ def test_strangers_leave_no_trace(service: Service) -> None:
         httpx.post(f"{service.url}/login", data={"token": "x"}, headers=headers)
     app = App(service.home)
     try:
-        assert str(app.begin_once("theirs", b"")) == "fresh"
+        assert str(app.admission.begin_once("theirs", b"")) == "fresh"
     finally:
         app.close()
 
@@ -140,11 +140,11 @@ def test_sources_are_synced_once_however_often_at_once(idle: Service) -> None:
 def test_a_job_that_waits_for_another_of_its_crawl_is_not_overdue(tmp_path: Path) -> None:
     app = App(tmp_path / "home")
     try:
-        first = app.add_job(Wanted(url="http://example.invalid/"))
-        app.add_job(Wanted(source_id=first["crawl_id"]))
-        assert app.overdue(-3600)[0] == 2
-        app.claim("s", 1)
-        assert app.overdue(-3600)[0] == 0
+        first = app.schedule.add(Wanted(url="http://example.invalid/"))
+        app.schedule.add(Wanted(source_id=first["crawl_id"]))
+        assert app.health.overdue(-3600)[0] == 2
+        app.dispatch.claim("s", 1)
+        assert app.health.overdue(-3600)[0] == 0
     finally:
         app.close()
 
@@ -153,7 +153,7 @@ def test_nobody_can_type_a_password_for_a_job(tmp_path: Path) -> None:
     app = App(tmp_path / "home")
     try:
         with pytest.raises(WrongUse, match="kept nowhere"):
-            app.add_job(Wanted(url="http://user:secret@example.invalid/"))
+            app.schedule.add(Wanted(url="http://user:secret@example.invalid/"))
         assert app.home.crawls() == []
     finally:
         app.close()
@@ -190,9 +190,9 @@ def test_a_start_that_was_handed_back_does_not_crawl_a_complete_run_again(tmp_pa
             service.process.send_signal(signal.SIGTERM)
             service.process.wait(PATIENCE)
         app = App(tmp_path / "home")
-        summary = asyncio.run(app.resume(job["crawl_id"], {"delay": 0, "allow_private": True}))
+        summary = asyncio.run(app.start.resume(job["crawl_id"], {"delay": 0, "allow_private": True}))
         assert summary.run_state == "completed"
         with serving(tmp_path / "home") as service:
             assert service.ended(job["id"], 2)["status"] == "completed"
-        assert len(app.runs(job["crawl_id"])) == 1
+        assert len(app.runs.all(job["crawl_id"])) == 1
         app.close()

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from tests.service.running import PATIENCE, Service, serving, wait_for
 
-from inchworm.app.scheduling import Pulse
-from inchworm.app.whole import App
+from inchworm.app.act.jobs.dispatch import Pulse
+from inchworm.app.root import App
 from inchworm.job import Job, JobState
 from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.timetable import Shift
@@ -58,7 +58,7 @@ class TestPulse:
 class TestProblems:
     def test_all_is_well(self, app: App, clock: ManualClock) -> None:
         health = Health(VALUES, needs_scheduler=True)
-        app.enrol("s", VALUES)
+        app.dispatch.enrol("s", VALUES)
         assert problems(health, app) == {}
         assert health.as_json()["status"] == "ok"
 
@@ -67,42 +67,42 @@ class TestProblems:
 
     def test_a_scheduler_that_stops_shows_within_two_polls_and_clears(self, app: App, clock: ManualClock) -> None:
         health = Health(VALUES, needs_scheduler=True)
-        app.enrol("s", VALUES)
+        app.dispatch.enrol("s", VALUES)
         assert problems(health, app) == {}
         clock.advance(20)
         assert problems(health, app) == {}
         clock.advance(1.5)
         assert problems(health, app) == {"scheduler_stopped": 1}
-        app.events.beat("s", clock.now_ms())
+        app.executions.events.beat("s", clock.now_ms())
         assert problems(health, app) == {}
 
     def test_a_stuck_execution_shows_within_two_beats_and_clears(self, app: App, clock: ManualClock) -> None:
         health = Health(VALUES, needs_scheduler=False)
-        app.jobs.add(job(1, clock.now_ms()))
-        (execution,) = app.claim("s", 1)
+        app.jobs.store.add(job(1, clock.now_ms()))
+        (execution,) = app.dispatch.claim("s", 1)
         assert problems(health, app) == {}
         for _ in range(5):
             clock.advance(60)
-            app.jobs.beat(execution.execution_id, execution.token)
+            app.jobs.store.beat(execution.execution_id, execution.token)
             assert problems(health, app) == {}
         clock.advance(121.5)
         assert problems(health, app) == {"stuck_executions": 1}
-        app.jobs.beat(execution.execution_id, execution.token)
+        app.jobs.store.beat(execution.execution_id, execution.token)
         assert problems(health, app) == {}
 
     def test_an_overdue_job_shows_within_two_polls_and_clears(self, app: App, clock: ManualClock) -> None:
         health = Health(VALUES, needs_scheduler=False)
-        app.jobs.add(job(1, clock.now_ms()))
+        app.jobs.store.add(job(1, clock.now_ms()))
         clock.advance(19)
         assert problems(health, app) == {}
         clock.advance(2)
         assert problems(health, app) == {"overdue_jobs": 1}
-        app.claim("s", 1)
+        app.dispatch.claim("s", 1)
         assert "overdue_jobs" not in problems(health, app)
 
     def test_what_everybody_may_see_names_nobody(self, app: App, clock: ManualClock) -> None:
         health = Health(VALUES, needs_scheduler=False)
-        app.jobs.add(job(1, clock.now_ms()))
+        app.jobs.store.add(job(1, clock.now_ms()))
         clock.advance(100)
         health.look(app)
         assert "j1" not in str(health.as_json())
@@ -113,9 +113,9 @@ class TestAdvice:
     def run(self, app: App, ended: list[str]) -> None:
         """Executions that ended so: with this error, or well."""
         for number, error in enumerate(ended):
-            app.jobs.add(dataclasses.replace(job(number, app.clock.now_ms()), max_retries=0))
-            (one,) = app.claim("s", 1)
-            app.jobs.finish(one.execution_id, one.token, Ended(error=error), lambda job: job, app.clock.now_ms())
+            app.jobs.store.add(dataclasses.replace(job(number, app.clock.now_ms()), max_retries=0))
+            (one,) = app.dispatch.claim("s", 1)
+            app.jobs.store.finish(one.execution_id, one.token, Ended(error=error), lambda job: job, app.clock.now_ms())
 
     def test_none_is_given_unasked(self, app: App) -> None:
         health = Health(VALUES, needs_scheduler=False)
@@ -131,17 +131,17 @@ class TestAdvice:
         assert bool(said) is is_said
         assert health.as_json()["status"] == "ok", "advice is no alarm"
         assert health.whole()["advice"] == health.as_json()["advice"]
-        assert all(one in app.scheduler_metrics()["advice"] for one in said), "the same words everywhere"
+        assert all(one in app.health.scheduler()["advice"] for one in said), "the same words everywhere"
 
     @pytest.mark.parametrize(("together", "is_said"), [(4, False), (5, True)], ids=["0.7", "below"])
     def test_when_jobs_crowd_together(self, app: App, clock: ManualClock, together: int, is_said: bool) -> None:
         """Of eleven jobs so many begin at the same time: the share of them that need not is 0.3, or more."""
         now_ms = clock.now_ms()
         for number in range(11):
-            made = app.jobs.add(dataclasses.replace(job(number, now_ms), interval_count=1, interval_unit="days"))
+            made = app.jobs.store.add(dataclasses.replace(job(number, now_ms), interval_count=1, interval_unit="days"))
             if number < together:
-                app.jobs.shift([Shift(made.job_id, made.due_ms or 0, now_ms + 12 * 3_600_000)], now_ms)
-        assert app.distribution()["distribution_score"] == (0.6 if is_said else 0.7)
+                app.jobs.store.shift([Shift(made.job_id, made.due_ms or 0, now_ms + 12 * 3_600_000)], now_ms)
+        assert app.health.distribution()["distribution_score"] == (0.6 if is_said else 0.7)
         health = Health(VALUES, needs_scheduler=False)
         health.look(app)
         assert any("rebalance" in one for one in health.as_json()["advice"]) is is_said

@@ -43,7 +43,7 @@ def refused(home: Home, *arguments: str, code: int = 2) -> str:
 
 def claimed(home: Home) -> Execution:
     """The job that is due, taken as a scheduler takes it."""
-    (found,) = home.app.claim("s", 1)
+    (found,) = home.app.dispatch.claim("s", 1)
     return found
 
 
@@ -55,7 +55,7 @@ def ended(home: Home, execution: Execution, result: Ended) -> None:
             return occurrence.after_failure(job, result.error, now_ms)
         return occurrence.after_success(job, result, now_ms)
 
-    home.app.jobs.finish(execution.execution_id, execution.token, result, decide, now_ms)
+    home.app.jobs.store.finish(execution.execution_id, execution.token, result, decide, now_ms)
 
 
 # Making
@@ -228,7 +228,7 @@ def test_nothing_is_not_the_beginning_of_a_job(home: Home) -> None:
     """As when a script's variable is empty."""
     job = added(home, "--every", "6h")
     home.cli("jobs", "delete", "", code=2)
-    assert home.app.job(job["id"])
+    assert home.app.jobs.one(job["id"])
 
 
 # Steering
@@ -356,7 +356,7 @@ WRONG_CHANGES = {
 def test_changes_that_cannot_be(home: Home, options: tuple[str, ...], said: str) -> None:
     job = added(home, "--every", "6h")
     assert said in refused(home, "jobs", "change", job["id"], *options)
-    assert home.app.job(job["id"]) == {**job, "updated_at": home.app.job(job["id"])["updated_at"]}
+    assert home.app.jobs.one(job["id"]) == {**job, "updated_at": home.app.jobs.one(job["id"])["updated_at"]}
 
 
 def test_no_retries_at_all_is_a_change(home: Home) -> None:
@@ -371,7 +371,7 @@ def crowded(home: Home, count: int) -> None:
     for number in range(count):
         job = added(home, "--every", "1d", url=f"https://{number}.test/")
         due_ms = home.app.clock.now_ms() + 20 * 3_600_000
-        home.app.jobs.shift([Shift(job["id"], home.app.jobs.get(job["id"]).due_ms or 0, due_ms)], 0)
+        home.app.jobs.store.shift([Shift(job["id"], home.app.jobs.store.get(job["id"]).due_ms or 0, due_ms)], 0)
 
 
 def test_stats(home: Home) -> None:
@@ -425,7 +425,7 @@ def test_executions(home: Home) -> None:
     (one,) = home.ask("jobs", "executions", job["id"])
     assert (one["status"], one["attempt"], one["error_message"]) == ("failed", 1, "it is down\nfor long")
     assert (one["stack_trace"], one["cpu_time_ms"], one["retry_attempt"]) == ("Traceback …", 7, 0)
-    home.app.run_job(job["id"])
+    home.app.schedule.run(job["id"])
     ended(home, claimed(home), Ended("finished", 1234))
     listed = home.ask("jobs", "executions", job["id"][:7], "--limit", "1")
     assert [(one["status"], one["attempt"], one["items_crawled"]) for one in listed] == [("completed", 2, 1234)]
@@ -447,7 +447,7 @@ def test_logs(home: Home) -> None:
     assert "has not run yet" in said and "inchworm jobs run" in said
     execution = claimed(home)
     lines = [Line(1, 1_700_000_000_000, "info", "It began"), Line(2, 1_700_000_001_000, "warning", "Something failed")]
-    home.app.events.write_lines(execution.execution_id, execution.token, lines)
+    home.app.executions.events.write_lines(execution.execution_id, execution.token, lines)
     assert home.cli("jobs", "logs", job["id"]).stdout.splitlines() == [
         "2023-11-14T22:13:20.000Z info    It began",
         "2023-11-14T22:13:21.000Z warning Something failed",
@@ -473,11 +473,11 @@ def test_syncing(home: Home) -> None:
     assert home.ask("jobs", "sync") == {"created": 0, "resumed": 0, "paused": 0, "unchanged": 3}
     made = home.ask("jobs", "list", "--crawl", "b.test", "--status", "scheduled")
     assert [(one["interval_minutes"], one["interval_type"]) for one in made] == [(1, "days")]
-    home.app.home.configure(home.app.find("a.test/docs").crawl_id, enabled=False)
+    home.app.home.configure(home.app.workspace.find("a.test/docs").crawl_id, enabled=False)
     assert home.cli("jobs", "sync").stdout == "0 created, 0 resumed, 1 paused, 2 unchanged.\n"
     (paused,) = home.ask("jobs", "list", "--status", "paused")
     assert paused["reason"] == "source_disabled"
-    home.app.home.configure(home.app.find("a.test/docs").crawl_id, enabled=True)
+    home.app.home.configure(home.app.workspace.find("a.test/docs").crawl_id, enabled=True)
     assert home.ask("jobs", "sync") == {"created": 0, "resumed": 1, "paused": 0, "unchanged": 2}
     assert home.ask("jobs", "list", "--status", "paused") == []
 

@@ -23,10 +23,11 @@ from tests.service.chaos import end_processes, processes_of, scheduling, wait_un
 
 from inchworm import fault
 from inchworm.app import App
-from inchworm.app.checkpoints import Back
-from inchworm.app.executing import TOKEN_VARIABLE
-from inchworm.app.jobs import Repeated, Task, Wanted
-from inchworm.app.scheduling import Pulse, is_gone, this_machine
+from inchworm.app.act.jobs.change import Repeated, Task, Wanted
+from inchworm.app.act.jobs.dispatch import Pulse
+from inchworm.app.act.jobs.execute import TOKEN_VARIABLE
+from inchworm.app.machine import is_gone, this_machine
+from inchworm.app.read.checkpoints import Back
 from inchworm.job import Execution
 from inchworm.service.scheduler import Scheduler
 from inchworm.settings import Settings
@@ -55,8 +56,8 @@ class Works:
 
     def close(self) -> None:
         end_processes(self.folder)
-        for execution in self.app.jobs.running():
-            self.app.give_up(execution, "the test is over")
+        for execution in self.app.jobs.store.running():
+            self.app.dispatch.give_up(execution, "the test is over")
         for scheduler in self._schedulers:
             scheduler.leave()
         self.app.close()
@@ -68,18 +69,18 @@ class Works:
         if every:
             wanted |= {"interval_minutes": round(every / 60), "interval_type": "minutes"}
         task = Task(settings={**AT_ONCE, **(settings or {})})
-        return str(self.app.add_job(Wanted(url=url, task=task, **wanted))["id"])
+        return str(self.app.schedule.add(Wanted(url=url, task=task, **wanted))["id"])
 
     def job(self, job_id: str) -> dict[str, Any]:
-        return self.app.job(job_id)
+        return self.app.jobs.one(job_id)
 
     def tries(self, job_id: str) -> list[dict[str, Any]]:
         """Its executions, in order."""
-        return self.app.executions(job_id, None, 1000)[::-1]
+        return self.app.executions.listed(job_id, None, 1000)[::-1]
 
     def due_in(self, job_id: str) -> float | None:
         """Seconds until its next run, by the clock of this home."""
-        due_ms = self.app.jobs.get(job_id).due_ms
+        due_ms = self.app.jobs.store.get(job_id).due_ms
         return None if due_ms is None else (due_ms - self.clock.now_ms()) / 1000
 
     # Moving
@@ -131,8 +132,8 @@ class Works:
     def faults(self) -> list[str]:
         found: list[str] = []
         for crawl in self.app.home.crawls():
-            with self.app.reading(crawl) as store:
-                found += self.app.check(crawl, store)
+            with self.app.workspace.reading(crawl) as store:
+                found += self.app.check.record(crawl, store)
         return found
 
 
@@ -190,7 +191,7 @@ def test_a_one_time_job_runs_at_once_and_is_completed(works: Works, served: Serv
     assert (after["status"], after["next_run_at"], after["is_locked"]) == ("completed", None, False)
     assert works.faults() == []
     assert 50 < done["cpu_time_ms"] < 60_000 and 10 < done["memory_peak_mb"] < 2000, "what the process really took"
-    stats = works.app.job_stats(name)
+    stats = works.app.jobs.stats(name)
     assert stats["total_cpu_time_ms"] == done["cpu_time_ms"] and stats["memory_peak_mb"] == done["memory_peak_mb"]
     assert (stats["success_rate"], stats["total_items_crawled"]) == (1.0, 12)
 
@@ -206,15 +207,15 @@ def test_what_lies_where_the_service_was_started_is_not_run(
 def test_a_recurring_job_runs_when_it_is_due_and_keeps_its_rhythm(works: Works, served: Served) -> None:
     scheduler = works.scheduler()
     name = works.add(served.url("/"), every=HOUR)
-    planned = works.app.jobs.get(name).due_ms or 0
+    planned = works.app.jobs.store.get(name).due_ms or 0
     works.run(scheduler, name)
     assert works.due_in(name) == HOUR - 1
     works.look(scheduler, HOUR - 2)
     assert len(works.tries(name)) == 1, "not a second too early"
     works.run(scheduler, name, 30)
-    first, second = works.app.jobs.executions(name, None, 2)[::-1]
+    first, second = works.app.jobs.store.executions(name, None, 2)[::-1]
     assert (first.occurrence_ms, second.occurrence_ms) == (planned, planned + 3_600_000)
-    assert works.app.jobs.get(name).due_ms == planned + 2 * 3_600_000, "29 seconds late, and still in rhythm"
+    assert works.app.jobs.store.get(name).due_ms == planned + 2 * 3_600_000, "29 seconds late, and still in rhythm"
     assert (second.run, second.attempt) == (1, 1)
 
 
@@ -234,7 +235,7 @@ def test_a_job_that_is_switched_off_does_not_run(works: Works, served: Served) -
     scheduler = works.scheduler()
     works.add(served.url("/"), every=HOUR, schedule_enabled=False)
     works.look(scheduler, 100 * HOUR)
-    assert works.app.jobs.running() == [] and served.log == []
+    assert works.app.jobs.store.running() == [] and served.log == []
 
 
 def test_the_interval_adapts_to_what_changes(works: Works) -> None:
@@ -247,7 +248,7 @@ def test_the_interval_adapts_to_what_changes(works: Works) -> None:
         works.run(scheduler, name, 0.0)
         for text in ("", "", "Something happened today."):
             pages["/"] = pages["/"].replace("</main>", f"<p>{text}</p></main>") if text else pages["/"]
-            works.app.run_job(name)
+            works.app.schedule.run(name)
             works.run(scheduler, name, 0.0)
             intervals.append((works.job(name)["current_interval_seconds"] / HOUR, works.job(name)["unchanged_count"]))
     assert intervals == [(12, 1), (24, 2), (6, 0)]
@@ -261,12 +262,12 @@ def test_a_job_that_has_just_run_does_not_run_again_because_it_is_changed_or_res
     works.run(scheduler, name)
     crawl, dues = works.job(name)["crawl_id"], []
     for act in (
-        lambda: works.app.change_job(name, Wanted(interval_minutes=2, interval_type="hours")),
-        lambda: works.app.pause_job(name) and works.app.resume_job(name),
-        lambda: works.app.set_enabled(crawl, False) and works.app.set_enabled(crawl, True),
+        lambda: works.app.schedule.change(name, Wanted(interval_minutes=2, interval_type="hours")),
+        lambda: works.app.schedule.pause(name) and works.app.schedule.resume(name),
+        lambda: works.app.schedule.set_enabled(crawl, False) and works.app.schedule.set_enabled(crawl, True),
         lambda: (
-            works.app.change_job(name, Wanted(schedule_enabled=False))
-            and works.app.change_job(name, Wanted(schedule_enabled=True))
+            works.app.schedule.change(name, Wanted(schedule_enabled=False))
+            and works.app.schedule.change(name, Wanted(schedule_enabled=True))
         ),
     ):
         act()
@@ -299,7 +300,7 @@ def test_no_more_at_once_than_allowed_and_one_per_crawl(works: Works) -> None:
             names.append(works.add(served.url(f"/p{number}")))
         works.look(scheduler)
         works.look(scheduler)
-        running = {one.job_id for one in works.app.jobs.running()}
+        running = {one.job_id for one in works.app.jobs.store.running()}
     assert running == {names[0], names[2]}, "the second is of the same crawl as the first"
 
 
@@ -334,7 +335,9 @@ def test_a_service_that_had_an_unexpected_error_goes_on(works: Works, served: Se
         (task,) = db.execute("SELECT task FROM job").fetchone()
         db.execute("UPDATE job SET task = '{'")
         with scheduling(works.folder) as process:
-            wait_until(lambda: works.app.events.services() and works.app.events.services()[0].beats > 3)
+            wait_until(
+                lambda: works.app.executions.events.services() and works.app.executions.events.services()[0].beats > 3
+            )
             db.execute("UPDATE job SET task = ?", (task,))
             wait_until(lambda: works.tries(name) and works.tries(name)[-1]["status"] == "completed")
             assert process.poll() is None
@@ -378,12 +381,12 @@ def test_a_job_whose_crawl_somebody_works_on_comes_a_minute_later(works: Works) 
     with slowly(2, 60.0).serve() as served:
         names = [works.add(served.url("/"), max_retries=retries) for retries in (1, 0)]
         crawl = works.app.home.crawls()[0]
-        with works.app.owning(crawl, 60.0):
+        with works.app.workspace.owning(crawl, 60.0):
             for _ in names:
                 works.clock.advance(1)
                 scheduler.wake()
                 scheduler.tick()
-                wait_until(lambda: not works.app.jobs.running() or scheduler.reap())
+                wait_until(lambda: not works.app.jobs.store.running() or scheduler.reap())
                 scheduler.reap()
     patient, hasty = map(works.job, names)
     assert (patient["status"], patient["current_retry_count"]) == ("scheduled", 0)
@@ -400,7 +403,7 @@ def test_a_seed_that_leads_elsewhere_is_judged_by_where_it_leads(works: Works) -
         works.run(scheduler, name, 0.0)
         for text in ("The same as ever.", "Something new."):
             pages["/en/"] = f"<main><p>{text}</p></main>"
-            works.app.run_job(name)
+            works.app.schedule.run(name)
             works.run(scheduler, name, 0.0)
             seen.append(works.job(name)["unchanged_count"])
     assert seen == [1, 0]
@@ -463,7 +466,7 @@ def test_the_error_of_a_try_names_the_host_that_does_not_answer(works: Works) ->
 
 def runs_of(works: Works) -> list[dict[str, Any]]:
     (crawl,) = works.app.home.crawls()
-    return works.app.runs(crawl.crawl_id)
+    return works.app.runs.all(crawl.crawl_id)
 
 
 def test_tries_that_got_nothing_leave_no_run_behind_but_the_one_that_they_go_on_with(works: Works) -> None:
@@ -489,7 +492,7 @@ def test_a_run_that_got_nothing_is_gone_on_with_at_the_next_planned_time_too(wor
     assert (failed["status"], failed["run"]) == ("failed", 1)
     assert "has not answered since" in failed["error_message"]
     with Site(linked_site(5)).serve(port) as served:
-        works.app.retry_job(name)
+        works.app.schedule.retry(name)
         done = works.run(scheduler, name)
     assert (done["status"], done["run"], done["session"]) == ("completed", 1, 2)
     first, second = runs_of(works)
@@ -513,7 +516,7 @@ def test_what_failed_stays_failed_while_there_is_more_to_ask_for(works: Works) -
 def test_nobody_is_told_that_a_run_is_complete_that_got_nothing(works: Works) -> None:
     repeated = Repeated(notify=("http://127.0.0.1:9/hook",), notify_on="completion")
     works.run(works.scheduler(), works.add(down(), every=HOUR, repeated=repeated))
-    assert [one for one in works.app.deliveries() if one["state"] != "promised"] == []
+    assert [one for one in works.app.notifications.listed() if one["state"] != "promised"] == []
 
 
 def test_a_site_that_is_up_again_is_crawled_by_the_next_try(works: Works) -> None:
@@ -536,7 +539,7 @@ def test_a_failed_job_that_is_retried_by_hand_crawls(works: Works) -> None:
         works.run(scheduler, name)
         port = served.port
     assert works.job(name)["status"] == "failed"
-    works.app.retry_job(name)
+    works.app.schedule.retry(name)
     with Site(linked_site(5)).serve(port) as served:
         done = works.run(scheduler, name, 1)
         assert (done["status"], done["items_crawled"]) == ("completed", 5)
@@ -549,10 +552,10 @@ def test_a_time_that_was_brought_forward_and_comes_again_is_crawled(works: Works
     with Site(linked_site(2)).serve() as other:
         works.add(other.url("/"), every=24 * HOUR)
         name = works.add(served.url("/"), every=24 * HOUR)
-        works.app.run_job(name)
+        works.app.schedule.run(name)
         works.run(scheduler, name)
-        works.app.pause_job(name)
-        works.app.resume_job(name)
+        works.app.schedule.pause(name)
+        works.app.schedule.resume(name)
         asked = len(pages_of(served))
         due_in = works.due_in(name)
         assert due_in is not None and due_in > 0
@@ -570,9 +573,9 @@ def test_a_planned_time_is_crawled_though_the_one_before_it_had_no_last_word(
     name = works.add(served.url("/"), every=HOUR)
     works.run(scheduler, name)
     asked = len(pages_of(served))
-    works.app.pause_job(name)
+    works.app.schedule.pause(name)
     works.clock.advance(1)
-    works.app.resume_job(name)
+    works.app.schedule.resume(name)
     done = works.run(scheduler, name, works.due_in(name) or 0)
     assert (done["status"], done["attempt"], done["run"]) == ("completed", 1, 1)
     assert len(pages_of(served)) > asked == 12
@@ -587,7 +590,7 @@ def test_cancelling_stops_a_running_crawl_which_can_be_continued(works: Works) -
         name = works.add(served.url("/"), settings={"workers": 2}, every=HOUR)
         works.look(scheduler)
         wait_for(served, 6)
-        assert works.app.cancel_job(name)["status"] == "cancelled"
+        assert works.app.schedule.cancel(name)["status"] == "cancelled"
         done = works.finish(scheduler, name)
         asked = len(pages_of(served))
         assert (done["status"], done["ended_by"]) == ("cancelled", "cancelled")
@@ -598,8 +601,8 @@ def test_cancelling_stops_a_running_crawl_which_can_be_continued(works: Works) -
 
         site.latency = (0.0, 0.0)
         crawl = works.app.home.crawls()[0]
-        (point,) = works.app.checkpoints(crawl.crawl_id)
-        summary = asyncio.run(works.app.go_on(crawl.crawl_id, Back(point["checkpoint_id"]), {"delay": 0}))
+        (point,) = works.app.checkpoints.all(crawl.crawl_id)
+        summary = asyncio.run(works.app.start.go_on(crawl.crawl_id, Back(point["checkpoint_id"]), {"delay": 0}))
     assert (summary.run_state, summary.run, summary.pages) == ("completed", 0, 30)
     assert max(Counter(pages_of(served)).values()) == 1, "what was there is not fetched again"
     assert works.faults() == []
@@ -609,7 +612,7 @@ def test_a_job_that_is_cancelled_before_its_process_begins_asks_for_nothing(work
     scheduler = works.scheduler()
     name = works.add(served.url("/"))
     works.look(scheduler)
-    works.app.cancel_job(name)
+    works.app.schedule.cancel(name)
     done = works.finish(scheduler, name)
     assert done["status"] == "cancelled"
     assert served.log == []
@@ -623,7 +626,7 @@ def test_a_crawl_that_does_not_answer_is_cancelled_within_the_grace_time(works: 
         scheduler = works.scheduler()
         works.look(scheduler)
         wait_for(served, 2)
-        works.app.cancel_job(name)
+        works.app.schedule.cancel(name)
         done = works.finish(scheduler, name)
     assert (done["status"], done["ended_by"]) == ("cancelled", "cancelled")
 
@@ -635,7 +638,7 @@ def test_a_crawl_that_takes_its_time_to_end_is_not_asked_to_again_and_again(work
         scheduler = works.scheduler()
         works.look(scheduler)
         wait_for(served, 2)
-        works.app.cancel_job(name)
+        works.app.schedule.cancel(name)
         assert works.finish(scheduler, name)["status"] == "cancelled"
     open_requests = works.app.home.asked(works.job(name)["crawl_id"])
     assert len(open_requests) <= 1, "one may have been asked when it was about to end"
@@ -648,7 +651,7 @@ def test_a_process_that_ignores_a_cancellation_is_killed(works: Works) -> None:
         works.look(scheduler)
         wait_until(lambda: served.log)
         works.stop_child(name)
-        works.app.cancel_job(name)
+        works.app.schedule.cancel(name)
         works.look(scheduler)
         works.look(scheduler, 14)
         assert processes_of(works.folder), "it has some more time"
@@ -667,7 +670,7 @@ def test_a_cancelled_crawl_may_finish_what_is_under_way(works: Works) -> None:
         scheduler = works.scheduler()
         works.look(scheduler)
         wait_for(served, 2)
-        works.app.cancel_job(name)
+        works.app.schedule.cancel(name)
         done = works.finish(scheduler, name)
     assert (done["status"], done["items_crawled"]) == ("cancelled", 2)
 
@@ -694,7 +697,7 @@ def test_an_execution_counts_the_pages_that_it_fetched_itself(works: Works) -> N
         works.run(scheduler, name)
         for _ in range(2):
             works.run(scheduler, name, HOUR)
-    assert works.app.job_stats(name)["total_items_crawled"] == len(pages_of(served)) == 12
+    assert works.app.jobs.stats(name)["total_items_crawled"] == len(pages_of(served)) == 12
 
 
 # Killed
@@ -729,7 +732,7 @@ def test_what_a_killed_try_has_begun_is_not_begun_again(works: Works, verb: str)
         (crawl,) = works.app.home.crawls()
         site.latency = (0.1, 0.1)
         task = Task(verb=verb, mode="full" if verb == "recrawl" else "", settings={**AT_ONCE, "workers": 2})
-        name = str(works.app.start_job(crawl, task)["id"])
+        name = str(works.app.schedule.start(crawl, task)["id"])
         works.look(scheduler, 60)
         wait_for(served, 36)
         os.kill(works.child(name), signal.SIGKILL)
@@ -809,7 +812,7 @@ def test_whenever_it_is_killed_nothing_is_crawled_twice(
     assert (done["status"], done["attempt"]) == ("completed", 2)
     assert Counter(pages_of(served)) == Counter(linked_site(12).keys()), "every page once"
     crawl = works.app.home.crawls()[0]
-    (run,) = works.app.runs(crawl.crawl_id)
+    (run,) = works.app.runs.all(crawl.crawl_id)
     assert run["state"] == "completed"
     assert works.faults() == []
 
@@ -843,7 +846,7 @@ def test_who_dies_after_a_session_that_got_nothing_has_failed_all_the_same(
 
 
 def beats_of(works: Works) -> int:
-    (lock,) = works.app.jobs.locks()
+    (lock,) = works.app.jobs.store.locks()
     return lock.beats
 
 
@@ -861,7 +864,7 @@ def test_a_healthy_execution_is_not_taken_away_however_long_it_takes(works: Work
             works.watch(scheduler, 0.9)
         assert served.log
         assert [one["status"] for one in works.tries(name)] == ["running"]
-    assert works.app.scheduler_metrics()["stale_locks_cleared"] == 0
+    assert works.app.health.scheduler()["stale_locks_cleared"] == 0
 
 
 def test_an_execution_that_stands_still_is_taken_away_and_ended(works: Works) -> None:
@@ -881,7 +884,7 @@ def test_an_execution_that_stands_still_is_taken_away_and_ended(works: Works) ->
             works.look(scheduler)
         done = works.finish(scheduler, name)
     assert (done["status"], done["attempt"]) == ("completed", 2)
-    assert works.app.scheduler_metrics()["stale_locks_cleared"] == 1
+    assert works.app.health.scheduler()["stale_locks_cleared"] == 1
     assert set(pages_of(served)) == set(linked_site(20)) and works.faults() == []
 
 
@@ -909,7 +912,7 @@ def test_who_stood_still_and_was_ended_for_it_is_not_said_to_have_died(works: Wo
         scheduler.take_back()
         scheduler.reap()
         assert works.tries(name)[0]["error_message"] == "its process stood still for too long"
-        assert works.app.scheduler_metrics()["stale_locks_cleared"] == 1
+        assert works.app.health.scheduler()["stale_locks_cleared"] == 1
 
 
 def is_stopped(works: Works) -> bool:
@@ -934,7 +937,7 @@ def test_who_stands_still_in_the_middle_of_a_write_is_ended_before_anything_is_w
     wait_until(lambda: not is_stopped(works))
     scheduler.tick()
     assert works.tries(name)[0]["error_message"] == "its process stood still for too long"
-    assert works.app.scheduler_metrics()["stale_locks_cleared"] == 1
+    assert works.app.health.scheduler()["stale_locks_cleared"] == 1
     done = works.run(scheduler, name)
     assert (done["status"], done["attempt"]) == ("completed", 2)
 
@@ -970,7 +973,7 @@ def test_a_service_that_stops_ends_who_stands_still_before_it_writes(
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     assert [works.job(name)["is_locked"] for name in names] == [False, False]
-    assert processes_of(works.folder) == [] and works.app.events.services() == []
+    assert processes_of(works.folder) == [] and works.app.executions.events.services() == []
 
 
 def test_a_cancelled_execution_that_stands_still_in_the_middle_of_a_write_is_ended(
@@ -1010,7 +1013,7 @@ def claimed_by(works: Works, scheduler: Scheduler) -> Execution:
     """An execution of this service that another one has started."""
     works.add("http://127.0.0.1:9/")
     works.clock.advance(1)
-    (execution,) = works.app.claim(scheduler.service_id, 1)
+    (execution,) = works.app.dispatch.claim(scheduler.service_id, 1)
     return execution
 
 
@@ -1030,13 +1033,13 @@ def test_a_process_is_signalled_only_when_it_is_that_of_the_execution(
     execution = claimed_by(works, scheduler)
     token = {"another's": "0" * 32, "nobody's": "", "its own": execution.token}[whose]
     with somebody(execution, **({TOKEN_VARIABLE: token} if token else {})) as process:
-        works.app.jobs.begin(execution.execution_id, execution.token, this_machine(), process.pid)
+        works.app.jobs.store.begin(execution.execution_id, execution.token, this_machine(), process.pid)
         end(works, scheduler)
         if whose == "its own":
             assert process.wait(60) < 0
         else:
             assert process.poll() is None
-    assert execution.token not in [lock.token for lock in works.app.jobs.locks()], "its job goes on, either way"
+    assert execution.token not in [lock.token for lock in works.app.jobs.store.locks()], "its job goes on, either way"
 
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
@@ -1047,7 +1050,7 @@ def test_a_process_of_another_machine_is_not_looked_for_on_this_one(
     scheduler = works.scheduler(dataclasses.replace(QUICK, grace=0.1))
     execution = claimed_by(works, scheduler)
     with somebody(execution, **{TOKEN_VARIABLE: execution.token}) as process:
-        works.app.jobs.begin(execution.execution_id, execution.token, "another/machine/1", process.pid)
+        works.app.jobs.store.begin(execution.execution_id, execution.token, "another/machine/1", process.pid)
         end(works, scheduler)
         assert process.poll() is None
 
@@ -1057,9 +1060,9 @@ def test_an_execution_is_over_when_its_number_is_that_of_another_process(works: 
     scheduler = works.scheduler()
     execution = claimed_by(works, scheduler)
     with somebody(execution) as process:
-        works.app.jobs.begin(execution.execution_id, execution.token, this_machine(), process.pid)
+        works.app.jobs.store.begin(execution.execution_id, execution.token, this_machine(), process.pid)
         works.look(scheduler)
-    assert works.app.jobs.execution(execution.execution_id).error == "its process is gone"
+    assert works.app.jobs.store.execution(execution.execution_id).error == "its process is gone"
 
 
 def test_an_execution_whose_process_lives_is_not_over(works: Works) -> None:
@@ -1067,16 +1070,16 @@ def test_an_execution_whose_process_lives_is_not_over(works: Works) -> None:
     execution = claimed_by(works, scheduler)
     with somebody(execution, **{TOKEN_VARIABLE: execution.token}) as process:
         for machine in (this_machine(), "another/machine/1"):
-            works.app.jobs.begin(execution.execution_id, execution.token, machine, process.pid)
+            works.app.jobs.store.begin(execution.execution_id, execution.token, machine, process.pid)
             works.look(scheduler)
-            assert [one.execution_id for one in works.app.jobs.running()] == [execution.execution_id]
+            assert [one.execution_id for one in works.app.jobs.store.running()] == [execution.execution_id]
 
 
 def test_an_execution_whose_process_has_not_begun_yet_is_not_over(works: Works) -> None:
     scheduler = works.scheduler()
     execution = claimed_by(works, scheduler)
     works.look(scheduler)
-    assert works.app.jobs.running() == [execution]
+    assert works.app.jobs.store.running() == [execution]
 
 
 SECRETS = {"AUTH_JWT_SECRET": "s3cr3t-of-the-service", "INCHWORM_NOTIFY_SECRET": "s3cr3t-of-the-messages"}
@@ -1129,8 +1132,8 @@ def test_who_stood_still_and_wakes_up_writes_nothing(works: Works, monkeypatch: 
         wait_for(served, 4)
         pid = works.stop_child(name)
         time.sleep(0.6)
-        (lock,) = works.app.jobs.locks()
-        assert works.app.take_back(lock.token) is not None
+        (lock,) = works.app.jobs.store.locks()
+        assert works.app.dispatch.take_back(lock.token) is not None
         site.latency = (0.0, 0.0)
         works.look(scheduler)
         wait_until(lambda: works.tries(name)[-1]["status"] == "completed")
@@ -1187,8 +1190,8 @@ def test_who_lost_its_job_ends_though_nobody_ends_it(works: Works) -> None:
         name = works.add(served.url("/"), settings={"workers": 1})
         works.look(works.scheduler())
         wait_for(served, 2)
-        (lock,) = works.app.jobs.locks()
-        assert works.app.take_back(lock.token)
+        (lock,) = works.app.jobs.store.locks()
+        assert works.app.dispatch.take_back(lock.token)
         wait_until(lambda: not is_at_work(works.child(name)))
         assert len(pages_of(served)) < 300
 
@@ -1239,10 +1242,10 @@ def test_a_deleted_job_whose_first_process_still_hangs_stops_nobody(
     name = works.add(served.url("/"))
     works.look(scheduler)
     wait_until((works.folder / "sabotaged").exists)
-    works.app.cancel_job(name)
-    (lock,) = works.app.jobs.locks()
-    assert works.app.take_back(lock.token)
-    works.app.delete_job(name)
+    works.app.schedule.cancel(name)
+    (lock,) = works.app.jobs.store.locks()
+    assert works.app.dispatch.take_back(lock.token)
+    works.app.schedule.delete(name)
     other = works.add(served.url("/"))
     works.look(scheduler)
     wait_until(lambda: works.tries(other)[-1]["status"] == "completed")
@@ -1257,13 +1260,13 @@ def test_stopping_does_not_wait_for_processes_that_are_gone(
     name = works.add(served.url("/"))
     works.look(scheduler)
     wait_until((works.folder / "sabotaged").exists)
-    execution = works.app.jobs.running()[0]
+    execution = works.app.jobs.store.running()[0]
     leaving = threading.Thread(target=scheduler.leave)
     leaving.start()
     wait_until(lambda: not processes_of(works.folder))
     leaving.join(2.0)
     hangs = leaving.is_alive()
-    works.app.give_up(execution, "so that the test comes to its end")
+    works.app.dispatch.give_up(execution, "so that the test comes to its end")
     leaving.join()
     works._schedulers.remove(scheduler)
     assert not hangs
@@ -1286,9 +1289,9 @@ def test_a_service_that_is_told_to_stop_pauses_what_runs(works: Works) -> None:
         after = works.job(name)
         assert (after["status"], after["is_locked"], after["current_retry_count"]) == ("scheduled", False, 0)
         assert after["planned_at"] == stopped["planned_at"]
-        assert processes_of(works.folder) == [] and works.app.events.services() == []
+        assert processes_of(works.folder) == [] and works.app.executions.events.services() == []
         crawl = works.app.home.crawls()[0]
-        assert works.app.status(crawl)["run_state"] == "paused"
+        assert works.app.crawls.status(crawl)["run_state"] == "paused"
 
         site.latency = (0.0, 0.0)
         works.clock.advance(120)
@@ -1306,7 +1309,7 @@ def test_pages_are_counted_once_however_often_the_service_stops(works: Works) ->
                 wait_for(served, asked)
                 process.send_signal(signal.SIGTERM)
                 assert process.wait(60) == 0
-        status = works.app.status(works.app.home.crawls()[0])
+        status = works.app.crawls.status(works.app.home.crawls()[0])
     tries = works.tries(name)
     assert len(tries) == 2
     assert sum(one["items_crawled"] for one in tries) == status["pages"] + status["duplicates"]
@@ -1333,7 +1336,7 @@ def test_a_run_that_came_to_its_end_as_the_service_stopped_is_not_crawled_again(
         works.clock.advance(120)
         done = works.run(works.scheduler(), name)
     assert (done["status"], done["attempt"], works.job(name)["status"]) == ("completed", 2, "completed")
-    assert (pages_of(served), len(works.app.runs(works.job(name)["crawl_id"]))) == (["/", "/slow"], 1)
+    assert (pages_of(served), len(works.app.runs.all(works.job(name)["crawl_id"]))) == (["/", "/slow"], 1)
 
 
 def test_children_of_a_service_that_was_killed_go_on_and_are_adopted(works: Works) -> None:
@@ -1345,9 +1348,9 @@ def test_children_of_a_service_that_was_killed_go_on_and_are_adopted(works: Work
             process.kill()
             process.wait()
         works.look(scheduler, 120)
-        (running,) = works.app.jobs.running()
+        (running,) = works.app.jobs.store.running()
         assert running.service_id == scheduler.service_id
-        assert [one.service_id for one in works.app.events.services()] == [scheduler.service_id]
+        assert [one.service_id for one in works.app.executions.events.services()] == [scheduler.service_id]
         site.latency = (0.0, 0.0)
         done = works.finish(scheduler, name)
     assert (done["status"], done["attempt"]) == ("completed", 1)
@@ -1376,9 +1379,9 @@ def test_an_adopted_child_that_dies_is_noticed(works: Works) -> None:
 def test_a_service_that_was_taken_for_dead_comes_back(works: Works) -> None:
     sleeper, other = works.scheduler(), works.scheduler()
     works.watch(other, QUICK.stale_lock + 0.3)
-    assert [one.service_id for one in works.app.events.services()] == [other.service_id]
+    assert [one.service_id for one in works.app.executions.events.services()] == [other.service_id]
     sleeper.tick()
-    assert {one.service_id for one in works.app.events.services()} == {sleeper.service_id, other.service_id}
+    assert {one.service_id for one in works.app.executions.events.services()} == {sleeper.service_id, other.service_id}
 
 
 def test_a_service_that_lives_is_not_taken_for_dead(works: Works) -> None:
@@ -1386,7 +1389,7 @@ def test_a_service_that_lives_is_not_taken_for_dead(works: Works) -> None:
     for _ in range(10):
         for scheduler in schedulers:
             works.look(scheduler, 0.6)
-    assert len(works.app.events.services()) == 3
+    assert len(works.app.executions.events.services()) == 3
 
 
 def test_a_service_that_polls_seldom_is_not_taken_for_dead(works: Works) -> None:
@@ -1396,7 +1399,7 @@ def test_a_service_that_polls_seldom_is_not_taken_for_dead(works: Works) -> None
         for _ in range(round(seconds / 0.1)):
             works.clock.advance(0.1)
             other.tick()
-        assert len(works.app.events.services()) == left
+        assert len(works.app.executions.events.services()) == left
 
 
 def test_what_another_service_runs_is_that_ones_business(works: Works) -> None:
@@ -1404,11 +1407,11 @@ def test_what_another_service_runs_is_that_ones_business(works: Works) -> None:
     execution = claimed_by(works, other)
     with somebody(execution) as process:
         pass
-    works.app.jobs.begin(execution.execution_id, execution.token, this_machine(), process.pid)
+    works.app.jobs.store.begin(execution.execution_id, execution.token, this_machine(), process.pid)
     works.look(scheduler)
-    assert [one.service_id for one in works.app.jobs.running()] == [other.service_id]
+    assert [one.service_id for one in works.app.jobs.store.running()] == [other.service_id]
     works.look(other)
-    assert works.app.jobs.execution(execution.execution_id).error == "its process is gone"
+    assert works.app.jobs.store.execution(execution.execution_id).error == "its process is gone"
 
 
 # Jobs that are changed while they run
@@ -1424,12 +1427,12 @@ def test_a_job_that_is_claimed_while_it_is_being_changed_stays_locked(works: Wor
             return super().__iter__()
 
         def keys(self) -> Any:
-            if not works.app.jobs.running():
-                assert works.app.claim("another", 1)
+            if not works.app.jobs.store.running():
+                assert works.app.dispatch.claim("another", 1)
             return super().keys()
 
-    works.app.change_job(name, Wanted(interval_minutes=2, interval_type="hours", metadata=Claiming(a=1)))
-    job = works.app.jobs.get(name)
+    works.app.schedule.change(name, Wanted(interval_minutes=2, interval_type="hours", metadata=Claiming(a=1)))
+    job = works.app.jobs.store.get(name)
     assert job.lock_token is not None and job.state.value == "running"
 
 
@@ -1439,7 +1442,7 @@ def test_a_crawl_that_is_disabled_while_its_job_runs_is_not_run_again(works: Wor
         name = works.add(served.url("/"), every=HOUR, settings={"workers": 1})
         works.look(scheduler)
         wait_until(lambda: served.log)
-        works.app.set_enabled(works.job(name)["crawl_id"], False)
+        works.app.schedule.set_enabled(works.job(name)["crawl_id"], False)
         assert works.tries(name)[0]["status"] == "running"
         site.latency = (0.0, 0.0)
         works.finish(scheduler, name)
@@ -1468,7 +1471,7 @@ def test_a_log_is_complete_and_in_order_with_one_line_per_event(works: Works) ->
         name = works.add(served.url("/"))
         done = works.run(works.scheduler(), name)
         failed = {hit.path for hit in served.log if hit.status == 404 and hit.path != "/robots.txt"}
-    lines = list(works.app.log_lines(done["id"]))
+    lines = list(works.app.executions.log(done["id"]))
     assert [line.number for line in lines] == list(range(1, len(lines) + 1))
     assert [line.at_ms for line in lines] == sorted(line.at_ms for line in lines)
     assert lines[0].text == f"Execution 1, attempt 1, of job {name}"
@@ -1492,7 +1495,7 @@ def test_a_log_is_cut_and_says_so_and_has_its_last_word_all_the_same(
     pages = {"/": f"<main><p>Nothing but links.</p>{links}</main>", "/sitemap.xml": "<urlset></urlset>"}
     with Site(pages).serve() as served:
         done = works.run(works.scheduler(), works.add(served.url("/")))
-    found = list(works.app.log_lines(done["id"]))
+    found = list(works.app.executions.log(done["id"]))
     assert [line.number for line in found] == list(range(1, len(found) + 1))
     assert found[-1].text == "Ended by finished: 1 pages"
     assert len(found) == (lines + 2 if is_cut else 13)
@@ -1502,7 +1505,7 @@ def test_a_log_is_cut_and_says_so_and_has_its_last_word_all_the_same(
 def test_the_error_of_a_try_is_the_last_line_of_its_log(works: Works) -> None:
     name = works.add(down())
     done = works.run(works.scheduler(), name)
-    *_, last = works.app.log_lines(done["id"])
+    *_, last = works.app.executions.log(done["id"])
     assert (last.level, last.text) == ("error", done["error_message"])
 
 
@@ -1512,7 +1515,7 @@ def test_every_try_has_a_log_of_its_own(works: Works, served: Served, sabotage: 
     name = works.add(served.url("/"))
     works.run(scheduler, name)
     works.run(scheduler, name)
-    first, second = ([line.text for line in works.app.log_lines(one["id"])] for one in works.tries(name))
+    first, second = ([line.text for line in works.app.executions.log(one["id"])] for one in works.tries(name))
     assert first[-1] == "Ended by finished: 12 pages", "what was said before it was killed is kept"
     assert second[0].startswith("Execution 2, attempt 2")
     assert second[1] == "The session of attempt 1 had come to its end"

@@ -147,15 +147,15 @@ class TestStop:
                 service.process.send_signal(number)
                 assert service.process.wait(PATIENCE) == 0
             app = App(tmp_path / "home")
-            found = app.job(job["id"])
+            found = app.jobs.one(job["id"])
             assert (found["status"], found["current_retry_count"]) == ("scheduled", 0)
-            assert app.status(app.find(job["crawl_id"]))["run_state"] == "paused"
+            assert app.crawls.status(app.workspace.find(job["crawl_id"]))["run_state"] == "paused"
             with serving(tmp_path / "home") as service:
                 second = service.ended(job["id"], 2)
                 assert (second["status"], second["attempt"], second["run"]) == ("completed", 2, 0)
                 executions = service.get(f"/api/v1/jobs/{job['id']}/executions")["items"]
                 assert len({one["planned_at"] for one in executions}) == 1
-            assert app.status(app.find(job["crawl_id"]))["run_state"] == "completed"
+            assert app.crawls.status(app.workspace.find(job["crawl_id"]))["run_state"] == "completed"
             app.close()
         asked = [hit.path for hit in web.log if hit.path not in ("/robots.txt", "/sitemap.xml")]
         assert len(set(asked)) == 60
@@ -167,7 +167,7 @@ def test_a_crawl_that_somebody_works_on_is_nobodys_failure(tmp_path: Path) -> No
         first = service.once(web.url())
         app = App(tmp_path / "home")
         try:
-            with app.owning(app.find(first["crawl_id"]), 60):
+            with app.workspace.owning(app.workspace.find(first["crawl_id"]), 60):
                 job = service.post("/api/v1/jobs", {"source_id": first["crawl_id"], "max_retries": 1}, 201)
                 assert "being worked on" in service.ended(job["id"])["error_message"]
             found = service.get(f"/api/v1/jobs/{job['id']}")

@@ -17,7 +17,7 @@ from tests.flow.crawling import PATIENCE, Home, wait_until
 from tests.sink.test_notify import Hook
 
 from inchworm.app import App
-from inchworm.app.notifying import AT_ONCE, Notifying, Sender
+from inchworm.app.act.deliver import AT_ONCE, Sender, secret_of
 from inchworm.errors import Unknown, WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.rules.schedule.patience import FEWEST_TRIES, GIVEN_UP_MS
@@ -61,27 +61,27 @@ def hook(hooks: list[Hook], *statuses: int, **more: Any) -> Hook:
     return hooks[-1]
 
 
-def put(app: Notifying, *addresses: str, name: str = "event", secret_file: str = "") -> None:
+def put(app: App, *addresses: str, name: str = "event", secret_file: str = "") -> None:
     """A message for each address, in the outbox."""
     now_ms = app.clock.now_ms()
     with app.home.writing() as db:
         letters = [Outgoing(name, "c1", one, BODY, "title", "text", now_ms, None, secret_file) for one in addresses]
-        app.outbox().enqueue(db, letters)
+        app.notifications.outbox.enqueue(db, letters)
 
 
-def deliver(app: Notifying) -> int:
-    return asyncio.run(asyncio.wait_for(app.deliver_due("test"), PATIENCE))
+def deliver(app: App) -> int:
+    return asyncio.run(asyncio.wait_for(app.deliver.due("test"), PATIENCE))
 
 
-def only(app: Notifying) -> dict[str, Any]:
-    (found,) = app.deliveries()
+def only(app: App) -> dict[str, Any]:
+    (found,) = app.notifications.listed()
     return found
 
 
-def until_settled(app: Notifying, clock: ManualClock) -> dict[str, Any]:
+def until_settled(app: App, clock: ManualClock) -> dict[str, Any]:
     """Deliver whenever something is due, until there is nothing any more."""
     for _ in range(200):
-        due_ms = app.outbox().next_due()
+        due_ms = app.notifications.outbox.next_due()
         if due_ms is None:
             return only(app)
         clock.advance(max(0, due_ms - clock.now_ms()) / 1000)
@@ -89,12 +89,12 @@ def until_settled(app: Notifying, clock: ManualClock) -> dict[str, Any]:
     raise AssertionError("it never ends")
 
 
-def test_what_others_named_never_goes_to_a_private_address(app: Notifying, hooks: list[Hook]) -> None:
+def test_what_others_named_never_goes_to_a_private_address(app: App, hooks: list[Hook]) -> None:
     inside = hook(hooks)
     now_ms = app.clock.now_ms()
     with app.home.writing() as db:
         letter = Outgoing("event", "c1", inside.url(), BODY, "title", "text", now_ms, guarded=True)
-        app.outbox().enqueue(db, [letter])
+        app.notifications.outbox.enqueue(db, [letter])
     assert deliver(app) == 1
     assert not inside.got
     assert (only(app)["state"], only(app)["status"]) == ("waiting", 0)
@@ -103,19 +103,19 @@ def test_what_others_named_never_goes_to_a_private_address(app: Notifying, hooks
 # It arrives
 
 
-def test_it_arrives_once(app: Notifying, hooks: list[Hook]) -> None:
+def test_it_arrives_once(app: App, hooks: list[Hook]) -> None:
     one, two = hook(hooks), hook(hooks, 204)
     put(app, one.url("/XXXX"), two.url())
     assert deliver(app) == 2
     assert deliver(app) == 0
     assert [(got.body, got.headers["X-Inchworm-Delivery"]) for got in one.got + two.got] == [(BODY, "event")] * 2
-    assert [(found["state"], found["tries"], found["status"]) for found in app.deliveries()] == [
+    assert [(found["state"], found["tries"], found["status"]) for found in app.notifications.listed()] == [
         ("delivered", 1, 204),
         ("delivered", 1, 200),
     ]
 
 
-def test_down_for_an_hour(app: Notifying, clock: ManualClock, hooks: list[Hook]) -> None:
+def test_down_for_an_hour(app: App, clock: ManualClock, hooks: list[Hook]) -> None:
     gone = Hook()
     gone.close()
     put(app, gone.url("/XXXX"))
@@ -134,7 +134,7 @@ def test_down_for_an_hour(app: Notifying, clock: ManualClock, hooks: list[Hook])
     assert (got.body, got.headers["X-Inchworm-Delivery"]) == (BODY, "event")
 
 
-def test_down_for_a_day(app: Notifying, clock: ManualClock, hooks: list[Hook]) -> None:
+def test_down_for_a_day(app: App, clock: ManualClock, hooks: list[Hook]) -> None:
     one = hook(hooks, 503)
     put(app, one.url())
     while clock.monotonic() < 24 * HOUR:
@@ -146,7 +146,7 @@ def test_down_for_a_day(app: Notifying, clock: ManualClock, hooks: list[Hook]) -
     assert len(one.got) == tries + 1
 
 
-def test_down_for_ever(app: Notifying, clock: ManualClock, hooks: list[Hook]) -> None:
+def test_down_for_ever(app: App, clock: ManualClock, hooks: list[Hook]) -> None:
     one = hook(hooks, 500)
     put(app, one.url())
     found = until_settled(app, clock)
@@ -154,7 +154,7 @@ def test_down_for_ever(app: Notifying, clock: ManualClock, hooks: list[Hook]) ->
     assert GIVEN_UP_MS <= clock.monotonic() * 1000 < GIVEN_UP_MS + HOUR * 1000
 
 
-def test_an_answer_that_got_lost(app: Notifying, clock: ManualClock, hooks: list[Hook]) -> None:
+def test_an_answer_that_got_lost(app: App, clock: ManualClock, hooks: list[Hook]) -> None:
     """The receiver has it and nobody knows: it comes again, and can be told apart by nothing but its times."""
     one = hook(hooks, 0, 200)
     (app.folder / "notify-secret").write_text(f"{SECRET}\n")
@@ -178,7 +178,7 @@ REFUSALS = {"401": 401, "404": 404, "301": 301, "302": 302, "307": 307, "308": 3
 
 
 @pytest.mark.parametrize("status", REFUSALS.values(), ids=REFUSALS)
-def test_who_refuses_may_not_be_set_up_yet(app: Notifying, clock: ManualClock, hooks: list[Hook], status: int) -> None:
+def test_who_refuses_may_not_be_set_up_yet(app: App, clock: ManualClock, hooks: list[Hook], status: int) -> None:
     other = hook(hooks)
     one = hook(hooks, status, Location=other.url())
     put(app, one.url())
@@ -188,14 +188,14 @@ def test_who_refuses_may_not_be_set_up_yet(app: Notifying, clock: ManualClock, h
     assert found["trouble"].startswith(f"it answered {status}")
 
 
-def test_who_has_been_set_up_meanwhile(app: Notifying, clock: ManualClock, hooks: list[Hook]) -> None:
+def test_who_has_been_set_up_meanwhile(app: App, clock: ManualClock, hooks: list[Hook]) -> None:
     one = hook(hooks, 404, 404, 401, 200)
     put(app, one.url())
     assert until_settled(app, clock)["state"] == "delivered"
     assert len(one.got) == 4
 
 
-def test_who_is_gone(app: Notifying, hooks: list[Hook]) -> None:
+def test_who_is_gone(app: App, hooks: list[Hook]) -> None:
     one = hook(hooks, 410)
     put(app, one.url())
     deliver(app)
@@ -203,7 +203,7 @@ def test_who_is_gone(app: Notifying, hooks: list[Hook]) -> None:
 
 
 @pytest.mark.parametrize(("said", "seconds"), [("600", 600), ("86400", 3600)])
-def test_who_asks_for_quiet(app: Notifying, clock: ManualClock, hooks: list[Hook], said: str, seconds: int) -> None:
+def test_who_asks_for_quiet(app: App, clock: ManualClock, hooks: list[Hook], said: str, seconds: int) -> None:
     one = hook(hooks, 429, 200, **{"Retry-After": said})
     put(app, one.url())
     deliver(app)
@@ -214,11 +214,11 @@ def test_who_asks_for_quiet(app: Notifying, clock: ManualClock, hooks: list[Hook
     assert only(app)["state"] == "delivered"
 
 
-def test_who_is_slow_does_not_hold_up_the_others(app: Notifying, hooks: list[Hook]) -> None:
+def test_who_is_slow_does_not_hold_up_the_others(app: App, hooks: list[Hook]) -> None:
     slow, quick = hook(hooks), hook(hooks)
     slow.hangs = True
     put(app, slow.url(), quick.url())
-    sender = Sender(app, patience=Patience(one=0.3))
+    sender = Sender(app.workspace, patience=Patience(one=0.3))
     sent = asyncio.run(sender.send_due("test"))
     assert [one.result.trouble for one in sent] == ["", "no answer in time"]
     assert (len(slow.got), len(quick.got)) == (1, 1)
@@ -243,7 +243,7 @@ class Crowded(Hook):
 _counting = threading.Lock()
 
 
-def test_many_at_once_but_not_too_many(app: Notifying, hooks: list[Hook]) -> None:
+def test_many_at_once_but_not_too_many(app: App, hooks: list[Hook]) -> None:
     one = Crowded()
     hooks.append(one)
     for number in range(3 * AT_ONCE):
@@ -253,10 +253,10 @@ def test_many_at_once_but_not_too_many(app: Notifying, hooks: list[Hook]) -> Non
     assert 1 < one.most <= AT_ONCE
 
 
-def test_an_address_that_nobody_understands_any_more(app: Notifying) -> None:
+def test_an_address_that_nobody_understands_any_more(app: App) -> None:
     put(app, "nonsense XXXX", "nosuchthing://XXXX")
     deliver(app)
-    found = app.deliveries(state="waiting")
+    found = app.notifications.listed(state="waiting")
     assert len(found) == 2
     assert all(one["trouble"] for one in found)
     assert "XXXX" not in json.dumps(found)
@@ -265,7 +265,7 @@ def test_an_address_that_nobody_understands_any_more(app: Notifying) -> None:
 # Several senders
 
 
-def test_two_senders_at_once(app: Notifying, clock: ManualClock, hooks: list[Hook]) -> None:
+def test_two_senders_at_once(app: App, clock: ManualClock, hooks: list[Hook]) -> None:
     one = hook(hooks)
     for number in range(50):
         put(app, one.url(), name=f"event {number}")
@@ -281,7 +281,7 @@ def test_two_senders_at_once(app: Notifying, clock: ManualClock, hooks: list[Hoo
     for thread in threads:
         thread.join()
     assert sorted(got.headers["X-Inchworm-Delivery"] for got in one.got) == sorted(f"event {n}" for n in range(50))
-    assert {found["state"] for found in app.deliveries()} == {"delivered"}
+    assert {found["state"] for found in app.notifications.listed()} == {"delivered"}
 
 
 def test_a_sender_that_is_killed_in_the_middle(home: Home, app: App, clock: ManualClock, hooks: list[Hook]) -> None:
@@ -313,13 +313,13 @@ def test_a_sender_that_dies_before_it_wrote_the_answer_down(
     assert [(got.body, got.headers["X-Inchworm-Delivery"]) for got in one.got] == [(BODY, "event")] * 2
 
 
-def test_a_sender_that_is_stopped_gives_back_what_it_has(app: Notifying, hooks: list[Hook]) -> None:
+def test_a_sender_that_is_stopped_gives_back_what_it_has(app: App, hooks: list[Hook]) -> None:
     one = hook(hooks)
     one.hangs = True
     put(app, one.url())
 
     async def stop_it() -> None:
-        sending = asyncio.ensure_future(app.deliver_due("test"))
+        sending = asyncio.ensure_future(app.deliver.due("test"))
         await asyncio.to_thread(wait_until, lambda: one.got)
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -357,18 +357,18 @@ def test_the_time_of_a_try_is_its_own(hooks: list[Hook], clock: ManualClock) -> 
 # Secrets
 
 
-def test_which_secret(app: Notifying, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert app.notify_secret() == b""
+def test_which_secret(app: App, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert secret_of(app.folder) == b""
     monkeypatch.setenv("INCHWORM_NOTIFY_SECRET", "from the environment")
-    assert app.notify_secret() == b"from the environment"
+    assert secret_of(app.folder) == b"from the environment"
     (app.folder / "notify-secret").write_text("from the home\n")
-    assert app.notify_secret() == b"from the home"
+    assert secret_of(app.folder) == b"from the home"
     (tmp_path / "file").write_text("from the file")
-    assert app.notify_secret(tmp_path / "file") == b"from the file"
+    assert secret_of(app.folder, tmp_path / "file") == b"from the file"
 
 
 def test_whoever_sends_it_signs_with_the_secret_it_was_meant_for(
-    app: Notifying, clock: ManualClock, hooks: list[Hook], tmp_path: Path
+    app: App, clock: ManualClock, hooks: list[Hook], tmp_path: Path
 ) -> None:
     """It may be changed meanwhile; while it is missing nothing is sent, for that would be refused."""
     one, file = hook(hooks), tmp_path / "secret"
@@ -387,49 +387,49 @@ def test_whoever_sends_it_signs_with_the_secret_it_was_meant_for(
 # The log, and again
 
 
-def test_the_log(app: Notifying, clock: ManualClock, hooks: list[Hook]) -> None:
+def test_the_log(app: App, clock: ManualClock, hooks: list[Hook]) -> None:
     app.home.find_or_add(CrawlInfo("c1", "docs", ("https://example.org/",), {}, 1), "key", is_named=True)
     one = hook(hooks, 500, 200)
     put(app, one.url("/XXXX?key=XXXX", user="jo:XXXX@"))
     deliver(app)
-    found = app.delivery(only(app)["id"])
+    found = app.notifications.one(only(app)["id"])
     assert (found["crawl"], found["crawl_id"], found["event_id"]) == ("docs", "c1", "event")
     assert (found["address"], found["body"]) == (f"http://127.0.0.1:{one.port}/…", json.loads(BODY))
     assert found["next_try_at"] is not None
     until_settled(app, clock)
-    found = app.delivery(1)
+    found = app.notifications.one(1)
     assert [(one["number"], one["status"], one["trouble"]) for one in found["log"]] == [
         (1, 500, "it answered 500"),
         (2, 200, ""),
     ]
     assert found["settled_at"] == found["log"][1]["at"]
-    assert app.deliveries("docs") == app.deliveries() == app.deliveries(state="delivered")
-    assert app.deliveries(after=1) == app.deliveries(state="failed") == []
+    assert app.notifications.listed("docs") == app.notifications.listed() == app.notifications.listed(state="delivered")
+    assert app.notifications.listed(after=1) == app.notifications.listed(state="failed") == []
     assert "XXXX" not in json.dumps(found)
 
 
-def test_again(app: Notifying, clock: ManualClock, hooks: list[Hook]) -> None:
+def test_again(app: App, clock: ManualClock, hooks: list[Hook]) -> None:
     one = hook(hooks)
     put(app, one.url())
     deliver(app)
     clock.advance(1000 * HOUR)
-    assert app.replay_delivery(1)["state"] == "waiting"
+    assert app.deliver.replay(1)["state"] == "waiting"
     assert deliver(app) == 1
     first, second = one.got
     assert (first.body, first.headers["X-Inchworm-Delivery"]) == (second.body, second.headers["X-Inchworm-Delivery"])
     assert (only(app)["tries"], only(app)["state"]) == (2, "delivered")
     clock.advance(31 * 24 * HOUR)
-    assert (app.prune_deliveries(), app.deliveries()) == (1, [])
+    assert (app.deliver.prune(), app.notifications.listed()) == (1, [])
 
 
-def test_what_there_is_not(app: Notifying) -> None:
-    for verb in (app.delivery, app.replay_delivery):
+def test_what_there_is_not(app: App) -> None:
+    for verb in (app.notifications.one, app.deliver.replay):
         with pytest.raises(Unknown, match="no notification 7"):
             verb(7)
     with pytest.raises(WrongUse, match="ever 'lost'"):
-        app.deliveries(state="lost")
+        app.notifications.listed(state="lost")
     with pytest.raises(Unknown):
-        app.deliveries("nothing")
+        app.notifications.listed("nothing")
 
 
 # The command line

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from tests.store.test_reports import Book, at
 
-from inchworm.app.browsing import Sum, Tally, folder_of, pieces
+from inchworm.app.read.content.search import pieces
+from inchworm.app.read.content.site import Sum, Tally, folder_of
 from inchworm.model import Reason, State
 from inchworm.store.crawl import browse, view
 from inchworm.store.crawl.browse import MOST_ALTERNATES, TREE_STEP, Browse

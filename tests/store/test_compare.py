@@ -244,17 +244,17 @@ def test_a_page_that_the_first_run_did_not_reach_is_not_new(book: Book, missed: 
 def test_comparing_takes_little_memory_however_much_there_is(tmp_path: Path) -> None:
     count = 8_000
     with contextlib.closing(App(tmp_path / "home")) as app:
-        crawl = app.find_or_make(Start(("http://a.test/",)))
-        folder = app.crawl_folder(crawl)
+        crawl = app.start.find_or_make(Start(("http://a.test/",)))
+        folder = app.workspace.crawl_folder(crawl)
         folder.mkdir(parents=True)
         book = Book(folder)
         _fill(book, count)
         book.store.close()
-        whole = app.compare(crawl.crawl_id)
+        whole = app.changes.compare(crawl.crawl_id)
         tracemalloc.start()
         try:
             with (tmp_path / "out").open("wb") as out:
-                app.write_comparison(crawl.crawl_id, None, None, out)
+                app.changes.write_comparison(crawl.crawl_id, None, None, out)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()

@@ -21,8 +21,8 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from inchworm.app.jobs import Wanted
-from inchworm.app.scheduling import Scheduling
+from inchworm.app.act.jobs.change import Wanted
+from inchworm.app.root import App
 from inchworm.errors import Lost, NotNow, Unknown
 from inchworm.job import Execution, ExecutionState, Job, JobState
 from inchworm.rules.schedule import occurrence, states
@@ -821,8 +821,8 @@ class JobsMachine(RuleBasedStateMachine):
         super().__init__()
         self._folder = tempfile.TemporaryDirectory(prefix="inchworm-jobs-")
         self.clock = ManualClock(NOON)
-        self.app = Scheduling(Path(self._folder.name), self.clock)
-        self.jobs = self.app.jobs
+        self.app = App(Path(self._folder.name), self.clock)
+        self.jobs = self.app.jobs.store
         self.names: list[str] = []
         self.alive: dict[str, Execution] = {}
         """Tokens that hold a job."""
@@ -868,7 +868,7 @@ class JobsMachine(RuleBasedStateMachine):
         name = self.names[which % len(self.names)]
         before = self.jobs.get(name)
         try:
-            getattr(self.app, f"{verb}_job")(name)
+            getattr(self.app.schedule, verb)(name)
         except NotNow:
             assert self.jobs.get(name) == before
 
@@ -878,7 +878,9 @@ class JobsMachine(RuleBasedStateMachine):
         self.now()
         name = self.names[which % len(self.names)]
         if self.jobs.get(name).after_job_id is None:
-            self.app.change_job(name, Wanted(interval_minutes=hours, interval_type="hours", schedule_enabled=enabled))
+            self.app.schedule.change(
+                name, Wanted(interval_minutes=hours, interval_type="hours", schedule_enabled=enabled)
+            )
 
     @precondition(lambda self: self.names)
     @rule(which=st.integers(0, 20))
@@ -895,7 +897,7 @@ class JobsMachine(RuleBasedStateMachine):
     @rule(is_preview=st.booleans())
     def rebalance(self, is_preview: bool) -> None:
         self.now()
-        done = self.app.rebalance(is_preview)
+        done = self.app.dispatch.rebalance(is_preview)
         assert done["score_after"] >= done["score_before"]
 
     # Time and schedulers
@@ -933,7 +935,7 @@ class JobsMachine(RuleBasedStateMachine):
     def end(self, which: int, how: str) -> None:
         execution, now = self._holder(which), self.now()
         if how in ("crashed", "stopped"):
-            assert self.app.give_up(execution, "its process is gone", is_crash=how == "crashed")
+            assert self.app.dispatch.give_up(execution, "its process is gone", is_crash=how == "crashed")
         else:
             ended = Ended("finished", changed=how != "unchanged", enough="no_changes" if how == "last" else "")
             finish(self.jobs, execution, now, Ended(error="gone") if how == "failed" else ended)
@@ -944,7 +946,7 @@ class JobsMachine(RuleBasedStateMachine):
     def speak_too_late(self, which: int, verb: str) -> None:
         execution = list(self.lost.values())[which % len(self.lost)]
         if verb == "give up":
-            assert not self.app.give_up(execution, "its process is gone")
+            assert not self.app.dispatch.give_up(execution, "its process is gone")
             return
         with pytest.raises(Lost):
             every_word(self.app.home, execution)[verb]()

@@ -1,6 +1,9 @@
-"""The verbs of inchworm, shared by library and command line. With `engine` the only part that picks adapters.
+"""What can be read and done in one home, shared by command line, library and service. With `engine` the only part that
+picks adapters.
 
-Each topic can be loaded by itself: whoever only crawls does not wait for search and exports.
+`read` has an object for each noun (crawls, runs, pages, jobs …) and changes nothing; `act` has one for each act. `root`
+makes them, each when it is first asked for, so that whoever only looks does not wait for what crawls and exports need:
+`App().runs.all("docs")`. All of them work in one `workspace`: a home and a clock. Start with `root`.
 """
 
 from __future__ import annotations
@@ -9,9 +12,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from inchworm.app.crawling import Start
-    from inchworm.app.desk import home_folder
-    from inchworm.app.whole import App
+    from inchworm.app.act.plan import Start
+    from inchworm.app.root import App
+    from inchworm.app.workspace import home_folder
     from inchworm.engine.caller import Hooks, Summary
     from inchworm.engine.own.owner import SystemClock
     from inchworm.sink.export import FORMATS, Target, Written
@@ -29,17 +32,16 @@ __all__ = [
     "home_folder",
     "whole_file",
 ]
-
 _WHERE = {
-    "App": "inchworm.app.whole",
+    "App": "inchworm.app.root",
     "FORMATS": "inchworm.sink.export",
     "Hooks": "inchworm.engine.caller",
-    "Start": "inchworm.app.crawling",
+    "Start": "inchworm.app.act.plan",
     "Summary": "inchworm.engine.caller",
     "SystemClock": "inchworm.engine.own.owner",
     "Target": "inchworm.sink.export",
     "Written": "inchworm.sink.export",
-    "home_folder": "inchworm.app.desk",
+    "home_folder": "inchworm.app.workspace",
     "whole_file": "inchworm.sink.files.file",
 }
 

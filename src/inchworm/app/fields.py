@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from inchworm import settings
 from inchworm.apart import Unreadable, shared
-from inchworm.app.checking import refuse_fields
-from inchworm.app.desk import Desk, defaults_of
+from inchworm.app.refuse import refuse_fields
+from inchworm.app.workspace import Workspace, defaults_of
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.engine.own.bodies import Bodies
 from inchworm.errors import Broken, InchwormError
@@ -31,6 +31,7 @@ from inchworm.store.follow import fields as stored
 from inchworm.store.follow import follower
 
 FILE = "fields.db"
+
 NAMES = ("extract", "each")
 """The settings that say what to take."""
 
@@ -44,9 +45,9 @@ Function = Callable[[Page], Mapping[str, Any] | Sequence[Mapping[str, Any]]]
 # ---- rules
 
 
-def rules_of(desk: Desk, crawl: CrawlInfo, given: Mapping[str, Any] | None = None) -> Rules | None:
+def rules_of(workspace: Workspace, crawl: CrawlInfo, given: Mapping[str, Any] | None = None) -> Rules | None:
     """The rules that hold for a crawl, with what was given for it last; None when nothing is to be taken."""
-    levels = {**desk.ground(), **defaults_of(crawl), **crawl.settings, **(given or {})}
+    levels = {**workspace.base_settings(), **defaults_of(crawl), **crawl.settings, **(given or {})}
     extract, each = (settings.check(name, levels[name]) if name in levels else "" for name in NAMES)
     return parsed(extract, each, TAKEN) if extract or each else None
 
@@ -165,9 +166,9 @@ class Asked(NamedTuple):
     own: OwnFields | None = None
 
 
-def asked_rules(desk: Desk, crawl: CrawlInfo, asked: Asked) -> Rules | None:
+def asked_rules(workspace: Workspace, crawl: CrawlInfo, asked: Asked) -> Rules | None:
     """The rules by which a caller wants fields to be taken, seen to be usable where they are his own; None: none."""
-    rules = None if asked.own else rules_of(desk, crawl, asked.given)
+    rules = None if asked.own else rules_of(workspace, crawl, asked.given)
     if rules is not None and asked.given:
         refuse_fields(**to_json(rules))
     return rules
@@ -198,9 +199,11 @@ class FieldColumns:
         return dict(own or {})
 
 
-def rows_on_the_spot(desk: Desk, crawl: CrawlInfo, asked: Asked) -> Callable[[Page], Sequence[Mapping[str, Any]]]:
+def rows_on_the_spot(
+    workspace: Workspace, crawl: CrawlInfo, asked: Asked
+) -> Callable[[Page], Sequence[Mapping[str, Any]]]:
     """How to take the rows of one page after the other, without looking whether they are known."""
-    own, rules = asked.own, asked_rules(desk, crawl, asked)
+    own, rules = asked.own, asked_rules(workspace, crawl, asked)
     if own is not None:
         return lambda page: own.rows(page).values
     if rules is None:
@@ -225,7 +228,9 @@ def _by_rules(rules: Rules, taken: Callable[[Page], stored.Taken]) -> Callable[[
 # ---- at the end of a session
 
 
-async def after_session(desk: Desk, crawl: CrawlInfo, rules: Rules, summary: Summary, hooks: Hooks) -> Summary:
+async def after_session(
+    workspace: Workspace, crawl: CrawlInfo, rules: Rules, summary: Summary, hooks: Hooks
+) -> Summary:
     """Take the fields of what a session has brought. Whatever goes wrong becomes a note, and is made good the next
     time; who wants the process to end does not wait for it."""
     later = f"inchworm extract {crawl.crawl_id}"
@@ -233,7 +238,7 @@ async def after_session(desk: Desk, crawl: CrawlInfo, rules: Rules, summary: Sum
         return _noted(summary, f"The fields are not up to date: {later} takes what is missing.")
     over = threading.Event()
     try:
-        counts = await asyncio.to_thread(_brought_up, desk, crawl, rules, summary.run, hooks, over)
+        counts = await asyncio.to_thread(_brought_up, workspace, crawl, rules, summary.run, hooks, over)
     except (InchwormError, OSError) as error:
         why = error.message if isinstance(error, InchwormError) else error.strerror
         return _noted(summary, f"The fields are not up to date: {why} Try again: {later}")
@@ -248,12 +253,12 @@ async def after_session(desk: Desk, crawl: CrawlInfo, rules: Rules, summary: Sum
 
 
 def _brought_up(
-    desk: Desk, crawl: CrawlInfo, rules: Rules, number: int, hooks: Hooks, over: threading.Event
+    workspace: Workspace, crawl: CrawlInfo, rules: Rules, number: int, hooks: Hooks, over: threading.Event
 ) -> stored.Counts:
-    with desk.reading(crawl) as store:
-        place = Place(store, desk.crawl_folder(crawl), rules)
+    with workspace.reading(crawl) as store:
+        place = Place(store, workspace.crawl_folder(crawl), rules)
         progress = hooks.extracting or (lambda _done, _total: None)
-        return place.counts(desk.run_of(crawl, store, number).run_id, place.source(progress, over.is_set))
+        return place.counts(workspace.run_of(crawl, store, number).run_id, place.source(progress, over.is_set))
 
 
 def _matched(rules: Rules, counts: stored.Counts) -> list[int]:

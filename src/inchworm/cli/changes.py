@@ -6,9 +6,6 @@ from typing import Any
 
 import click
 
-from inchworm.app.changes import Changes
-from inchworm.app.crawling import Crawling
-from inchworm.app.repeating import Repeating
 from inchworm.cli.commands import main
 from inchworm.cli.options import (
     SESSION_OPTIONS,
@@ -30,9 +27,9 @@ from inchworm.cli.screen.door import print_json, say
 @json_flag
 def recrawl(word: str, mode: str | None, as_json: bool, **values: Any) -> None:
     """Start the next run of a complete crawl, and see what changed."""
-    with opened(Crawling) as app:
-        app.mean(word)
-        sit(lambda hooks: app.recrawl(word, mode or "", given(values), hooks), as_json)
+    with opened() as app:
+        app.start.trust(word)
+        sit(lambda hooks: app.start.recrawl(word, mode or "", given(values), hooks), as_json)
 
 
 @main.command()
@@ -47,16 +44,16 @@ def runs(word: str, stats: bool, chosen: int | None, as_json: bool) -> None:
     beside it, to be compared and exported. With --make-line later runs build on a branch that is complete, or on an
     earlier run of the line, and go by its settings; the others stay, beside the line.
     """
-    with opened(Repeating) as app:
+    with opened() as app:
         if chosen is not None:
-            made = app.make_line(word, chosen)
+            made = app.steer.make_line(word, chosen)
             print_json(made) if as_json else say(f"Later runs build on run {made['line']}.")
             return
         if stats:
-            told = app.iteration_stats(word)
+            told = app.iterations.stats(word)
             print_json(told) if as_json else display.numbers(told["totals"])
             return
-        found = app.runs(word)
+        found = app.runs.all(word)
     print_json({"runs": found}) if as_json else display.runs(found)
 
 
@@ -72,8 +69,8 @@ def compare(word: str, first: int | None, second: int | None, show_all: bool, as
     Without numbers: the last run and the one it builds on. A page is deleted only when the server said so; one that
     could not be reached is unknown.
     """
-    with opened(Changes) as app:
-        found = app.compare(word, first, second)
+    with opened() as app:
+        found = app.changes.compare(word, first, second)
     print_json(found) if as_json else display.comparison(found, show_all)
 
 
@@ -85,6 +82,6 @@ def compare(word: str, first: int | None, second: int | None, show_all: bool, as
 @json_flag
 def diff(word: str, url: str, first: int | None, second: int | None, as_json: bool) -> None:
     """What changed on one page between two runs: its text, line by line."""
-    with opened(Changes) as app:
-        found = app.diff(word, url, first, second)
+    with opened() as app:
+        found = app.changes.diff(word, url, first, second)
     print_json(found) if as_json else display.difference(found)

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from inchworm.app.checkpoints import Back, Checkpoints
-from inchworm.app.crawling import Crawling
+from inchworm.app.read.checkpoints import Back
 from inchworm.cli.commands import main
 from inchworm.cli.options import (
     RUN_OPTIONS,
@@ -34,8 +33,8 @@ def checkpoint(word: str, as_json: bool) -> None:
 
     It costs the same however large the crawl is. Works while the crawl runs, too.
     """
-    with opened(Checkpoints) as app:
-        made = app.checkpoint(word)
+    with opened() as app:
+        made = app.steer.checkpoint(word)
     print_json(made) if as_json else display.checkpoints([made])
 
 
@@ -53,26 +52,26 @@ def checkpoints(word: str, as_json: bool, **asked: Any) -> None:
     One is made every 100 pages (--checkpoint-every), at every stop, and whenever you ask for it. Each is a position in
     the run's record, so it takes a few hundred bytes; `inchworm continue` goes back to one.
     """
-    with opened(Checkpoints) as app:
+    with opened() as app:
         if asked["exported"] is not None:
             _export(word, asked["exported"], asked["output"], as_json)
         elif asked["deleted"] is not None:
-            number = app.delete_checkpoint(word, asked["deleted"])
+            number = app.steer.delete_checkpoint(word, asked["deleted"])
             print_json({"deleted": number}) if as_json else say(f"Checkpoint {number} is deleted.")
         elif asked["keep_last"] is not None:
-            count = app.keep_checkpoints(word, asked["keep_last"])
+            count = app.steer.keep_checkpoints(word, asked["keep_last"])
             print_json({"deleted": count}) if as_json else say(f"{counted(count, 'checkpoint')} deleted.")
         elif asked["stats"]:
-            found = app.checkpoint_stats(word)
+            found = app.checkpoints.stats(word)
             print_json(found) if as_json else display.numbers(found)
         else:
-            listed = app.checkpoints(word)
+            listed = app.checkpoints.all(word)
             print_json({"checkpoints": listed}) if as_json else display.checkpoints(listed)
 
 
 def _export(word: str, number: str, output: Path | None, as_json: bool) -> None:
-    with opened(Checkpoints) as app, opened_file(output, is_binary=True) as out:
-        count = app.export_checkpoint(word, number, out)
+    with opened() as app, opened_file(output, is_binary=True) as out:
+        count = app.checkpoints.export(word, number, out)
     if output is not None:
         print_json({"path": str(output), "count": count}) if as_json else say(f"{counted(count, 'URL')} to {output}")
 
@@ -95,6 +94,6 @@ def continue_(word: str, number: str | None, validate: bool, as_new_run: bool, a
     if not as_new_run and "replay" in named:
         raise WrongUse("--replay cannot change half way.", "Add --as-new-run.")
     back = Back(number, as_new_run, validate)
-    with opened(Crawling) as app:
-        app.mean(word)
-        sit(lambda hooks: app.go_on(word, back, named, hooks), as_json)
+    with opened() as app:
+        app.start.trust(word)
+        sit(lambda hooks: app.start.go_on(word, back, named, hooks), as_json)

@@ -17,8 +17,7 @@ from typing import Any
 import click
 
 from inchworm import __version__, settings
-from inchworm.app.crawling import Crawling, Start
-from inchworm.app.looking import Looking
+from inchworm.app.act.plan import Start
 from inchworm.cli.options import (
     RUN_OPTIONS,
     SESSION_OPTIONS,
@@ -154,8 +153,8 @@ def crawl(urls: tuple[str, ...], name: str, fresh: bool, mode: str | None, as_js
     start = Start(urls, name, named, fresh, mode or "")
     for note in settings.notes(os.environ):
         say(note, err=True)
-    with opened(Crawling) as app:
-        sit(lambda hooks: app.crawl(start, hooks), as_json)
+    with opened() as app:
+        sit(lambda hooks: app.start.crawl(start, hooks), as_json)
 
 
 @main.command()
@@ -164,9 +163,9 @@ def crawl(urls: tuple[str, ...], name: str, fresh: bool, mode: str | None, as_js
 @json_flag
 def resume(word: str, as_json: bool, **values: Any) -> None:
     """Go on with the paused run of a crawl."""
-    with opened(Crawling) as app:
-        app.mean(word)
-        sit(lambda hooks: app.resume(word, given(values), hooks), as_json)
+    with opened() as app:
+        app.start.trust(word)
+        sit(lambda hooks: app.start.resume(word, given(values), hooks), as_json)
 
 
 @main.command()
@@ -174,8 +173,8 @@ def resume(word: str, as_json: bool, **values: Any) -> None:
 @json_flag
 def pause(word: str, as_json: bool) -> None:
     """Pause a crawl that another process works on."""
-    with opened(Crawling) as app:
-        _say(app.pause(word), as_json, "The run is {}.")
+    with opened() as app:
+        _say(app.steer.pause(word), as_json, "The run is {}.")
 
 
 @main.command()
@@ -183,8 +182,8 @@ def pause(word: str, as_json: bool) -> None:
 @json_flag
 def cancel(word: str, as_json: bool) -> None:
     """End a crawl's run for good; its pages stay."""
-    with opened(Crawling) as app:
-        _say(app.cancel(word), as_json, "The run is {}.")
+    with opened() as app:
+        _say(app.steer.cancel(word), as_json, "The run is {}.")
 
 
 def _say(state: str, as_json: bool, text: str) -> None:
@@ -199,8 +198,8 @@ def _say(state: str, as_json: bool, text: str) -> None:
 @json_flag
 def status(word: str, as_json: bool) -> None:
     """Where a crawl stands."""
-    with opened(Looking) as app:
-        found = app.status(app.find(word))
+    with opened() as app:
+        found = app.crawls.status(app.workspace.find(word))
     print_json(found) if as_json else display.status(found)
 
 
@@ -208,8 +207,8 @@ def status(word: str, as_json: bool) -> None:
 @json_flag
 def list_(as_json: bool) -> None:
     """Every crawl in this home."""
-    with opened(Looking) as app:
-        found = app.crawls()
+    with opened() as app:
+        found = app.crawls.all()
     print_json({"crawls": found}) if as_json else display.crawls(found)
 
 
@@ -219,8 +218,8 @@ def list_(as_json: bool) -> None:
 @json_flag
 def why(word: str, url: str, as_json: bool) -> None:
     """Why a URL was or was not crawled."""
-    with opened(Looking) as app:
-        found = app.why(word, url)
+    with opened() as app:
+        found = app.pages.why(word, url)
     print_json(found) if as_json else paragraph(found["why"])
 
 
@@ -231,8 +230,8 @@ def why(word: str, url: str, as_json: bool) -> None:
 @json_flag
 def failed(word: str, kind: str | None, show_all: bool, as_json: bool) -> None:
     """URLs that failed, and why, by kind and host."""
-    with opened(Looking) as app:
-        found = app.failed(word, kind)
+    with opened() as app:
+        found = app.pages.failed(word, kind)
     print_json({"failed": found}) if as_json else display.failed(found, word, show_all)
 
 
@@ -243,8 +242,8 @@ def failed(word: str, kind: str | None, show_all: bool, as_json: bool) -> None:
 @json_flag
 def retry(word: str, kind: str | None, url: str | None, as_json: bool) -> None:
     """Re-open failed URLs; the next session fetches them."""
-    with opened(Crawling) as app:
-        count = app.retry(word, kind, url)
+    with opened() as app:
+        count = app.queue.retry(word, kind, url)
     if as_json:
         print_json({"reopened": count})
     else:
@@ -256,8 +255,8 @@ def retry(word: str, kind: str | None, url: str | None, as_json: bool) -> None:
 @json_flag
 def show_settings(word: str, as_json: bool) -> None:
     """The settings a crawl works with."""
-    with opened(Looking) as app:
-        found = app.effective_settings(word)
+    with opened() as app:
+        found = app.crawls.settings_of(word)
     print_json(found) if as_json else display.settings_table(found)
 
 
@@ -267,11 +266,11 @@ def show_settings(word: str, as_json: bool) -> None:
 @json_flag
 def delete(word: str, yes: bool, as_json: bool) -> None:
     """Delete a crawl: its record and its archive."""
-    with opened(Crawling) as app:
-        found = app.find(word)
+    with opened() as app:
+        found = app.workspace.find(word)
         if not yes:
             _confirm(f"Delete {found.name!r} with all its pages?")
-        app.delete(word)
+        app.configure.delete(word)
     print_json({"deleted": found.crawl_id}) if as_json else say(f"Deleted {found.name!r}.")
 
 
@@ -293,7 +292,7 @@ def doctor_(quick: bool, as_json: bool) -> None:
     """
     from inchworm.cli.doctor import Meter, examine  # it loads what no other command needs
 
-    with opened(Looking) as app, contextlib.closing(Meter()) as meter:
+    with opened() as app, contextlib.closing(Meter()) as meter:
         findings = examine(app, quick, meter)
     healthy = all(finding.ok for finding in findings)
     if as_json:

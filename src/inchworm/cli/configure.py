@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from inchworm import settings
-from inchworm.app.steering import Configuration, Steering
+from inchworm.app.act.configure import Configuration
 from inchworm.cli.commands import main
 from inchworm.cli.options import RUN_OPTIONS, SESSION_OPTIONS, given, json_flag, opened, setting_options
 from inchworm.cli.screen import display
@@ -38,9 +38,9 @@ def configure(word: str, name: str | None, unset: tuple[str, ...], as_json: bool
     """
     enabled, incremental = values.pop("enabled"), values.pop("incremental")
     changes = _changes(given(values), unset)
-    with opened(Steering) as app:
+    with opened() as app:
         wanted = Configuration(name, changes or None, incremental, enabled)
-        told = app.crawl_told(app.configure_crawl(app.find(word).crawl_id, wanted))
+        told = app.crawls.detail(app.configure.change(app.workspace.find(word).crawl_id, wanted))
     print_json(told) if as_json else display.settings_table(_rows(told))
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inchworm import __version__, settings
-from inchworm.app.looking import Looking
+from inchworm.app.root import App
 from inchworm.cli.screen.door import say, say_over
 from inchworm.errors import InchwormError, NotNow
 from inchworm.model import CrawlInfo
@@ -44,7 +44,7 @@ Progress = Callable[[str, int, int], None]
 """Is told of which crawl how many records were read, of how many."""
 
 
-def examine(app: Looking, quick: bool = False, progress: Progress | None = None) -> list[Finding]:
+def examine(app: App, quick: bool = False, progress: Progress | None = None) -> list[Finding]:
     """Look at everything; one line for each thing looked at. `quick`: but read no archive."""
     findings = [*_versions(), *_machine(app), *_settings(app)]
     for crawl in app.home.crawls():
@@ -69,7 +69,7 @@ def _versions() -> Iterator[Finding]:
     yield Finding(True, "SQLite", sqlite3.sqlite_version + note)
 
 
-def _machine(app: Looking) -> Iterator[Finding]:
+def _machine(app: App) -> Iterator[Finding]:
     certificates = ssl.get_default_verify_paths().cafile
     yield Finding(
         certificates is not None,
@@ -83,7 +83,7 @@ def _machine(app: Looking) -> Iterator[Finding]:
     yield Finding(enough, "disk", f"{size(free)} free for {app.folder}", hint)
 
 
-def _settings(app: Looking) -> Iterator[Finding]:
+def _settings(app: App) -> Iterator[Finding]:
     path = app.folder / "config.toml"
     try:
         settings.from_file(path)
@@ -99,10 +99,10 @@ def _settings(app: Looking) -> Iterator[Finding]:
         yield Finding(True, "environment", note)
 
 
-def _crawl(app: Looking, crawl: CrawlInfo, progress: Progress | None) -> Iterator[Finding]:
-    with app.reading(crawl) as store:
-        checked = app.check(crawl, store)
-        lost = [] if progress is None else app.check_archive(crawl, store, functools.partial(progress, crawl.name))
+def _crawl(app: App, crawl: CrawlInfo, progress: Progress | None) -> Iterator[Finding]:
+    with app.workspace.reading(crawl) as store:
+        checked = app.check.record(crawl, store)
+        lost = [] if progress is None else app.check.archive(crawl, store, functools.partial(progress, crawl.name))
     if not checked and not lost:
         read = "every record of the archive is whole" if progress else "the archive was not read (--quick)"
         yield Finding(True, crawl.name, f"the store is sound, and {read}; the counters equal a recount")
@@ -137,5 +137,5 @@ class Meter:
             say_over("", is_last=False)
 
 
-def _folder(app: Looking, crawl: CrawlInfo) -> Path:
-    return app.crawl_folder(crawl)
+def _folder(app: App, crawl: CrawlInfo) -> Path:
+    return app.workspace.crawl_folder(crawl)

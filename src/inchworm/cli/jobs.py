@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from inchworm.app.executing import TOKEN_VARIABLE, Executing
-from inchworm.app.jobs import Repeated, Task, Wanted, Working
-from inchworm.app.scheduling import LOW_SCORE, Scheduling
+from inchworm.app.act.jobs.change import Repeated, Task, Wanted
+from inchworm.app.act.jobs.execute import TOKEN_VARIABLE
+from inchworm.app.read.health import LOW_SCORE
+from inchworm.app.root import App
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, mode_option, opened, run_loop
 from inchworm.cli.screen import display
@@ -44,10 +45,10 @@ def jobs() -> None:
 @json_flag
 def list_jobs(status: str | None, word: str | None, as_json: bool) -> None:
     """All jobs: their state, and when they run next."""
-    with opened(Working) as app:
+    with opened() as app:
         where = {"state": status} if status else {}
-        where |= {"crawl_id": app.find(word).crawl_id} if word else {}
-        listed = app.list_jobs(where, limit=_ALL)
+        where |= {"crawl_id": app.workspace.find(word).crawl_id} if word else {}
+        listed = app.jobs.listed(where, limit=_ALL)
     if as_json:
         print_json(listed)
     elif not listed:
@@ -72,7 +73,7 @@ def add(crawl: str, every: str | None, after: str | None, as_json: bool, mode: s
     """Make a job for a crawl, or for a URL that is to become one."""
     count, unit = _interval(every) if every else (None, None)
     budget, limit, stops = values["requests"], values["max_runs"], values["stop_if_no_changes"]
-    with opened(Working) as app:
+    with opened() as app:
         known = app.home.find(crawl)
         if known is None:
             refuse_words([crawl])
@@ -88,8 +89,8 @@ def add(crawl: str, every: str | None, after: str | None, as_json: bool, mode: s
             repeated=Repeated(limit, stops) if limit is not None or stops else None,
             task=Task(mode=mode or "", settings={"budget": budget} if budget else {}),
         )
-        made = app.add_job(wanted)
-        app.mean(made["crawl_id"])
+        made = app.schedule.add(wanted)
+        app.start.trust(made["crawl_id"])
     if as_json:
         print_json(made)
     else:
@@ -116,7 +117,7 @@ def change(job: str, as_json: bool, **values: Any) -> None:
     if all(value is None for value in values.values()):
         raise WrongUse("Nothing is to change.", "`inchworm jobs change --help` lists what can.")
     count, unit = _interval(every) if every else (None, None)
-    with opened(Working) as app:
+    with opened() as app:
         wanted = Wanted(
             interval_minutes=count,
             interval_type=unit,
@@ -126,7 +127,7 @@ def change(job: str, as_json: bool, **values: Any) -> None:
             retry_backoff_seconds=values["backoff"],
             after_job_id=_full(app, after) if after else None,
         )
-        made = app.change_job(_full(app, job), wanted, _cleared(every, after, bool(once)))
+        made = app.schedule.change(_full(app, job), wanted, _cleared(every, after, bool(once)))
     print_json(made) if as_json else _say(made)
 
 
@@ -141,22 +142,22 @@ def _cleared(every: str | None, after: str | None, once: bool) -> frozenset[str]
 @json_flag
 def show(job: str, as_json: bool) -> None:
     """Everything about one job."""
-    with opened(Working) as app:
+    with opened() as app:
         job_id = _full(app, job)
-        found = {**app.job(job_id), "stats": app.job_stats(job_id)}
+        found = {**app.jobs.one(job_id), "stats": app.jobs.stats(job_id)}
     if as_json:
         print_json(found)
     else:
         display.settings_table({name: value for name, value in found.items() if value not in (None, {}, "")})
 
 
-def _steer(name: str, verb: str, text: str) -> None:
-    @jobs.command(name, help=text)
+def _steer(verb: str, text: str) -> None:
+    @jobs.command(verb, help=text)
     @click.argument("job")
     @json_flag
     def steer(job: str, as_json: bool) -> None:
-        with opened(Working) as app:
-            found = getattr(app, verb)(_full(app, job))
+        with opened() as app:
+            found = getattr(app.schedule, verb)(_full(app, job))
         print_json(found) if as_json else _say(found)
 
 
@@ -165,20 +166,20 @@ def _say(job: dict[str, Any]) -> None:
     paragraph(f"Job {job['id']} is {job['status']}{when}.")
 
 
-_steer("pause", "pause_job", "Keep a scheduled job from running.")
-_steer("resume", "resume_job", "Let a paused job run again.")
-_steer("cancel", "cancel_job", "End a job for good; an execution that runs is stopped, and its run can be continued.")
-_steer("retry", "retry_job", "Try a failed job again, with all its retries.")
-_steer("run", "run_job", "Run a scheduled job now.")
+_steer("pause", "Keep a scheduled job from running.")
+_steer("resume", "Let a paused job run again.")
+_steer("cancel", "End a job for good; an execution that runs is stopped, and its run can be continued.")
+_steer("retry", "Try a failed job again, with all its retries.")
+_steer("run", "Run a scheduled job now.")
 
 
 @jobs.command()
 @click.argument("job")
 def delete(job: str) -> None:
     """Remove a job and the history of its executions. What it crawled stays."""
-    with opened(Working) as app:
+    with opened() as app:
         job_id = _full(app, job)
-        app.delete_job(job_id)
+        app.schedule.delete(job_id)
     say(f"Job {job_id} is gone.")
 
 
@@ -188,8 +189,8 @@ def delete(job: str) -> None:
 @json_flag
 def executions(job: str, limit: int, as_json: bool) -> None:
     """What a job has done so far, newest first."""
-    with opened(Working) as app:
-        listed = app.executions(_full(app, job), None, limit)
+    with opened() as app:
+        listed = app.executions.listed(_full(app, job), None, limit)
     if as_json:
         print_json(listed)
     elif not listed:
@@ -205,9 +206,9 @@ def executions(job: str, limit: int, as_json: bool) -> None:
 @json_flag
 def logs(job: str, execution: int | None, follow: bool, as_json: bool) -> None:
     """The log of an execution."""
-    with opened(Working) as app:
-        found = app.execution_of(_full(app, job), execution)
-        for line in app.log_lines(found.execution_id, follow):
+    with opened() as app:
+        found = app.executions.of_job(_full(app, job), execution)
+        for line in app.executions.log(found.execution_id, follow):
             if as_json:
                 print_json(line._asdict())
             else:
@@ -218,8 +219,8 @@ def logs(job: str, execution: int | None, follow: bool, as_json: bool) -> None:
 @json_flag
 def sync(as_json: bool) -> None:
     """Make a job for every enabled crawl that has none, and pause the jobs of the disabled ones."""
-    with opened(Working) as app:
-        done = app.sync_jobs()
+    with opened() as app:
+        done = app.schedule.sync()
     if as_json:
         print_json(done)
     else:
@@ -233,8 +234,8 @@ def sync(as_json: bool) -> None:
 @json_flag
 def stats(as_json: bool) -> None:
     """All jobs by their state, and the executions of the last day in numbers."""
-    with opened(Scheduling) as app:
-        found = app.scheduler_metrics()
+    with opened() as app:
+        found = app.health.scheduler()
     if as_json:
         print_json(found)
         return
@@ -249,8 +250,8 @@ def stats(as_json: bool) -> None:
 @json_flag
 def distribution(as_json: bool) -> None:
     """How jobs are spread over the day, in quarters of an hour (UTC)."""
-    with opened(Scheduling) as app:
-        found = app.distribution()
+    with opened() as app:
+        found = app.health.distribution()
     if as_json:
         print_json(found)
         return
@@ -264,8 +265,8 @@ def distribution(as_json: bool) -> None:
 @json_flag
 def rebalance(preview: bool, as_json: bool) -> None:
     """Move jobs out of slots of the day that hold more than their share."""
-    with opened(Scheduling) as app:
-        done = app.rebalance(preview)
+    with opened() as app:
+        done = app.dispatch.rebalance(preview)
     if as_json:
         print_json(done)
         return
@@ -291,15 +292,15 @@ def execute(execution: int) -> None:
     token = os.environ.pop(TOKEN_VARIABLE, "")
     if not token:
         raise WrongUse("Executions are started by the service.", "`inchworm serve` runs jobs.")
-    with opened(Executing) as app:
-        stale = app.service_settings().stale_lock
-        went_well = run_loop(app.execute(execution, token, stale))
+    with opened() as app:
+        stale = app.workspace.service_settings().stale_lock
+        went_well = run_loop(app.execute.execute(execution, token, stale))
     raise SystemExit(0 if went_well else 1)
 
 
-def _full(app: Working, beginning: str) -> str:
+def _full(app: App, beginning: str) -> str:
     """The id of the one job that begins like this."""
-    found = app.jobs.beginning_with(beginning) if beginning else []
+    found = app.jobs.store.beginning_with(beginning) if beginning else []
     if len(found) > 1:
         raise WrongUse(f"Several jobs begin with {beginning!r}.", "Give more of the id.")
     return found[0] if found else beginning

@@ -9,7 +9,9 @@ from typing import Any
 
 import click
 
-from inchworm.app.notifying import LIMIT, Notifying, Post, Sent
+from inchworm.app.act.deliver import Post, Sent
+from inchworm.app.read.notifications import LIMIT
+from inchworm.app.root import App
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, opened, run_loop
 from inchworm.cli.screen.door import print_json, say
@@ -59,33 +61,33 @@ def notifications(
     """
     if failed and waiting:
         raise WrongUse("--failed and --waiting exclude each other.", "Leave one out.")
-    with opened(Notifying) as app:
+    with opened() as app:
         if show is not None:
-            found = app.delivery(show)
+            found = app.notifications.one(show)
             print_json(found) if as_json else _show(found)
             return
-        replayed = app.replay_delivery(replay) if replay is not None else None
+        replayed = app.deliver.replay(replay) if replay is not None else None
         if deliver:
             _tell(_deliver(app, Post(word, secret_file)), as_json)
         elif replayed is not None:
             print_json(replayed) if as_json else say(f"{replay} is due now. Send it: {_SEND}")
         else:
             state = "failed" if failed else "waiting" if waiting else None
-            listed = app.deliveries(word, state, after, limit)
+            listed = app.notifications.listed(word, state, after, limit)
             print_json({"notifications": listed}) if as_json else _list(listed, limit)
 
 
 _SEND = "inchworm notifications --deliver"
 
 
-def _deliver(app: Notifying, post: Post) -> list[Row]:
+def _deliver(app: App, post: Post) -> list[Row]:
     """One round, and how what was tried stands after it."""
 
     async def work() -> list[Sent]:
-        app.prune_deliveries()
-        return await app.send_due(f"command line {os.getpid()}", post)
+        app.deliver.prune()
+        return await app.deliver.send_due(f"command line {os.getpid()}", post)
 
-    return [_without_body(app.delivery(one.delivery_id)) for one in run_loop(work())]
+    return [_without_body(app.notifications.one(one.delivery_id)) for one in run_loop(work())]
 
 
 def _without_body(found: Row) -> Row:

@@ -13,7 +13,7 @@ import click
 
 from inchworm import settings
 from inchworm.app import whole_file
-from inchworm.app.desk import Desk
+from inchworm.app.root import App
 from inchworm.cli.screen import display
 from inchworm.cli.screen.door import print_json, say, standard_output
 from inchworm.engine.caller import Hooks, Summary
@@ -72,14 +72,13 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, ())}
 
 
-_Verbs = TypeVar("_Verbs", bound=Desk)
 _Result = TypeVar("_Result")
 
 
 @contextmanager
-def opened(verbs: type[_Verbs]) -> Iterator[_Verbs]:
-    """Some of the verbs in the user's home."""
-    app = verbs()
+def opened() -> Iterator[App]:
+    """The user's home."""
+    app = App()
     try:
         yield app
     finally:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from inchworm.app.whole import App
+from inchworm.app.root import App
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, opened
 from inchworm.cli.screen import display
@@ -50,16 +50,16 @@ def queue(word: str, as_json: bool, **asked: Any) -> None:
     What is added while the crawl runs is taken by the session that runs. To take out and to dismiss, pause it first.
     """
     _refuse_muddle(asked)
-    with opened(App) as app:
+    with opened() as app:
         if asked["added"] is not None:
             _add(app, word, asked, as_json)
         elif asked["taken_out"] is not None:
-            entry_id = app.entry_id(app.find(word), asked["taken_out"])
-            app.take_out(entry_id)
+            entry_id = app.frontier.entry_id(app.workspace.find(word), asked["taken_out"])
+            app.queue.take_out(entry_id)
             print_json({"taken_out": entry_id}) if as_json else say(f"{asked['taken_out']} is taken out.")
         elif asked["dismissed"] is not None:
-            entry_id = app.entry_id(app.find(word), asked["dismissed"])
-            app.dismiss(entry_id)
+            entry_id = app.frontier.entry_id(app.workspace.find(word), asked["dismissed"])
+            app.queue.dismiss(entry_id)
             print_json({"dismissed": entry_id}) if as_json else say(f"{asked['dismissed']} is dismissed.")
         elif asked["listed"] or asked["not_followed"] or asked["state"] or asked["reason"]:
             _list(app, word, asked, as_json)
@@ -80,20 +80,20 @@ def _refuse_muddle(asked: Mapping[str, Any]) -> None:
 
 
 def _count(app: App, word: str, clear: bool, as_json: bool) -> None:
-    cleared = app.clear_queue(word) if clear else None
-    found = app.queue(word)
+    cleared = app.queue.clear(word) if clear else None
+    found = app.frontier.numbers(word)
     if cleared is not None:
         found["cleared"] = cleared
     print_json(found) if as_json else display.queue(found)
 
 
 def _list(app: App, word: str, asked: Mapping[str, Any], as_json: bool) -> None:
-    crawl, limit = app.find(word), asked["limit"]
+    crawl, limit = app.workspace.find(word), asked["limit"]
     if asked["not_followed"]:
-        found = app.links_not_followed(crawl, asked["reason"], limit=limit + 1)
+        found = app.frontier.links_not_followed(crawl, asked["reason"], limit=limit + 1)
     else:
         wanted = {name: asked[name] for name in ("state", "reason") if asked[name]}
-        found = app.entries(crawl, wanted, limit=limit + 1)
+        found = app.frontier.entries(crawl, wanted, limit=limit + 1)
     shown, is_cut = found[:limit], len(found) > limit
     if as_json:
         print_json({"entries": shown, "is_cut": is_cut})
@@ -110,7 +110,7 @@ def _row(one: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _add(app: App, word: str, asked: Mapping[str, Any], as_json: bool) -> None:
-    made = app.add_url(app.find(word), asked["added"], asked["depth"] or 0)
+    made = app.queue.add(app.workspace.find(word), asked["added"], asked["depth"] or 0)
     if as_json:
         print_json(made)
         return

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from inchworm import settings
-from inchworm.app.repeating import Listener, Repeating, Repetition
+from inchworm.app.act.repeat import Listener, Repetition
 from inchworm.cli.commands import main
 from inchworm.cli.options import (
     SESSION_OPTIONS,
@@ -108,9 +108,9 @@ def repeat(
         notify_on,
         notify_secret_file,
     )
-    with opened(Repeating) as app:
-        app.mean(word)
-        ended = run_loop(app.repeat(wanted, _listener(as_json, every is None)))
+    with opened() as app:
+        app.start.trust(word)
+        ended = run_loop(app.repeat.repeat(wanted, _listener(as_json, every is None)))
     if ended.why in _ENDINGS:
         _say(_ENDINGS[ended.why].format(counted(ended.iterations, "run")))
     if ended.signal:

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from inchworm import settings
-from inchworm.app.desk import ground_of, home_folder
-from inchworm.app.whole import App
+from inchworm.app.root import App
+from inchworm.app.workspace import base_settings_of, home_folder
 from inchworm.cli.commands import main
 from inchworm.cli.options import SERVICE_OPTIONS, given, json_flag, opened, setting_options
 from inchworm.cli.screen.door import print_json, say
@@ -44,7 +44,7 @@ def serve(host: str, port: int, no_scheduler: bool, log_json: bool, **values: An
 
     folder = home_folder()
     named = given(values)
-    chosen = settings.make({**ground_of(folder), **named})
+    chosen = settings.make({**base_settings_of(folder), **named})
     # Executions go through the proxies and to the search servers that callers name, and look them up.
     os.environ |= {f"INCHWORM_{name.upper()}": " ".join(named[name]) for name in LISTS if name in named}
     service.log_to(sys.stderr, as_json=log_json or not sys.stderr.isatty())
@@ -70,10 +70,10 @@ def token(ttl: str, read_only: bool, revoke: str | None, link: bool, url: str, a
     """
     from inchworm.service.access import auth
 
-    with opened(App) as app:
+    with opened() as app:
         if link:
             code, digest = auth.login_code()
-            app.invite(digest, auth.LINK_SECONDS)
+            app.admission.invite(digest, auth.LINK_SECONDS)
             say(f"{url.rstrip('/')}/login?code={code}")
             return
         secret, _ = auth.secret_of(app.folder, os.environ, is_public=False)
@@ -94,7 +94,7 @@ def _revoke(app: App, text: str, secret: bytes) -> None:
     except NoEntry:
         say("That token is worth nothing already.")
         return
-    app.access.revoke(found.token_id, 1000 * found.expires_s)
+    app.admission.store.revoke(found.token_id, 1000 * found.expires_s)
     say("Revoked.")
 
 

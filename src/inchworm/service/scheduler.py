@@ -21,9 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from inchworm.app.executing import STOPPED, TOKEN_VARIABLE
-from inchworm.app.notifying import SECRET_VARIABLE
-from inchworm.app.scheduling import Pulse, Scheduling, is_gone, this_machine
+from inchworm.app.act.deliver import SECRET_VARIABLE
+from inchworm.app.act.jobs.dispatch import Pulse
+from inchworm.app.act.jobs.execute import STOPPED, TOKEN_VARIABLE
+from inchworm.app.machine import is_gone, this_machine
+from inchworm.app.root import App
 from inchworm.errors import InchwormError, Unknown
 from inchworm.job import Execution, ExecutionState, JobState
 from inchworm.ports import Clock
@@ -60,7 +62,7 @@ class Scheduler:
         self.service_id = uuid.uuid4().hex[:12]
         self._folder = folder
         self._values = values
-        self._app = Scheduling(folder, clock)
+        self._app = App(folder, clock)
         self._app.home.while_waiting = self._while_waiting
         self._children: dict[int, _Child] = {}
         gap = max(3 * values.stale_check, values.stale_lock / 2)
@@ -113,7 +115,7 @@ class Scheduler:
 
     def enrol(self) -> None:
         """Tell others that this service is there."""
-        self._app.enrol(self.service_id, self._values)
+        self._app.dispatch.enrol(self.service_id, self._values)
 
     def tick(self) -> None:
         """Whatever is to be done now."""
@@ -123,13 +125,13 @@ class Scheduler:
         woken = self._wanted.is_set()
         self._wanted.clear()
         if self._is_time("poll", self._values.poll) or woken:
-            if not self._app.events.beat(self.service_id, self._app.clock.now_ms()):
+            if not self._app.executions.events.beat(self.service_id, self._app.clock.now_ms()):
                 self.enrol()  # others took us for dead
             self.poll()
         if self._is_time("adopt", self._values.stale_check):
             self.adopt()
         if self._is_time("prune", _PRUNE_SECONDS):
-            self._app.prune()
+            self._app.dispatch.prune()
 
     def _is_time(self, what: str, every: float) -> bool:
         now = self._app.clock.monotonic()
@@ -140,7 +142,7 @@ class Scheduler:
 
     def poll(self) -> int:
         """Start what is due; how many."""
-        claimed = self._app.claim(self.service_id, self._values.executions)
+        claimed = self._app.dispatch.claim(self.service_id, self._values.executions)
         for execution in claimed:
             self._spawn(execution)
         return len(claimed)
@@ -167,7 +169,7 @@ class Scheduler:
         except OSError as error:
             errors.close()
             log.error("No process for execution %s: %s", execution.execution_id, error.strerror)
-            self._app.give_up(execution, f"no process could be started: {error.strerror}")
+            self._app.dispatch.give_up(execution, f"no process could be started: {error.strerror}")
             return
         log.info("Execution %s of job %s started", execution.execution_id, execution.job_id)
         self._children[execution.execution_id] = _Child(execution, process, errors)
@@ -179,9 +181,9 @@ class Scheduler:
             self._hurry()
         if not self._is_time("stale", self._values.stale_check):
             return
-        beats = ((lock.token, lock.beats) for lock in self._app.jobs.locks())
+        beats = ((lock.token, lock.beats) for lock in self._app.jobs.store.locks())
         for token, seconds in self._locks.look(beats, self._app.clock.monotonic()).items():
-            if seconds > self._values.stale_lock and (execution := self._app.jobs.held_by(token)) is not None:
+            if seconds > self._values.stale_lock and (execution := self._app.jobs.store.held_by(token)) is not None:
                 self._still[token] = seconds
                 self._end(execution)
 
@@ -189,7 +191,7 @@ class Scheduler:
         """Take jobs from holders that stood still."""
         while self._still:
             token, seconds = next(iter(self._still.items()))
-            if (execution := self._app.take_back(token)) is not None:
+            if (execution := self._app.dispatch.take_back(token)) is not None:
                 log.warning("Execution %s stood still for %.0f s", execution.execution_id, seconds)
             del self._still[token]
 
@@ -207,7 +209,7 @@ class Scheduler:
         for child in self._children.values():
             if child.asked_to_end is None:
                 with contextlib.suppress(Unknown):
-                    if self._app.jobs.state_of(child.execution.job_id) is JobState.CANCELLED:
+                    if self._app.jobs.store.state_of(child.execution.job_id) is JobState.CANCELLED:
                         child.asked_to_end = self._app.clock.monotonic()
             elif self._app.clock.monotonic() - child.asked_to_end > self._values.grace + _SPARE_SECONDS:
                 child.process.kill()
@@ -218,7 +220,7 @@ class Scheduler:
             errors.seek(max(0, errors.tell() - 4000))
             said = errors.read().decode("utf-8", "replace").strip()
         why = f"by {signal.Signals(-code).name}" if code < 0 else f"with code {code}"
-        if self._app.give_up(child.execution, f"its process ended {why}"):
+        if self._app.dispatch.give_up(child.execution, f"its process ended {why}"):
             log.warning("Execution %s ended %s. %s", child.execution.execution_id, why, said[-500:])
         else:
             log.info("Execution %s ended", child.execution.execution_id)
@@ -228,14 +230,14 @@ class Scheduler:
     def adopt(self) -> None:
         """Take over what services left behind that are gone."""
         limit = max(self._values.stale_lock, 3 * self._values.poll)
-        for dead in self._app.dead_services(self._services, limit):
+        for dead in self._app.dispatch.dead_services(self._services, limit):
             if dead != self.service_id:
-                count = self._app.inherit(dead, self.service_id)
+                count = self._app.dispatch.inherit(dead, self.service_id)
                 log.warning("Service %s is gone; %d of its executions are ours now", dead, count)
-        for execution in self._app.jobs.running():
+        for execution in self._app.jobs.store.running():
             is_ours = execution.service_id == self.service_id and execution.execution_id not in self._children
             if is_ours and _is_over(execution):
-                self._app.give_up(execution, "its process is gone")
+                self._app.dispatch.give_up(execution, "its process is gone")
 
     def _end(self, execution: Execution) -> None:
         """End a process that was given up: ours by its handle, because it may not have told its number yet."""
@@ -248,7 +250,7 @@ class Scheduler:
 
     def leave(self) -> None:
         """End our executions within the grace time: their runs are paused, their jobs handed back."""
-        mine = [one for one in self._app.jobs.running() if one.service_id == self.service_id]
+        mine = [one for one in self._app.jobs.store.running() if one.service_id == self.service_id]
         for child in self._children.values():
             child.process.terminate()
         for execution in mine:
@@ -262,18 +264,18 @@ class Scheduler:
         for child in self._children.values():
             child.process.kill()
         for execution in mine:
-            self._app.give_up(execution, STOPPED, is_crash=False)
+            self._app.dispatch.give_up(execution, STOPPED, is_crash=False)
         for child in self._children.values():
             self._bury(child, child.process.wait())
         self._children.clear()
-        self._app.events.leave(self.service_id)
+        self._app.executions.events.leave(self.service_id)
         self._app.close()
 
     def _still_runs(self, execution: Execution) -> bool:
         child = self._children.get(execution.execution_id)
         if child is not None and child.process.poll() is not None:
             return False
-        now = self._app.jobs.execution(execution.execution_id)
+        now = self._app.jobs.store.execution(execution.execution_id)
         return now.state is ExecutionState.RUNNING and not _is_over(now)
 
     def _wait(self, is_needed: Callable[[], bool], seconds: float) -> None:

@@ -28,7 +28,7 @@ from typing import TextIO
 import uvicorn
 from fastapi import FastAPI
 
-from inchworm.app.whole import App
+from inchworm.app.root import App
 from inchworm.engine.signals import stopping
 from inchworm.errors import Broken, CannotServe, InchwormError, WrongUse
 from inchworm.rules.words.figures import plain
@@ -214,7 +214,7 @@ class _Service:
             log.info("No longer: %s", code)
 
     def _figures(self) -> Mapping[str, object]:
-        return self._verbs.app.scheduler_metrics()
+        return self._verbs.app.health.scheduler()
 
     async def _deliver(self) -> None:
         """Notifications that are due."""
@@ -227,7 +227,7 @@ class _Service:
             await asyncio.sleep(_DELIVER_SECONDS)
 
     def _send_due(self) -> None:
-        asyncio.run(self._verbs.app.deliver_due(f"service {self._address.port}"))
+        asyncio.run(self._verbs.app.deliver.due(f"service {self._address.port}"))
 
     def _ready(self) -> None:
         host, port = self._listening.getsockname()[:2]
@@ -241,7 +241,7 @@ class _Service:
             print(said, file=sys.stderr, flush=True)
             return
         code, digest = auth.login_code()
-        self._verbs.app.invite(digest, auth.LINK_SECONDS)
+        self._verbs.app.admission.invite(digest, auth.LINK_SECONDS)
         print(f"Log in, once and within 15 minutes: {address}/login?code={code}", file=terminal, flush=True)
 
     def _leave(self) -> None:
@@ -256,13 +256,13 @@ class _Book:
         self._verbs = verbs
 
     def is_revoked(self, token_id: str) -> bool:
-        return self._verbs.app.access.is_revoked(token_id)
+        return self._verbs.app.admission.store.is_revoked(token_id)
 
     def revoke(self, token_id: str, until_ms: int) -> None:
-        self._verbs.app.access.revoke(token_id, until_ms)
+        self._verbs.app.admission.store.revoke(token_id, until_ms)
 
     def take_login(self, code_digest: bytes, now_ms: int) -> bool:
-        return self._verbs.app.access.take_login(code_digest, now_ms)
+        return self._verbs.app.admission.store.take_login(code_digest, now_ms)
 
 
 class _Server(uvicorn.Server):

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from inchworm.app import FORMATS, Target, Written
-from inchworm.app.exports import CHARACTERS, CONTENT, TOKENS, TOLD, Exports, FieldsTaken, Wanted
+from inchworm.app.act.content.export import CHARACTERS, CONTENT, TOKENS, TOLD, FieldsTaken, Wanted
 from inchworm.cli.commands import main
 from inchworm.cli.content.search import Progress
 from inchworm.cli.options import json_flag, opened, opened_file, several
@@ -103,20 +103,20 @@ def export(word: str, format_name: str | None, output: Path | None, as_json: boo
     format_name = format_name or _format_of(output)
     asked = Wanted(**wanted)
     target, progress, fields = FORMATS[format_name].target, Progress("Writing", is_patient=True), FieldsTaken()
-    with opened(Exports) as app:
+    with opened() as app:
         if target is Target.FOLDER and output is not None and output.suffix.lower() == ".zip":
             with opened_file(output, is_binary=True) as out:
-                written = app.export_folder(word, format_name, out, asked, progress)
+                written = app.export.to_folder(word, format_name, out, asked, progress)
         elif target is Target.FOLDER or (target is Target.EITHER and output is not None and output.is_dir()):
             if output is None:
                 raise WrongUse(f"The format {format_name!r} writes a folder.", "Say where: -o FOLDER, or -o FILE.zip")
-            written = app.export_folder(word, format_name, output, asked, progress)
+            written = app.export.to_folder(word, format_name, output, asked, progress)
         else:
             if FORMATS[format_name].has_columns:
-                fields = app.take_fields(word, asked, Progress("Taking fields", is_patient=True))
+                fields = app.export.take_fields(word, asked, Progress("Taking fields", is_patient=True))
             with opened_file(output, FORMATS[format_name].is_binary) as out:
-                written = app.export(word, format_name, out, asked, progress)
-        since = app.next_since(word)
+                written = app.export.to_file(word, format_name, out, asked, progress)
+        since = app.export.next_since(word)
     if written.lost and (output is None or not as_json):
         _tell_lost(written)
     _tell_fields(fields)

@@ -8,9 +8,7 @@ from typing import Any
 
 import click
 
-from inchworm.app.extracting import Extracting
 from inchworm.app.fields import NAMES
-from inchworm.app.looking import Looking
 from inchworm.cli.commands import main
 from inchworm.cli.content.search import Progress
 from inchworm.cli.options import given, json_flag, opened, setting_options
@@ -56,12 +54,12 @@ def extract(word: str, url: str | None, is_try: bool, rebuild: bool, as_json: bo
     rules = given(values)
     if rebuild and (url or is_try):
         raise WrongUse("Nothing is kept when fields are tried.", "Leave --rebuild out.")
-    with opened(Extracting) as app:
+    with opened() as app:
         if url or is_try:
-            tried = app.try_fields(word, _address(word, url) if url else "", rules)
+            tried = app.extract.try_fields(word, _address(word, url) if url else "", rules)
             print_json(tried) if as_json else _show(tried)
             return
-        done = app.extract(word, rules, rebuild, Progress("Taking fields"))
+        done = app.extract.extract(word, rules, rebuild, Progress("Taking fields"))
     print_json(done) if as_json else _tell(done, word)
 
 
@@ -104,5 +102,5 @@ def _tell_unmatched(names: Sequence[str]) -> None:
 
 
 def _address(word: str, part: str) -> str:
-    with opened(Looking) as app:
-        return app.url_of(word, part)
+    with opened() as app:
+        return app.pages.url_of(word, part)

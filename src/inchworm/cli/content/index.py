@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from inchworm.app.indexing import Indexing
 from inchworm.cli.commands import main
 from inchworm.cli.content.search import Progress
 from inchworm.cli.options import json_flag, opened
@@ -32,16 +31,16 @@ def index(word: str, rebuild: bool, aside: bool, status: bool, as_json: bool) ->
     the crawl, NAME_raw_content. It gets a document for every page that is new or changed, and loses those of pages that
     are gone. Works while the crawl runs, too.
     """
-    with opened(Indexing) as app:
+    with opened() as app:
         if aside:
-            listed = app.set_aside(word)
+            listed = app.index.set_aside(word)
             print_json({"set_aside": listed}) if as_json else _list(listed, word)
             return
         if status:
-            found = app.index_status(word)
+            found = app.index.status(word)
             print_json(found) if as_json else display.numbers(found)
             return
-        done = app.index(word, rebuild, Progress("Reading pages to index"))
+        done = app.index.update(word, rebuild, Progress("Reading pages to index"))
     print_json(done) if as_json else _tell(done, word)
 
 

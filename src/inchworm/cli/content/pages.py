@@ -10,10 +10,8 @@ from typing import Any
 import click
 
 from inchworm import settings
-from inchworm.app.desk import ground_of, home_folder
-from inchworm.app.looking import Looking
-from inchworm.app.pages import Pages
-from inchworm.app.single import MOST_URLS, PARTS, USUAL_PARTS, SinglePages, page_json, refuse_unknown_parts
+from inchworm.app.read.content.single import MOST_URLS, PARTS, USUAL_PARTS, SinglePages, page_json, refuse_unknown_parts
+from inchworm.app.workspace import base_settings_of, home_folder
 from inchworm.cli.commands import main
 from inchworm.cli.content.search import Progress
 from inchworm.cli.options import given, json_flag, opened, opened_file, setting_options, several
@@ -105,7 +103,7 @@ _HINT = "Try it in a browser; `inchworm read --help` tells what can be set."
 
 
 def _pages(values: dict[str, Any]) -> SinglePages:
-    return SinglePages(settings.make({**ground_of(home_folder()), **values}))
+    return SinglePages(settings.make({**base_settings_of(home_folder()), **values}))
 
 
 def _asked_for(source: str, values: dict[str, Any]) -> Page:
@@ -160,15 +158,15 @@ def show(word: str, url: str, number: int | None, part: str | None, as_json: boo
     State, place, source, depth, where it was found, status, hashes, alternates, where its body is; or a part of the
     page as it is in the archive. A part of the address will do when it is unique.
     """
-    with opened(Looking) as app:
-        address = app.url_of(word, url, number)
-        found = None if part else app.show(word, address, number)
+    with opened() as app:
+        address = app.pages.url_of(word, url, number)
+        found = None if part else app.pages.show(word, address, number)
     if found is not None:
         print_json(found) if as_json else display.entry(found)
         return
     assert part is not None
-    with opened(Pages) as app:
-        page = app.stored_page(word, address, number)
+    with opened() as app:
+        page = app.bodies.page(word, address, number)
     _refuse_absent(page)
     print_json(page_json(page, [part])) if as_json else _print_part(page, part)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from inchworm.app.reporting import EXAMPLES, REPORTS, SLOWEST, Reporting
+from inchworm.app.read.reports import EXAMPLES, REPORTS, SLOWEST
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, opened, opened_file
 from inchworm.cli.screen.door import print_json, say
@@ -58,13 +58,13 @@ def report(word: str, name: str, number: int | None, limit: int | None, as_json:
     """
     if as_json and as_csv:
         raise WrongUse("--json and --csv exclude each other.", "Leave one out.")
-    with opened(Reporting) as app:
+    with opened() as app:
         if as_csv:
             with opened_file(None) as out:
-                app.report_csv(word, name, out, number, limit)
+                app.reports.csv(word, name, out, number, limit)
             return
         wanted = limit if as_json or limit is not None else _DEFAULTS.get(name, _SHOWN)
-        found = app.report(word, name, number, wanted)
+        found = app.reports.one(word, name, number, wanted)
     print_json(found) if as_json else _show(found, word)
 
 

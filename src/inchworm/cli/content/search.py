@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from inchworm.app.searching import LIMIT, Searching
+from inchworm.app.read.content.search import LIMIT
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, opened
 from inchworm.cli.screen.door import Styled, print_json, say, say_over, styled
@@ -48,8 +48,8 @@ def search(word: str, text: tuple[str, ...], limit: int, as_json: bool) -> None:
     text are one result. Works while the crawl runs, too. The first search of a crawl reads all its pages, later ones
     only what is new.
     """
-    with opened(Searching) as app:
-        found = app.search(word, " ".join(text), limit, Progress("Reading pages to search"))
+    with opened() as app:
+        found = app.search.pages(word, " ".join(text), limit, Progress("Reading pages to search"))
     if as_json:
         print_json(found)
         return

@@ -15,7 +15,8 @@ from pathlib import Path
 import click
 
 from inchworm import settings
-from inchworm.app.crawling import Crawling, Start
+from inchworm.app.act.plan import Start
+from inchworm.app.root import App
 from inchworm.cli.commands import main
 from inchworm.cli.demo.site import Almanac
 from inchworm.cli.screen.door import say
@@ -74,9 +75,9 @@ def demo_serve(port: int, pace: float) -> None:
 
 def _allow(home: Path, site: str) -> None:
     """Over HTTP no address of this machine may be crawled. That of the site is, as if it had been typed here."""
-    app = Crawling(home)
+    app = App(home)
     try:
-        app.find_or_make(Start((site,)))
+        app.start.find_or_make(Start((site,)))
     finally:
         app.close()
 

@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from inchworm.app.admitting import Given, Unanswered
+from inchworm.app.act.admit import Given, Unanswered
 from inchworm.service.api.web import Verbs, trouble
 
 _LONGEST = 200
@@ -38,7 +38,7 @@ class Once:
         body = await _body(receive)
         words = (scope["method"].encode(), scope["raw_path"], scope["query_string"], body)
         request = hashlib.sha256(b"\0".join(words)).digest()
-        standing = await asyncio.to_thread(lambda: self._verbs.app.begin_once(key, request))
+        standing = await asyncio.to_thread(lambda: self._verbs.app.admission.begin_once(key, request))
         if standing is not Unanswered.FRESH:
             await _instead(standing)(scope, receive, send)
             return
@@ -47,7 +47,7 @@ class Once:
             await self._app(scope, _again(body), answer.take)
         finally:
             # Before it is sent: whoever has got it may ask again at once.
-            await asyncio.to_thread(lambda: self._verbs.app.end_once(key, answer.status, answer.text))
+            await asyncio.to_thread(lambda: self._verbs.app.admission.end_once(key, answer.status, answer.text))
         for message in answer.messages:
             await send(message)
 

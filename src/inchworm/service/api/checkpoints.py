@@ -8,8 +8,9 @@ from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import ConfigDict, Field
 
-from inchworm.app.changes import iteration_id
-from inchworm.app.checkpoints import KEEP_LAST, Back
+from inchworm.app.act.steer import KEEP_LAST
+from inchworm.app.read.checkpoints import Back
+from inchworm.app.read.runs import iteration_id
 from inchworm.errors import Unknown
 from inchworm.service.api.iterations import NEXT, CrawlId, in_pages
 from inchworm.service.api.settings import SettingsBody, named
@@ -82,7 +83,7 @@ class CleanedAnswer(Answer):
 def checkpoints(app: Home, crawl_id: CrawlId, page: Paged, response: Response) -> Any:
     """The checkpoints of a crawl, oldest first."""
     after = cursor_of(page, int)
-    found = app.checkpoints(crawl_of(app, crawl_id).crawl_id)
+    found = app.checkpoints.all(crawl_of(app, crawl_id).crawl_id)
     later = [one for one in found if after is None or one["checkpoint_number"] > after[0]]
     part = listed(later, page, lambda one: one["checkpoint_number"])
     if part["next_cursor"]:
@@ -99,14 +100,14 @@ def make_checkpoint(
     checkpoint_type: Annotated[Literal["manual"], Query()] = "manual",  # noqa: ARG001 - the others make themselves
 ) -> Any:
     """Make a checkpoint now. While a session runs, it makes it."""
-    return app.checkpoint(crawl_of(app, crawl_id).crawl_id)
+    return app.steer.checkpoint(crawl_of(app, crawl_id).crawl_id)
 
 
 @routes.get("/crawl/{crawl_id}/checkpoints/latest", response_model=CheckpointAnswer, responses=refusals(404))
 def latest(app: Home, crawl_id: CrawlId) -> Any:
     """The checkpoint that was made last."""
     crawl = crawl_of(app, crawl_id)
-    found = app.checkpoints(crawl.crawl_id)
+    found = app.checkpoints.all(crawl.crawl_id)
     if not found:
         raise Unknown(f"The crawl {crawl.name!r} has no checkpoints.", "POST …/checkpoint makes one.")
     return found[-1]
@@ -115,7 +116,7 @@ def latest(app: Home, crawl_id: CrawlId) -> Any:
 @routes.get("/crawl/{crawl_id}/checkpoints/stats", response_model=StatsAnswer, responses=refusals(404))
 def stats(app: Home, crawl_id: CrawlId) -> Any:
     """The checkpoints of a crawl in numbers. `can_resume`: `POST …/continue` without a checkpoint would go on now."""
-    return app.checkpoint_stats(crawl_of(app, crawl_id).crawl_id)
+    return app.checkpoints.stats(crawl_of(app, crawl_id).crawl_id)
 
 
 @routes.get(
@@ -127,7 +128,7 @@ def export(app: Home, crawl_id: CrawlId, number: Annotated[int, Path(ge=0, le=_M
     """The whole state of a run at a checkpoint, as gzipped JSON."""
     crawl = crawl_of(app, crawl_id)
     name = f"{crawl.crawl_id}-checkpoint{number}.json.gz"
-    return as_file(name, "application/gzip", lambda out: app.export_checkpoint(crawl.crawl_id, number, out))
+    return as_file(name, "application/gzip", lambda out: app.checkpoints.export(crawl.crawl_id, number, out))
 
 
 @routes.post(
@@ -140,8 +141,8 @@ def continue_crawl(app: Home, service: Service, crawl_id: CrawlId, body: Continu
     """Continue a crawl. Whatever came after the checkpoint is undone, unless the crawl goes on as a new run."""
     crawl, wanted = crawl_of(app, crawl_id), body or Continue.model_validate({})
     back = Back(wanted.checkpoint_id, wanted.as_new_run, wanted.validate_first)
-    made = app.start_again(crawl.crawl_id, back, named(wanted.settings, service.values))
-    begun = app.begun(made["job_id"], service.wake)
+    made = app.hand_over.start_again(crawl.crawl_id, back, named(wanted.settings, service.values))
+    begun = app.executions.begun(made["job_id"], service.wake)
     if begun is None:
         return {**made, "message": "Crawl resumes from checkpoint when the service gets to it"}
     session = {"run_id": iteration_id(crawl, begun.run), "session": begun.session}
@@ -152,10 +153,10 @@ def continue_crawl(app: Home, service: Service, crawl_id: CrawlId, body: Continu
 def clean_up(app: Home, crawl_id: CrawlId, keep_last: Annotated[int, Query(ge=0, le=_MOST)] = KEEP_LAST) -> Any:
     """Delete all checkpoints but the last so many. What they stood for stays. Not while a session runs."""
     crawl = crawl_of(app, crawl_id)
-    return {"crawl_id": crawl.crawl_id, "deleted": app.keep_checkpoints(crawl.crawl_id, keep_last)}
+    return {"crawl_id": crawl.crawl_id, "deleted": app.steer.keep_checkpoints(crawl.crawl_id, keep_last)}
 
 
 @routes.delete("/crawl/{crawl_id}/checkpoints/{checkpoint_id}", status_code=204, responses=refusals(404, 409))
 def delete_checkpoint(app: Home, crawl_id: CrawlId, checkpoint_id: CheckpointId) -> None:
     """Delete a checkpoint. Not while a session runs."""
-    app.delete_checkpoint(crawl_of(app, crawl_id).crawl_id, checkpoint_id)
+    app.steer.delete_checkpoint(crawl_of(app, crawl_id).crawl_id, checkpoint_id)

@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path
 from pydantic import ConfigDict, Field
 
-from inchworm.app.changes import iteration_id
-from inchworm.app.steering import Beginning, Configuration
-from inchworm.app.whole import App
+from inchworm.app.act.configure import Configuration
+from inchworm.app.act.jobs.hand_over import Beginning
+from inchworm.app.read.runs import iteration_id
+from inchworm.app.root import App
 from inchworm.errors import WrongUse
 from inchworm.model import RunState
 from inchworm.service.api.settings import SettingsBody, named
@@ -202,8 +203,8 @@ def start_crawl(app: Home, service: Service, body: NewCrawl) -> Any:
     targets = tuple(body.targets or (body.url or "",))
     guarded = not service.values.allow_private
     wanted = Beginning(targets, body.name or "", body.crawler, body.mode or "", body.fresh, chosen, guarded)
-    crawl, job_id = app.start_crawl(wanted)
-    return app.start_told(crawl, job_id, app.session_of(job_id, service.wake))
+    crawl, job_id = app.hand_over.start_crawl(wanted)
+    return app.hand_over.told(crawl, job_id, app.executions.session_of(job_id, service.wake))
 
 
 @routes.post("/resume-crawl/{crawl_id}", status_code=202, response_model=Begun, responses=refusals(400, 404, 409))
@@ -222,28 +223,28 @@ def _resume(app: App, service: Verbs, crawl_id: str, body: SettingsBody | None) 
     crawl = crawl_of(app, crawl_id)
     chosen = named(body, service.values)
     refuse_null(chosen)
-    is_empty = not app.queue_told(crawl)["pending"]
-    job_id = app.resume_crawl(crawl, chosen)
-    return app.start_told(crawl, job_id, app.session_of(job_id, service.wake, until_its_end=is_empty))
+    is_empty = not app.frontier.numbers_if_any(crawl)["pending"]
+    job_id = app.hand_over.resume_crawl(crawl, chosen)
+    return app.hand_over.told(crawl, job_id, app.executions.session_of(job_id, service.wake, until_its_end=is_empty))
 
 
 @routes.post("/crawl/{crawl_id}/pause", response_model=Stopped, responses=refusals(404, 409))
 def pause(app: Home, crawl_id: CrawlId) -> Any:
     """Pause the run that is in progress, and wait until it is."""
     crawl = crawl_of(app, crawl_id)
-    return _stopped(app, crawl_id, app.pause(crawl.crawl_id))
+    return _stopped(app, crawl_id, app.steer.pause(crawl.crawl_id))
 
 
 @routes.post("/crawl/{crawl_id}/cancel", response_model=Stopped, responses=refusals(404, 409))
 def cancel(app: Home, crawl_id: CrawlId) -> Any:
     """End the open run for good. Its pages stay; it can be continued from its last checkpoint."""
     crawl = crawl_of(app, crawl_id)
-    return _stopped(app, crawl_id, app.end_run(crawl))
+    return _stopped(app, crawl_id, app.steer.end_run(crawl))
 
 
 def _stopped(app: App, crawl_id: str, state: str) -> dict[str, Any]:
     crawl = crawl_of(app, crawl_id)
-    number = app.status(crawl)["run"]
+    number = app.crawls.status(crawl)["run"]
     message = f"Run {number} is {state}."
     return {
         "crawl_id": crawl_id,
@@ -260,21 +261,21 @@ def _stopped(app: App, crawl_id: str, state: str) -> dict[str, Any]:
 @routes.get("/overview", response_model=OverviewAnswer, responses=refusals())
 def overview(app: Home) -> Any:
     """What runs now, what changed lately, what needs attention."""
-    return app.overview()
+    return app.health.overview()
 
 
 @routes.get("/crawls", response_model=CrawlList, responses=refusals(400))
 def list_crawls(app: Home, page: Paged) -> Any:
     """All crawls, in the order in which they were made, with how their last runs stand."""
     after = cursor_of(page, str, str)
-    found = app.list_crawls((after[0], after[1]) if after else None, page.limit + 1)
+    found = app.crawls.listed((after[0], after[1]) if after else None, page.limit + 1)
     return listed(found, page, lambda one: [one["created_at"], one["crawl_id"]])
 
 
 @routes.get("/crawl/{crawl_id}", response_model=CrawlAnswer, responses=refusals(404))
 def show_crawl(app: Home, crawl_id: CrawlId) -> Any:
     """A crawl: how its last run stands, its settings, its jobs."""
-    return app.crawl_told(crawl_of(app, crawl_id))
+    return app.crawls.detail(crawl_of(app, crawl_id))
 
 
 @routes.patch("/crawl/{crawl_id}", response_model=CrawlAnswer, responses=refusals(400, 404, 409))
@@ -284,15 +285,15 @@ def change_crawl(app: Home, service: Service, crawl_id: CrawlId, body: ChangedCr
     refuse_null({name: getattr(body, name) for name in body.model_fields_set})
     defaults = None if body.settings is None else named(body.settings, service.values)
     wanted = Configuration(body.name, defaults, body.incremental_crawling_enabled, body.enabled)
-    changed = app.configure_crawl(crawl.crawl_id, wanted)
+    changed = app.configure.change(crawl.crawl_id, wanted)
     service.wake()
-    return app.crawl_told(changed)
+    return app.crawls.detail(changed)
 
 
 @routes.delete("/crawl/{crawl_id}", status_code=204, responses=refusals(404, 409))
 def delete_crawl(app: Home, crawl_id: CrawlId) -> None:
     """Delete a crawl with everything that it has: runs, pages, archive, jobs."""
-    app.remove_crawl(crawl_of(app, crawl_id))
+    app.configure.remove(crawl_of(app, crawl_id))
 
 
 @routes.put("/config", response_model=ConfigAnswer, responses=refusals(400))
@@ -301,7 +302,7 @@ def configure(app: Home, service: Service, body: Config) -> Any:
     values = given(body, ("incremental_crawling_enabled", "crawl_budget"))
     refuse_null(values)
     guarded = not service.values.allow_private
-    return app.config_for(body.url, body.incremental_crawling_enabled, body.crawl_budget, guarded)
+    return app.configure.for_url(body.url, body.incremental_crawling_enabled, body.crawl_budget, guarded)
 
 
 # Runs
@@ -310,18 +311,18 @@ def configure(app: Home, service: Service, body: Config) -> Any:
 @routes.get("/crawl/{crawl_id}/queue", response_model=QueueAnswer, responses=refusals(404))
 def queue(app: Home, crawl_id: CrawlId) -> Any:
     """The frontier of the last run in numbers."""
-    return app.queue_told(crawl_of(app, crawl_id))
+    return app.frontier.numbers_if_any(crawl_of(app, crawl_id))
 
 
 @routes.delete("/crawl/{crawl_id}/queue", response_model=ClearedQueue, responses=refusals(404, 409))
 def clear_queue(app: Home, crawl_id: CrawlId) -> Any:
     """Refuse every pending URL as `cleared` and complete the run. Its pages stay."""
     crawl = crawl_of(app, crawl_id)
-    cleared = app.empty_queue(crawl)
-    return {**app.queue_told(crawl), "cleared": cleared}
+    cleared = app.queue.clear_if_open(crawl)
+    return {**app.frontier.numbers_if_any(crawl), "cleared": cleared}
 
 
 @routes.get("/run/{run_id}", response_model=RunAnswer, responses=refusals(404))
 def show_run(app: Home, run_id: RunId) -> Any:
     """A run and its sessions."""
-    return app.run_shown(run_id)
+    return app.runs.by_id(run_id)

@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from inchworm.app import FORMATS, Target
-from inchworm.app.exports import CHARACTERS, CONTENT, TOLD, Wanted
+from inchworm.app.act.content.export import CHARACTERS, CONTENT, TOLD, Wanted
 from inchworm.errors import WrongUse
 from inchworm.service.api.streaming import Told, streamed
 from inchworm.service.api.web import Home, Service, as_file, crawl_of, refusals
@@ -104,12 +104,12 @@ def export(
     name = f"{crawl.crawl_id}{'' if asked.run is None else f'-run{asked.run}'}.{ending}"
     if form == "sitemap":
         # There is a limit to its size, and whether it keeps to it is known at its end.
-        return as_file(name, kind, lambda out: app.export(crawl.crawl_id, form, out, wanted))
+        return as_file(name, kind, lambda out: app.export.to_file(crawl.crawl_id, form, out, wanted))
 
     def write(out: BinaryIO, told: Told) -> None:
         # In a thread of its own, and after this request has given back what it was lent.
         with verbs.lent() as own:
-            verb = own.export_folder if FORMATS[form].target is Target.FOLDER else own.export
+            verb = own.export.to_folder if FORMATS[form].target is Target.FOLDER else own.export.to_file
             verb(crawl.crawl_id, form, out, wanted, told)
 
     return streamed(name, kind, write)

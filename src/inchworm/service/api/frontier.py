@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import ConfigDict, Field
 
-from inchworm.app.entries import After, Listed
+from inchworm.app.read.frontier import After, ListedRow
 from inchworm.errors import WrongUse
 from inchworm.model import Reason, Source, State
 from inchworm.service.api.web import Answer, Body, Home, Page, Paged, Service, crawl_of, cursor_of, listed, refusals
@@ -72,13 +72,13 @@ def list_entries(
     if crawl_id is None:
         if run is not None:
             raise WrongUse("Which crawl's run is meant?", "Send `crawl_id` beside `run`.")
-        return _of_all(page, lambda after: app.all_entries(wanted, after, page.limit + 1))
+        return _of_all(page, lambda after: app.frontier.all_entries(wanted, after, page.limit + 1))
     crawl, after = crawl_of(app, crawl_id), cursor_of(page, int)
-    found = app.entries(crawl, wanted, run, after[0] if after else 0, page.limit + 1)
+    found = app.frontier.entries(crawl, wanted, run, after[0] if after else 0, page.limit + 1)
     return listed(found, page, lambda one: one["url_id"])
 
 
-def _of_all(page: Page, rows_after: Callable[[After | None], list[Listed]]) -> dict[str, Any]:
+def _of_all(page: Page, rows_after: Callable[[After | None], list[ListedRow]]) -> dict[str, Any]:
     """One page of a list over all crawls."""
     place = cursor_of(page, int, str, int)
     pairs = rows_after((place[0], place[1], place[2]) if place else None)
@@ -95,7 +95,7 @@ def _of_all(page: Page, rows_after: Callable[[After | None], list[Listed]]) -> d
 def add_entry(app: Home, service: Service, response: Response, body: NewEntry) -> Any:
     """Add a URL by hand. It is judged like any other, so it may be refused: `state`, `reason` and `why` tell. One that
     is known already is answered with 200."""
-    made = app.add_url(crawl_of(app, body.crawl_id), body.url, body.depth, not service.values.allow_private)
+    made = app.queue.add(crawl_of(app, body.crawl_id), body.url, body.depth, not service.values.allow_private)
     if not made["added"]:
         response.status_code = 200
     return made
@@ -104,13 +104,13 @@ def add_entry(app: Home, service: Service, response: Response, body: NewEntry) -
 @routes.get("/frontier/{entry_id}", response_model=EntryAnswer, responses=refusals(404, 409))
 def show_entry(app: Home, entry_id: EntryId) -> Any:
     """One row of the frontier."""
-    return app.entry(entry_id)
+    return app.frontier.entry(entry_id)
 
 
 @routes.delete("/frontier/{entry_id}", status_code=204, responses=refusals(404, 409))
 def take_out(app: Home, entry_id: EntryId) -> None:
     """Take a pending URL out of the queue: it is refused as `cleared`."""
-    app.take_out(entry_id)
+    app.queue.take_out(entry_id)
 
 
 # Links that were not followed
@@ -127,20 +127,20 @@ def list_links(
     only when that is the reason that is asked for."""
     why = reason.value if reason else None
     if crawl_id is None:
-        return _of_all(page, lambda after: app.all_links_not_followed(why, after, page.limit + 1))
+        return _of_all(page, lambda after: app.frontier.all_links_not_followed(why, after, page.limit + 1))
     last = cursor_of(page, int)
-    found = app.links_not_followed(crawl_of(app, crawl_id), why, last[0] if last else 0, page.limit + 1)
+    found = app.frontier.links_not_followed(crawl_of(app, crawl_id), why, last[0] if last else 0, page.limit + 1)
     return listed(found, page, lambda one: one["url_id"])
 
 
 @routes.get("/discovered-links/{entry_id}", response_model=EntryAnswer, responses=refusals(404, 409))
 def show_link(app: Home, entry_id: EntryId) -> Any:
     """One link that was not followed."""
-    return app.link_not_followed(entry_id)
+    return app.frontier.link_not_followed(entry_id)
 
 
 @routes.delete("/discovered-links/{entry_id}", status_code=204, responses=refusals(404, 409))
 def dismiss_link(app: Home, entry_id: EntryId) -> None:
     """Dismiss a link: it becomes `cleared`, is no longer listed, and nothing else that links to it can make this run
     follow it."""
-    app.dismiss(entry_id)
+    app.queue.dismiss(entry_id)

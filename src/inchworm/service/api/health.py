@@ -11,8 +11,8 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from inchworm import __version__
-from inchworm.app.scheduling import Pulse
-from inchworm.app.whole import App
+from inchworm.app.act.jobs.dispatch import Pulse
+from inchworm.app.root import App
 from inchworm.errors import InchwormError
 from inchworm.service.api.web import Answer, Home, refusals
 from inchworm.settings import Settings
@@ -63,11 +63,11 @@ class Health:
         """Figures of a whole day do not have to be counted every second."""
         now = app.clock.monotonic()
         if self._advised is None or now - self._advised >= self._values.metrics_every:
-            self._advised, self.advice = now, app.advice()
+            self._advised, self.advice = now, app.health.advice()
 
     def _schedulers(self, app: App) -> Problem | None:
         """Every scheduler that is enrolled must move, and there must be one."""
-        services = app.events.services()
+        services = app.executions.events.services()
         silent = self._services.look(((one.service_id, one.beats) for one in services), app.clock.monotonic())
         stopped = [one for one in services if silent[one.service_id] > 2 * one.poll_s + 1]
         if stopped:
@@ -82,7 +82,7 @@ class Health:
         return None
 
     def _stuck(self, app: App) -> Problem | None:
-        beats = ((lock.token, lock.beats) for lock in app.jobs.locks())
+        beats = ((lock.token, lock.beats) for lock in app.jobs.store.locks())
         limit = 2 * self._values.stale_lock / 5 + 1
         count = sum(1 for seconds in self._locks.look(beats, app.clock.monotonic()).values() if seconds > limit)
         if not count:
@@ -95,7 +95,7 @@ class Health:
         )
 
     def _overdue(self, app: App) -> Problem | None:
-        count, first = app.overdue(2 * self._values.poll)
+        count, first = app.health.overdue(2 * self._values.poll)
         if not count:
             return None
         return Problem(
@@ -142,7 +142,7 @@ def metrics(request: Request, app: Home) -> Any:
 
 
 def exposition(app: App, health: Health) -> str:
-    figures = app.scheduler_metrics()
+    figures = app.health.scheduler()
     registry = CollectorRegistry()
 
     def gauge(name: str, text: str, value: float | None) -> None:
@@ -166,6 +166,6 @@ def exposition(app: App, health: Health) -> str:
     )
     gauge("distribution_score", "how evenly jobs are spread over the day, 0 to 1", figures["distribution_score"])
     gauge("stale_locks_cleared", "jobs that were taken from processes that stood still", figures["stale_locks_cleared"])
-    gauge("hosts_down", "hosts that cannot be reached and that crawls wait for", app.hosts_down())
+    gauge("hosts_down", "hosts that cannot be reached and that crawls wait for", app.crawls.hosts_down())
     gauge("pages_24h", "pages crawled by executions of the last day", figures["executions"]["items_crawled"])
     return generate_latest(registry).decode()

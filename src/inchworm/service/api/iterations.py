@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import ConfigDict, Field
 
-from inchworm.app.changes import iteration_id
-from inchworm.app.iterating import Iterations
+from inchworm.app.act.jobs.repetition import Rhythm
+from inchworm.app.read.runs import iteration_id
 from inchworm.job import JobState
 from inchworm.model import RunState
 from inchworm.rules.schedule.repetition import Occasion
@@ -117,7 +117,7 @@ class NextAnswer(Answer):
 def set_iterations(app: Home, service: Service, crawl_id: CrawlId, body: NewIterations) -> Any:
     """Have a crawl repeated. There is one job for that, which is made here, or changed."""
     occasion = Occasion.COMPLETION if body.notify_on_completion else Occasion.CHANGES
-    wanted = Iterations(
+    wanted = Rhythm(
         body.max_iterations,
         body.iteration_interval_hours,
         body.mode,
@@ -127,7 +127,7 @@ def set_iterations(app: Home, service: Service, crawl_id: CrawlId, body: NewIter
         body.budget or 0,
         private_hooks=service.values.allow_private,
     )
-    made = app.set_iterations(crawl_of(app, crawl_id).crawl_id, wanted)
+    made = app.repetition.set(crawl_of(app, crawl_id).crawl_id, wanted)
     service.wake()
     return made
 
@@ -137,7 +137,7 @@ def iterations(app: Home, crawl_id: CrawlId, page: Paged, response: Response) ->
     """The runs of a crawl, in their order."""
     after = cursor_of(page, int)
     crawl = crawl_of(app, crawl_id)
-    found = app.iterations(crawl.crawl_id, after[0] if after else -1, page.limit + 1)
+    found = app.iterations.all(crawl.crawl_id, after[0] if after else -1, page.limit + 1)
     part = listed(found, page, lambda one: one["iteration_number"])
     if part["next_cursor"]:
         response.headers[NEXT] = part["next_cursor"]
@@ -148,13 +148,13 @@ def iterations(app: Home, crawl_id: CrawlId, page: Paged, response: Response) ->
 def compare(app: Home, crawl_id: CrawlId, baseline: AnyNumber = None, current: AnyNumber = None) -> Any:
     """Every page of two runs by what became of it. Without numbers: the last run and the one it builds on."""
     word = crawl_of(app, crawl_id).crawl_id
-    return written("application/json", lambda out: app.write_comparison(word, baseline, current, out))
+    return written("application/json", lambda out: app.changes.write_comparison(word, baseline, current, out))
 
 
 @routes.get("/crawl/{crawl_id}/iterations/stats", responses=refusals(404, 409))
 def stats(app: Home, crawl_id: CrawlId) -> dict[str, Any]:
     """What the runs of a crawl cost, and what they saved against full crawls."""
-    return app.iteration_stats(crawl_of(app, crawl_id).crawl_id)
+    return app.iterations.stats(crawl_of(app, crawl_id).crawl_id)
 
 
 @routes.post(
@@ -168,9 +168,9 @@ def start_next(
 ) -> Any:
     """Make the next run now. The first one is the baseline, whatever its mode. Not while a run is open."""
     crawl = crawl_of(app, crawl_id)
-    job = app.start_next(crawl.crawl_id, mode or "")
-    begun = app.begun(job["id"], service.wake, job["executions"])
-    made = app.iteration(crawl.crawl_id, begun.run) if begun else None
+    job = app.hand_over.start_next(crawl.crawl_id, mode or "")
+    begun = app.executions.begun(job["id"], service.wake, job["executions"])
+    made = app.iterations.one(crawl.crawl_id, begun.run) if begun else None
     return {
         "crawl_id": crawl.crawl_id,
         "iteration_id": iteration_id(crawl, begun.run) if begun else None,
@@ -185,7 +185,7 @@ def start_next(
 @routes.get("/crawl/{crawl_id}/iterations/{number}", response_model=IterationAnswer, responses=refusals(404))
 def iteration(app: Home, crawl_id: CrawlId, number: Number) -> Any:
     """One run."""
-    return app.iteration(crawl_of(app, crawl_id).crawl_id, number)
+    return app.iterations.one(crawl_of(app, crawl_id).crawl_id, number)
 
 
 @routes.post(
@@ -194,5 +194,5 @@ def iteration(app: Home, crawl_id: CrawlId, number: Number) -> Any:
 def make_line(app: Home, crawl_id: CrawlId, number: Number) -> Any:
     """Have later runs build on this one and go by its settings. It has to be complete, and no session at work."""
     crawl = crawl_of(app, crawl_id)
-    app.make_line(crawl.crawl_id, number)
-    return app.iteration(crawl.crawl_id, number)
+    app.steer.make_line(crawl.crawl_id, number)
+    return app.iterations.one(crawl.crawl_id, number)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from pydantic import ConfigDict, Field
 
-from inchworm.app.jobs import Task, Wanted
+from inchworm.app.act.jobs.change import Task, Wanted
 from inchworm.job import ExecutionState, JobState
 from inchworm.rules.words.times import iso
 from inchworm.service.api.settings import SettingsBody, named
@@ -123,9 +123,9 @@ def list_jobs(
     where = {"state": status.value} if status else {}
     where |= {"crawl_id": source_id} if source_id else {}
     after = cursor_of(page, int, str)
-    jobs = app.jobs.find(where, after, page.limit + 1)
+    jobs = app.jobs.store.find(where, after, page.limit + 1)
     part = listed(jobs, page, lambda job: [job.created_ms, job.job_id])
-    return {**part, "items": [app.job_json(job) for job in part["items"]]}
+    return {**part, "items": [app.jobs.json(job) for job in part["items"]]}
 
 
 @routes.post("/jobs", status_code=201, response_model=JobAnswer, responses=refusals(400, 409))
@@ -137,7 +137,7 @@ def add_job(app: Home, service: Service, body: NewJob) -> Any:
         typed=False,
         guarded=not service.values.allow_private,
     )
-    made = app.add_job(wanted)
+    made = app.schedule.add(wanted)
     service.wake()
     return made
 
@@ -145,13 +145,13 @@ def add_job(app: Home, service: Service, body: NewJob) -> Any:
 @routes.get("/jobs/status-counts", responses=refusals())
 def status_counts(app: Home) -> dict[JobState, int]:
     """How many jobs there are in each state."""
-    return {JobState(state): count for state, count in app.jobs.counts().items()}
+    return {JobState(state): count for state, count in app.jobs.store.counts().items()}
 
 
 @routes.get("/jobs/{job_id}", response_model=JobAnswer, responses=refusals(404))
 def job(app: Home, job_id: JobId) -> Any:
     """One job."""
-    return app.job(job_id)
+    return app.jobs.one(job_id)
 
 
 @routes.put("/jobs/{job_id}", response_model=JobAnswer, responses=refusals(400, 404, 409))
@@ -161,7 +161,7 @@ def change_job(app: Home, service: Service, job_id: JobId, body: ChangedJob) -> 
     cleared = frozenset(
         name for name in ("interval_minutes", "after_job_id") if name in values and values[name] is None
     )
-    made = app.change_job(job_id, Wanted(**values), cleared)
+    made = app.schedule.change(job_id, Wanted(**values), cleared)
     service.wake()
     return made
 
@@ -169,19 +169,19 @@ def change_job(app: Home, service: Service, job_id: JobId, body: ChangedJob) -> 
 @routes.delete("/jobs/{job_id}", status_code=204, responses=refusals(404, 409))
 def delete_job(app: Home, job_id: JobId) -> None:
     """Remove a job with the history of its executions. What it crawled stays."""
-    app.delete_job(job_id)
+    app.schedule.delete(job_id)
 
 
 @routes.post("/jobs/{job_id}/pause", response_model=JobAnswer, responses=refusals(404, 409))
 def pause_job(app: Home, job_id: JobId) -> Any:
     """Keep a scheduled job from running."""
-    return app.pause_job(job_id)
+    return app.schedule.pause(job_id)
 
 
 @routes.post("/jobs/{job_id}/resume", response_model=JobAnswer, responses=refusals(404, 409))
 def resume_job(app: Home, service: Service, job_id: JobId) -> Any:
     """Let a paused job run again."""
-    made = app.resume_job(job_id)
+    made = app.schedule.resume(job_id)
     service.wake()
     return made
 
@@ -189,13 +189,13 @@ def resume_job(app: Home, service: Service, job_id: JobId) -> Any:
 @routes.post("/jobs/{job_id}/cancel", response_model=JobAnswer, responses=refusals(404, 409))
 def cancel_job(app: Home, job_id: JobId) -> Any:
     """End a job for good. An execution that runs is stopped within the grace time; its run can be continued."""
-    return app.cancel_job(job_id)
+    return app.schedule.cancel(job_id)
 
 
 @routes.post("/jobs/{job_id}/retry", response_model=JobAnswer, responses=refusals(404, 409))
 def retry_job(app: Home, service: Service, job_id: JobId) -> Any:
     """Try a failed job again, with all its retries."""
-    made = app.retry_job(job_id)
+    made = app.schedule.retry(job_id)
     service.wake()
     return made
 
@@ -203,7 +203,7 @@ def retry_job(app: Home, service: Service, job_id: JobId) -> Any:
 @second.post("/jobs/{job_id}/force-run", response_model=JobAnswer, responses=refusals(404, 409))
 def run_job(app: Home, service: Service, job_id: JobId) -> Any:
     """Run a scheduled job now, besides the times that are planned for it."""
-    made = app.run_job(job_id)
+    made = app.schedule.run(job_id)
     service.wake()
     return made
 
@@ -211,21 +211,21 @@ def run_job(app: Home, service: Service, job_id: JobId) -> Any:
 @routes.get("/jobs/{job_id}/stats", responses=refusals(404))
 def job_stats(app: Home, job_id: JobId) -> dict[str, Any]:
     """The executions of a job in numbers."""
-    return app.job_stats(job_id)
+    return app.jobs.stats(job_id)
 
 
 @routes.get("/jobs/{job_id}/executions", response_model=ExecutionList, responses=refusals(400, 404))
 def executions(app: Home, job_id: JobId, page: Paged) -> Any:
     """What a job has done, newest first."""
     after = cursor_of(page, int)
-    found = app.executions(job_id, after[0] if after else None, page.limit + 1)
+    found = app.executions.listed(job_id, after[0] if after else None, page.limit + 1)
     return listed(found, page, lambda one: one["execution_number"])
 
 
 @routes.get("/executions/{execution_id}", response_model=ExecutionAnswer, responses=refusals(404))
 def execution(app: Home, execution_id: ExecutionId) -> Any:
     """One execution."""
-    return app.execution(execution_id)
+    return app.executions.one(execution_id)
 
 
 @routes.get("/jobs/{job_id}/logs", responses={200: {"content": {"text/plain": {}}}, **refusals(404, 409)})
@@ -236,8 +236,10 @@ def logs(
     download: Annotated[bool, Query(description="as a file")] = False,
 ) -> Any:
     """The log of an execution, as text."""
-    found = app.execution_of(job_id, execution_id)
-    lines = (f"{iso(line.at_ms)} {line.level:<7} {line.text}\n" for line in list(app.log_lines(found.execution_id)))
+    found = app.executions.of_job(job_id, execution_id)
+    lines = (
+        f"{iso(line.at_ms)} {line.level:<7} {line.text}\n" for line in list(app.executions.log(found.execution_id))
+    )
     headers = {"Content-Disposition": f'attachment; filename="execution-{found.execution_id}.log"'} if download else {}
     return StreamingResponse(lines, media_type=PlainTextResponse.media_type, headers=headers)
 
@@ -250,31 +252,31 @@ scheduler = APIRouter(prefix="/api/v1", tags=["scheduler"])
 @scheduler.get("/scheduler/metrics", responses=refusals())
 def metrics(app: Home) -> dict[str, Any]:
     """Jobs, and the executions of the last day, in numbers, with advice."""
-    return app.scheduler_metrics()
+    return app.health.scheduler()
 
 
 @scheduler.get("/scheduler/distribution", responses=refusals())
 def distribution(app: Home) -> dict[str, Any]:
     """How jobs are spread over the 96 slots of the day."""
-    return app.distribution()
+    return app.health.distribution()
 
 
 @scheduler.post("/scheduler/rebalance/preview", responses=refusals())
 def rebalance_preview(app: Home) -> dict[str, Any]:
     """Which jobs a rebalance would move."""
-    return app.rebalance(is_preview=True)
+    return app.dispatch.rebalance(is_preview=True)
 
 
 @scheduler.post("/scheduler/rebalance", responses=refusals())
 def rebalance(app: Home) -> dict[str, Any]:
     """Move jobs out of slots that hold more than their share."""
-    return app.rebalance(is_preview=False)
+    return app.dispatch.rebalance(is_preview=False)
 
 
 @scheduler.post("/admin/sync-enabled-sources", responses=refusals())
 def sync(app: Home, service: Service) -> dict[str, Any]:
     """Make a job for every enabled crawl that has none; pause the jobs of the disabled ones."""
-    done = app.sync_jobs()
+    done = app.schedule.sync()
     service.wake()
     return done
 

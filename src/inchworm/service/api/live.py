@@ -249,7 +249,7 @@ async def stream_log(
     execution_id: Annotated[int | None, Query(ge=1, lt=1 << 62, description="the last one, if left out")] = None,
 ) -> Any:
     """The log of an execution, line by line, while it runs. Ends with an `end` event."""
-    found = await asyncio.to_thread(lambda: service.app.execution_of(job_id, execution_id))
+    found = await asyncio.to_thread(lambda: service.app.executions.of_job(job_id, execution_id))
     number = found.execution_id
     channel = _hub(request).channel(f"log {number}", lambda: log_channel(service, number))
     return EventStream(_hub(request).watch(channel, _number(last_event_id)))
@@ -257,7 +257,7 @@ async def stream_log(
 
 def log_channel(service: Verbs, execution_id: int) -> Channel:
     def fetch(after: int, limit: int) -> list[Event]:
-        lines = service.app.events.lines(execution_id, after, limit)
+        lines = service.app.executions.events.lines(execution_id, after, limit)
         return [
             event(one.number, "log", {"number": one.number, "at": iso(one.at_ms), "level": one.level, "text": one.text})
             for one in lines
@@ -265,7 +265,7 @@ def log_channel(service: Verbs, execution_id: int) -> Channel:
 
     def is_over() -> bool:
         try:
-            return service.app.jobs.execution(execution_id).state is not ExecutionState.RUNNING
+            return service.app.jobs.store.execution(execution_id).state is not ExecutionState.RUNNING
         except Unknown:
             return True  # it was deleted with its job
 
@@ -293,12 +293,12 @@ async def stream_events(
 
 
 def _last_event(service: Verbs) -> int:
-    return service.app.events.last()
+    return service.app.executions.events.last()
 
 
 def _crawler_channel(service: Verbs) -> Channel:
     def fetch(after: int, limit: int) -> list[Event]:
-        found = service.app.events.after(after, limit)
+        found = service.app.executions.events.after(after, limit)
         return [event(one.event_id, one.kind, {"at": iso(one.at_ms), **one.data}) for one in found]
 
     return Channel(fetch)

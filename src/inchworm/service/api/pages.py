@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query
 from pydantic import ConfigDict, Field
 
-from inchworm.app.looking import Part
-from inchworm.app.reporting import REPORTS
-from inchworm.app.single import PARTS, parts_json, refuse_unknown_parts
-from inchworm.app.whole import App
+from inchworm.app.read.content.pages import Part
+from inchworm.app.read.content.single import PARTS, parts_json, refuse_unknown_parts
+from inchworm.app.read.reports import REPORTS
+from inchworm.app.root import App
 from inchworm.errors import WrongUse
 from inchworm.model import Change
 from inchworm.rules.words.failures import KINDS
@@ -135,7 +135,7 @@ def list_pages(
 
 def _listed(app: App, crawl_id: str, wanted: dict[str, str], run: int | None, page: Page) -> dict[str, Any]:
     crawl, after = crawl_of(app, crawl_id), cursor_of(page, int)
-    found = app.pages(crawl.crawl_id, wanted, run, Part(max(0, after[0]) if after else 0, page.limit))
+    found = app.pages.listed(crawl.crawl_id, wanted, run, Part(max(0, after[0]) if after else 0, page.limit))
     more = [] if found.next_after is None else [None]
     return listed([*found.items, *more], page._replace(limit=len(found.items)), lambda _: found.next_after)
 
@@ -155,25 +155,25 @@ def show_page(
     wanted = [name.strip() for name in parts.split(",") if name.strip()]
     refuse_unknown_parts(wanted)
     crawl = crawl_of(app, crawl_id)
-    known = app.page(crawl.crawl_id, url, run)
-    known["fields"] = app.page_fields(crawl.crawl_id, url, run)
+    known = app.pages.page(crawl.crawl_id, url, run)
+    known["fields"] = app.extract.page_fields(crawl.crawl_id, url, run)
     if not wanted:
         return known
     with at_length():
-        return {**known, **parts_json(app.stored_page(crawl.crawl_id, url, run), wanted)}
+        return {**known, **parts_json(app.bodies.page(crawl.crawl_id, url, run), wanted)}
 
 
 @routes.get("/why", response_model=WhyAnswer, responses=refusals(404, 409))
 def why(app: Home, crawl_id: CrawlId, url: Url, run: RunNumber = None) -> Any:
     """Why a URL was or was not crawled."""
-    return app.why(crawl_of(app, crawl_id).crawl_id, url, run)
+    return app.pages.why(crawl_of(app, crawl_id).crawl_id, url, run)
 
 
 @routes.get("/diff", response_model=DiffAnswer, responses=refusals(404, 409))
 def diff(app: Home, crawl_id: CrawlId, url: Url, baseline: RunNumber = None, current: RunNumber = None) -> Any:
     """The text of one page in two runs, line by line. Without numbers: the last run and the one it builds on."""
     with at_length():
-        return app.diff(crawl_of(app, crawl_id).crawl_id, url, baseline, current, _MOST_LINES)
+        return app.changes.diff(crawl_of(app, crawl_id).crawl_id, url, baseline, current, _MOST_LINES)
 
 
 @routes.get("/failed", response_model=PageList, responses=refusals(400, 404, 409))
@@ -190,7 +190,7 @@ def retry(app: Home, crawl_id: CrawlId, body: Failed | None = None) -> Any:
     crawl = crawl_of(app, crawl_id)
     kind, url = (body.kind, body.url) if body else (None, None)
     _refuse_unknown(kind)
-    count = app.retry(crawl.crawl_id, kind, url)
+    count = app.queue.retry(crawl.crawl_id, kind, url)
     message = "The next session fetches them." if count else "Nothing that failed fits."
     return {"reopened": count, "message": message}
 
@@ -209,7 +209,7 @@ def search(
 ) -> Any:
     """Pages that say something, best first. The index is brought up to date first."""
     with at_length():
-        return app.search(crawl_of(app, crawl_id).crawl_id, q, limit)
+        return app.search.pages(crawl_of(app, crawl_id).crawl_id, q, limit)
 
 
 @routes.get("/reports/{kind}", response_model=ReportAnswer, responses=refusals(404, 409))
@@ -225,9 +225,9 @@ def report(
     crawl = crawl_of(app, crawl_id)
     if format == "json":
         with at_length():
-            return app.report(crawl.crawl_id, kind, run, limit)
+            return app.reports.one(crawl.crawl_id, kind, run, limit)
     return as_file(
         f"{crawl.crawl_id}-{kind}.csv",
         "text/csv; charset=utf-8",
-        lambda out: app.report_csv(crawl.crawl_id, kind, out, run),
+        lambda out: app.reports.csv(crawl.crawl_id, kind, out, run),
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
-from inchworm.app.single import MOST_URLS, PARTS, USUAL_PARTS, page_json, refuse_unknown_parts
+from inchworm.app.read.content.single import MOST_URLS, PARTS, USUAL_PARTS, page_json, refuse_unknown_parts
 from inchworm.service.api.web import Answer, Body, Service, at_length, refusals
 
 routes = APIRouter(prefix="/api/v1", tags=["pages"])

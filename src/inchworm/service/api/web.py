@@ -27,9 +27,9 @@ from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
 from inchworm import settings
-from inchworm.app.desk import ground_of
-from inchworm.app.single import SinglePages
-from inchworm.app.whole import App
+from inchworm.app.read.content.single import SinglePages
+from inchworm.app.root import App
+from inchworm.app.workspace import base_settings_of
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.settings import Settings
@@ -104,7 +104,7 @@ class Verbs:
     @cached_property
     def single_pages(self) -> SinglePages:
         """One for all requests, so that a host has its pauses whoever asks."""
-        ground = {**ground_of(self.folder), "allow_private": self.values.allow_private}
+        ground = {**base_settings_of(self.folder), "allow_private": self.values.allow_private}
         return SinglePages(settings.make(ground))
 
     @property

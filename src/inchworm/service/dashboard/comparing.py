@@ -11,8 +11,8 @@ from typing import Annotated, Any, NamedTuple
 
 from fastapi import Query, Request
 
-from inchworm.app.progress import Place, Sought
-from inchworm.app.whole import App
+from inchworm.app.read.comparisons import Place, Sought
+from inchworm.app.root import App
 from inchworm.errors import Unknown
 from inchworm.model import Change, CrawlInfo
 from inchworm.service.api.iterations import CrawlId
@@ -68,13 +68,13 @@ def compare(
     q: Text = "",
 ) -> Any:
     crawl = crawl_of(app, crawl_id)
-    context: dict[str, Any] = {"crawl": crawl, "tab": "compare", "runs": app.run_list(crawl, RUNS), "q": q}
+    context: dict[str, Any] = {"crawl": crawl, "tab": "compare", "runs": app.runs.choices(crawl, RUNS), "q": q}
     if len(context["runs"]) < 2:
         return page(request, "compare.html", **context, found=None, parts={})
     after = cursor_of(paged, int)
     runs = (_number(baseline), _number(current))
     place = Place(after[0] if after else 0, paged.limit)
-    found = app.compare_part(crawl, runs, Sought(change, q), place)
+    found = app.comparisons.part(crawl, runs, Sought(change, q), place)
     shown = _parts(crawl, found, q, request.query_params.get("cursor", ""))
     is_counting = found["looked_at"] < found["urls"] and after is None
     named = f"compare:{crawl_id}:{found['baseline']}:{found['current']}:{found['change']}:{q}"
@@ -93,7 +93,7 @@ def compare_parts(app: App, name: str) -> Parts:
         raise Unknown("There is no such comparison.", "Load the page again.")
     crawl_id, baseline, current, change, q = parts.groups()
     crawl = crawl_of(app, crawl_id)
-    found = app.compare_part(crawl, (int(baseline), int(current)), Sought(change, q), Place())
+    found = app.comparisons.part(crawl, (int(baseline), int(current)), Sought(change, q), Place())
     return _parts(crawl, found, q, "")
 
 
@@ -153,7 +153,7 @@ def diff(
     current: Chosen = "",
 ) -> Any:
     crawl = crawl_of(app, crawl_id)
-    found = app.texts(crawl.crawl_id, url, _number(baseline), _number(current))
+    found = app.changes.texts(crawl.crawl_id, url, _number(baseline), _number(current))
     before, after = found.pop("texts")
     rows = side_by_side((before or [])[:LINES], (after or [])[:LINES])
     context: dict[str, Any] = {

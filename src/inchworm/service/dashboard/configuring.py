@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from fastapi import Request
 
 from inchworm import settings
-from inchworm.app.iterating import Iterations
-from inchworm.app.steering import Configuration
-from inchworm.app.whole import App
+from inchworm.app.act.configure import Configuration
+from inchworm.app.act.jobs.repetition import Rhythm
+from inchworm.app.root import App
 from inchworm.errors import InchwormError, WrongUse
 from inchworm.model import CrawlInfo, Mode
 from inchworm.rules.schedule.repetition import Occasion
@@ -80,7 +80,7 @@ def save_settings(request: Request, app: Home, service: Service, crawl_id: Crawl
     was = _as_it_was(form, found)
     try:
         wanted = _configuration(form, was)
-        app.configure_crawl(found.crawl_id, wanted)
+        app.configure.change(found.crawl_id, wanted)
     except InchwormError as error:
         flags = {name: name in form for name in ("enabled", "incremental")}
         return _settings_page(request, app, found, {**was, **flags}, form, error)
@@ -96,7 +96,7 @@ def _settings_page(
     values: Mapping[str, str],
     trouble: InchwormError | None = None,
 ) -> Any:
-    holding = app.effective_settings(found.crawl_id)
+    holding = app.crawls.settings_of(found.crawl_id)
     groups = {
         title: [_row(name, values.get(name, ""), holding[name]) for name in names] for title, names in GROUPS.items()
     }
@@ -197,7 +197,7 @@ def _saved(wanted: Configuration) -> str:
 @routes.get("/crawls/{crawl_id}/schedule")
 def schedule(request: Request, app: Home, crawl_id: CrawlId) -> Any:
     found = crawl_of(app, crawl_id)
-    jobs = app.repeating_jobs(found)
+    jobs = app.jobs.repeating_json(found)
     return _schedule_page(request, app, found, _as_values(jobs[0] if jobs else None))
 
 
@@ -207,7 +207,7 @@ def save_schedule(request: Request, app: Home, service: Service, crawl_id: Crawl
     try:
         wanted = _iterations(form, service)
         keep = not wanted.notify and "nobody" not in form
-        told = app.repeat_crawl(found, wanted, form.text("rhythm") == "adaptive", keep)
+        told = app.repetition.change(found, wanted, form.text("rhythm") == "adaptive", keep)
     except InchwormError as error:
         # An address of a hook may be a secret, so it is not sent back.
         return _schedule_page(request, app, found, {**form, "notify": ""}, error)
@@ -223,20 +223,20 @@ def steer_schedule(app: Home, service: Service, crawl_id: CrawlId, do: str, form
     """Pause, resume or remove a job that repeats the crawl: the one that is named, and no job of another crawl."""
     found = crawl_of(app, crawl_id)
     job_id = form.text("job")
-    if all(job["id"] != job_id for job in app.repeating_jobs(found)):
+    if all(job["id"] != job_id for job in app.jobs.repeating_json(found)):
         raise WrongUse("That job does not repeat this crawl any more.", "Load the page again.")
     if do not in ("pause", "resume", "remove"):
         raise WrongUse(f"There is no {do!r} for a schedule.", "It can be paused, resumed and removed.")
     if do == "pause":
-        app.pause_job(job_id)
+        app.schedule.pause(job_id)
         said = "The schedule is paused."
     elif do == "resume":
-        app.resume_job(job_id)
+        app.schedule.resume(job_id)
         service.wake()
         said = "The schedule goes on."
     else:
         refuse_unsure(form)
-        app.delete_job(job_id)
+        app.schedule.delete(job_id)
         said = "The schedule is removed. What it crawled stays."
     return back(page_of(form, f"{crawl_id}/schedule"), said)
 
@@ -244,7 +244,7 @@ def steer_schedule(app: Home, service: Service, crawl_id: CrawlId, do: str, form
 def _schedule_page(
     request: Request, app: App, found: CrawlInfo, values: Mapping[str, str], trouble: InchwormError | None = None
 ) -> Any:
-    jobs = app.repeating_jobs(found)
+    jobs = app.jobs.repeating_json(found)
     return page(
         request,
         "crawl_schedule.html",
@@ -255,7 +255,7 @@ def _schedule_page(
         others=jobs[1:],
         values=values,
         trouble=trouble,
-        iterations=app.iterations_made(found),
+        iterations=app.iterations.made(found),
     )
 
 
@@ -279,12 +279,12 @@ def _as_values(job: Mapping[str, Any] | None) -> dict[str, str]:
     return values | ({"stop_if_no_changes": "yes"} if repeated.get("stop_if_no_changes") else {})
 
 
-def _iterations(form: Form, service: Verbs) -> Iterations:
+def _iterations(form: Form, service: Verbs) -> Rhythm:
     unit, mode, occasion = form.text("unit"), form.text("mode"), form.text("notify_on")
     if unit not in _HOURS or mode not in ("incremental", "full") or occasion not in tuple(Occasion):
         raise WrongUse("That is no choice of ours.", "Load the page again, and choose from what it offers.")
     every = _number(form, "every", "The interval", 1)
-    return Iterations(
+    return Rhythm(
         max_iterations=_number(form, "max_iterations", "The number of runs", 1),
         every_hours=every * _HOURS[unit] if every else None,
         mode=mode,

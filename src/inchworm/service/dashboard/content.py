@@ -11,9 +11,10 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import PlainTextResponse, Response
 
 from inchworm.app import FORMATS
-from inchworm.app.browsing import MOST_LINKS, MOST_TEXT, SEARCH_SECONDS, Stored
-from inchworm.app.looking import Part
-from inchworm.app.whole import App
+from inchworm.app.read.content.bodies import MOST_TEXT, StoredBody
+from inchworm.app.read.content.pages import MOST_LINKS, Part
+from inchworm.app.read.content.search import SEARCH_SECONDS
+from inchworm.app.root import App
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.model import Change, CrawlInfo, Reason, State
 from inchworm.rules.formats import plain
@@ -90,7 +91,7 @@ class Wanted:
 def listing(request: Request, app: Home, crawl_id: CrawlId, wanted: Annotated[Wanted, Depends()], paged: Paged) -> Any:
     crawl = crawl_of(app, crawl_id)
     wanted.check()
-    counts = app.counts(crawl, number_of(wanted.run))
+    counts = app.runs.counts(crawl, number_of(wanted.run))
     waits = wanted.outcome in _WAITING
     shown = (_entries if waits else _settled)(app, crawl, wanted, paged._replace(limit=ROWS))
     return page(
@@ -100,7 +101,7 @@ def listing(request: Request, app: Home, crawl_id: CrawlId, wanted: Annotated[Wa
         tab="pages",
         counts=counts,
         tabs=[(value, name, counts[counter] if counter else None) for value, name, counter in _TABS],
-        runs=app.some_runs(crawl),
+        runs=app.runs.newest(crawl),
         wanted=wanted.query(),
         query={**wanted.query(), "cursor": request.query_params.get("cursor", "")},
         waits=waits,
@@ -116,7 +117,9 @@ def _settled(app: App, crawl: CrawlInfo, wanted: Wanted, paged: Page) -> dict[st
     given = {"outcome": wanted.outcome, "failure": wanted.kind, "change": wanted.change, "text": wanted.q.strip()}
     after = cursor_of(paged, int)
     sought = {name: value for name, value in given.items() if value}
-    found = app.pages(crawl.crawl_id, sought, number_of(wanted.run), Part(max(0, after[0]) if after else 0, ROWS))
+    found = app.pages.listed(
+        crawl.crawl_id, sought, number_of(wanted.run), Part(max(0, after[0]) if after else 0, ROWS)
+    )
     more = [] if found.next_after is None else [None]
     return listed([*found.items, *more], paged._replace(limit=len(found.items)), lambda _: found.next_after)
 
@@ -124,7 +127,7 @@ def _settled(app: App, crawl: CrawlInfo, wanted: Wanted, paged: Page) -> dict[st
 def _entries(app: App, crawl: CrawlInfo, wanted: Wanted, paged: Page) -> dict[str, Any]:
     given = {"state": wanted.outcome, **({"reason": wanted.reason} if wanted.reason else {})}
     after = cursor_of(paged, int)
-    rows = app.entries(crawl, given, number_of(wanted.run), max(0, after[0]) if after else 0, ROWS + 1)
+    rows = app.frontier.entries(crawl, given, number_of(wanted.run), max(0, after[0]) if after else 0, ROWS + 1)
     return listed(rows, paged, lambda one: one["url_id"])
 
 
@@ -135,11 +138,11 @@ def _entries(app: App, crawl: CrawlInfo, wanted: Wanted, paged: Page) -> dict[st
 def retry(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
     """Open again what failed: one URL, those of a kind, or all."""
     crawl = crawl_of(app, crawl_id)
-    count = app.retry(crawl.crawl_id, form.text("kind") or None, form.text("url") or None)
+    count = app.queue.retry(crawl.crawl_id, form.text("kind") or None, form.text("url") or None)
     if not count:
         return _back(crawl, form, "Nothing that failed in the last run fits.", is_bad=True)
     them = "1 URL is open again. A session fetches it." if count == 1 else f"{count:,} URLs are open again."
-    hint = "" if app.is_running(crawl) else "Resume the crawl to have them fetched."
+    hint = "" if app.workspace.is_running(crawl) else "Resume the crawl to have them fetched."
     return _back(crawl, form, them, hint)
 
 
@@ -147,7 +150,7 @@ def retry(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
 def take_out(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
     """Take a URL out of the queue."""
     crawl = crawl_of(app, crawl_id)
-    app.take_out(_entry(app, crawl, form))
+    app.queue.take_out(_entry(app, crawl, form))
     return _back(crawl, form, "It is out of the queue, and will not be visited in this run.")
 
 
@@ -155,7 +158,7 @@ def take_out(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
 def dismiss(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
     """Nobody wants to hear of a link again that was not followed."""
     crawl = crawl_of(app, crawl_id)
-    app.dismiss(_entry(app, crawl, form))
+    app.queue.dismiss(_entry(app, crawl, form))
     return _back(crawl, form, "The link is dismissed: this run will not follow it.")
 
 
@@ -165,7 +168,7 @@ def clear(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
     crawl = crawl_of(app, crawl_id)
     if form.text("sure") != "yes":
         raise WrongUse("That cannot be taken back, so it is asked for once more.", "Open it and say yes.")
-    count = app.clear_queue(crawl.crawl_id)
+    count = app.queue.clear(crawl.crawl_id)
     return _back(crawl, form, f"{one_of(count, 'URL')} will not be visited in this run, which is complete now.")
 
 
@@ -173,15 +176,17 @@ def clear(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
 def add(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
     """Put a URL into the last run by hand."""
     crawl = crawl_of(app, crawl_id)
-    made = app.add_url(crawl, form.text("url"), 0, not service.values.allow_private)
+    made = app.queue.add(crawl, form.text("url"), 0, not service.values.allow_private)
     if made["state"] == State.REFUSED:
         return _back(crawl, form, made["message"], made["url"], is_bad=True)
-    return _back(crawl, form, made["message"], "" if app.is_running(crawl) else "Resume the crawl to have it fetched.")
+    return _back(
+        crawl, form, made["message"], "" if app.workspace.is_running(crawl) else "Resume the crawl to have it fetched."
+    )
 
 
 def _entry(app: App, crawl: CrawlInfo, form: Form) -> str:
     entry_id = form.text("entry")
-    if app.spot(entry_id).crawl.crawl_id != crawl.crawl_id:
+    if app.frontier.place_of(entry_id).crawl.crawl_id != crawl.crawl_id:
         raise Unknown("That URL belongs to another crawl.", "Load the page again.")
     return entry_id
 
@@ -207,7 +212,9 @@ def search(
     crawl = crawl_of(app, crawl_id)
     found, trouble = None, None
     try:
-        found = app.search_a_while(crawl, q, limit, SEARCH_SECONDS if wait else _AT_ONCE_SECONDS) if q.strip() else None
+        found = (
+            app.search.for_a_while(crawl, q, limit, SEARCH_SECONDS if wait else _AT_ONCE_SECONDS) if q.strip() else None
+        )
     except WrongUse as error:
         trouble = error
     name = f"search:{crawl.crawl_id}:{q}" if found and found["missing"] else ""
@@ -220,7 +227,7 @@ def results(app: App, rest: str) -> Parts:
     """Goes on with the index while somebody waits for it, and shows what is found by now."""
     crawl_id, _, q = rest.partition(":")
     crawl = crawl_of(app, crawl_id)
-    return {"results": _found(crawl, q, app.search_a_while(crawl, q, FOUND))}
+    return {"results": _found(crawl, q, app.search.for_a_while(crawl, q, FOUND))}
 
 
 def _found(crawl: CrawlInfo, q: str, found: dict[str, Any]) -> str:
@@ -243,10 +250,10 @@ def one_page(
     """One page. `linked`: from behind which step on to look who links to it; `show=text`: its text, however long that
     takes."""
     crawl, number = crawl_of(app, crawl_id), number_of(run)
-    known = app.leaf(crawl, url, number)
+    known = app.pages.leaf(crawl, url, number)
     address = known["url"]
-    text = app.text(crawl, address, number, show == "text")
-    linking, next_after = app.links_to(crawl, address, number, linked)
+    text = app.bodies.text(crawl, address, number, show == "text")
+    linking, next_after = app.pages.links_to(crawl, address, number, linked)
     visit = known["visit"]
     return page(
         request,
@@ -256,7 +263,7 @@ def one_page(
         known=known,
         visit=visit,
         run=known["run"],
-        is_last=known["run"] == app.counts(crawl)["run"],
+        is_last=known["run"] == app.runs.counts(crawl)["run"],
         runs=[row["run"] for row in known["history"]],
         text=text[:MOST_TEXT] if text else text,
         text_length=len(text or ""),
@@ -303,14 +310,14 @@ def body(
 ) -> Response:
     """What the archive has of a page, as it came: hostile, until proven otherwise. `show`: `source` or `download`."""
     try:
-        answer = _shown(app.stored(crawl_of(app, crawl_id), url, number_of(run)), show)
+        answer = _shown(app.bodies.body(crawl_of(app, crawl_id), url, number_of(run)), show)
     except InchwormError as error:
         answer = PlainTextResponse(f"{error.message}\n{error.hint}\n", error.status)
     answer.headers.update(gate.STORED_HEADERS)
     return answer
 
 
-def _shown(stored: Stored, show: str) -> Response:
+def _shown(stored: StoredBody, show: str) -> Response:
     kind = kind_of(stored.content_type)
     if show == "download" or (show != "source" and not kind):
         return _download(stored)
@@ -327,7 +334,7 @@ def _shown(stored: Stored, show: str) -> Response:
     return Response(stored.body, headers={"Content-Type": media_type})
 
 
-def _download(stored: Stored) -> Response:
+def _download(stored: StoredBody) -> Response:
     name = _NO_NAME.sub("-", stored.url.partition("?")[0].rpartition("/")[2]).strip(".-")[-80:] or "page"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(stored.body, media_type="application/octet-stream", headers=headers)

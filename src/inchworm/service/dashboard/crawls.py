@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Path, Query, Request
 
-from inchworm.app.steering import Configuration
-from inchworm.app.whole import App
+from inchworm.app.act.configure import Configuration
+from inchworm.app.root import App
 from inchworm.engine import run
 from inchworm.errors import NotNow, WrongUse
 from inchworm.model import CrawlInfo, RunState
@@ -42,7 +42,7 @@ def list_parts(app: App, asked: str) -> Parts:
     """Crawls whose name has this `text`, made before `at`; of those made in that moment, the ones before `id`."""
     values = dict(parse_qsl(asked))
     seen, text = (values.get("at", ""), values.get("id", "")), values.get("text", "")
-    found = app.latest_crawls(seen if any(seen) else None, _CRAWLS + 1, text)
+    found = app.crawls.latest(seen if any(seen) else None, _CRAWLS + 1, text)
     shown = listed(found, Page(None, _CRAWLS), lambda one: [one["created_at"], one["crawl_id"]])
     query = {"text": text, "cursor": "seen" if any(seen) else ""}
     return {"crawls": part("_crawls_rows.html", **shown, query=query)}
@@ -55,7 +55,7 @@ def list_parts(app: App, asked: str) -> Parts:
 def crawl(request: Request, app: Home, crawl_id: CrawlId, paged: Paged) -> Any:
     found = crawl_of(app, crawl_id)
     before = cursor_of(paged, int)
-    older = _runs_part(found, app.run_history(found, before[0], _RUNS + 1), before[0]) if before else None
+    older = _runs_part(found, app.runs.history(found, before[0], _RUNS + 1), before[0]) if before else None
     return page(
         request,
         "crawl.html",
@@ -71,9 +71,9 @@ def crawl(request: Request, app: Home, crawl_id: CrawlId, paged: Paged) -> Any:
 @view("crawl")
 def crawl_parts(app: App, crawl_id: str) -> Parts:
     found = crawl_of(app, crawl_id)
-    now = app.standing(found)
+    now = app.crawls.standing(found)
     names = ("state", "standing", "jobs")
-    history = {"runs": [], "sizes": []} if now["note"] else app.run_history(found, None, _RUNS + 1)
+    history = {"runs": [], "sizes": []} if now["note"] else app.runs.history(found, None, _RUNS + 1)
     return {
         **{name: part(f"_crawl_{name}.html", crawl=found, now=now) for name in names},
         "growth": part("_crawl_growth.html", chart=growth(history["sizes"])),
@@ -113,8 +113,8 @@ def start(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
     found, mode = crawl_of(app, crawl_id), form.text("mode")
     if mode not in ("", "incremental", "full"):
         raise WrongUse(f"mode cannot be {mode!r}.", "It takes incremental or full.")
-    job = app.start_next(found.crawl_id, mode)
-    begun = app.begun(job["id"], service.wake, job["executions"])
+    job = app.hand_over.start_next(found.crawl_id, mode)
+    begun = app.executions.begun(job["id"], service.wake, job["executions"])
     said = f"Run {begun.run} has begun." if begun else "The next run begins when the service gets to it."
     return back(f"/crawls/{crawl_id}", said)
 
@@ -126,20 +126,20 @@ def resume(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
 
 
 def _resumed(app: App, service: Verbs, found: CrawlInfo) -> str:
-    is_empty = not app.queue_told(found)["pending"]
-    job_id = app.resume_crawl(found, {})
+    is_empty = not app.frontier.numbers_if_any(found)["pending"]
+    job_id = app.hand_over.resume_crawl(found, {})
     return _told(app, found, job_id, service, is_empty)
 
 
 def _told(app: App, found: CrawlInfo, job_id: str, service: Verbs, until_its_end: bool = False) -> str:
     """What came of a start, when its session has begun."""
-    execution = app.session_of(job_id, service.wake, until_its_end=until_its_end)
-    return str(app.start_told(found, job_id, execution)["message"])
+    execution = app.executions.session_of(job_id, service.wake, until_its_end=until_its_end)
+    return str(app.hand_over.told(found, job_id, execution)["message"])
 
 
 @routes.post("/crawls/{crawl_id}/pause")
 def pause(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
-    state = app.pause(crawl_of(app, crawl_id).crawl_id)
+    state = app.steer.pause(crawl_of(app, crawl_id).crawl_id)
     hint = "It goes on where it stopped when you resume it." if state == RunState.PAUSED else ""
     return back(page_of(form, crawl_id), f"The run is {state}.", hint)
 
@@ -147,7 +147,7 @@ def pause(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
 @routes.post("/crawls/{crawl_id}/cancel")
 def cancel(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
     refuse_unsure(form)
-    state = app.end_run(crawl_of(app, crawl_id))
+    state = app.steer.end_run(crawl_of(app, crawl_id))
     return back(page_of(form, crawl_id), f"The run is {state}.", "Its pages stay.")
 
 
@@ -155,13 +155,13 @@ def cancel(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
 def start_over(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
     refuse_unsure(form)
     found = crawl_of(app, crawl_id)
-    job_id = app.start_over(found, guarded=not service.values.allow_private)
+    job_id = app.hand_over.start_over(found, guarded=not service.values.allow_private)
     return back(f"/crawls/{crawl_id}", _told(app, found, job_id, service))
 
 
 @routes.post("/crawls/{crawl_id}/checkpoint")
 def checkpoint(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
-    made = app.checkpoint(crawl_of(app, crawl_id).crawl_id)
+    made = app.steer.checkpoint(crawl_of(app, crawl_id).crawl_id)
     return back(page_of(form, crawl_id), f"Checkpoint {made['checkpoint_number']} is made.")
 
 
@@ -169,12 +169,12 @@ def checkpoint(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
 def retry(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
     """Open what failed again, `kind` of it or all, and have it fetched: by the session that runs, else by a new one."""
     found = crawl_of(app, crawl_id)
-    count = app.retry(found.crawl_id, form.text("kind") or None)
+    count = app.queue.retry(found.crawl_id, form.text("kind") or None)
     to = page_of(form, crawl_id)
     if not count:
         return back(to, "Nothing that failed is left to try again.")
     said = "1 URL is tried again." if count == 1 else f"{count:,} URLs are tried again."
-    if app.is_running(found):
+    if app.workspace.is_running(found):
         return back(to, said)
     try:
         return back(to, f"{said} {_resumed(app, service, found)}")
@@ -184,14 +184,14 @@ def retry(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
 
 @routes.post("/crawls/{crawl_id}/enable")
 def enable(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
-    app.configure_crawl(crawl_of(app, crawl_id).crawl_id, Configuration(enabled=True))
+    app.configure.change(crawl_of(app, crawl_id).crawl_id, Configuration(enabled=True))
     service.wake()
     return back(page_of(form, crawl_id), "The crawl is on: its jobs run by themselves.")
 
 
 @routes.post("/crawls/{crawl_id}/disable")
 def disable(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
-    app.configure_crawl(crawl_of(app, crawl_id).crawl_id, Configuration(enabled=False))
+    app.configure.change(crawl_of(app, crawl_id).crawl_id, Configuration(enabled=False))
     return back(page_of(form, crawl_id), "The crawl is off: its scheduled jobs are paused.")
 
 
@@ -199,7 +199,7 @@ def disable(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
 def delete(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
     refuse_unsure(form)
     found = crawl_of(app, crawl_id)
-    app.remove_crawl(found)
+    app.configure.remove(found)
     return back("/crawls", f"The crawl {found.name!r} is deleted.")
 
 

@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl, urlencode
 from fastapi import Query, Request
 from fastapi.responses import Response
 
-from inchworm.app.jobs import SOURCE_DISABLED, Task, Wanted
-from inchworm.app.whole import App
+from inchworm.app.act.jobs.change import SOURCE_DISABLED, Task, Wanted
+from inchworm.app.root import App
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.job import ExecutionState, JobState
 from inchworm.rules.schedule.repetition import Stop
@@ -121,9 +121,9 @@ def jobs_parts(app: App, name: str) -> Parts:
 
 
 def _jobs_parts(app: App, which: Which) -> Parts:
-    found = [_told(one) for one in app.agenda(which.where, which.after, ROWS + 1, which.order != "made")]
+    found = [_told(one) for one in app.jobs.agenda(which.where, which.after, ROWS + 1, which.order != "made")]
     rows = listed(found, Place(None, ROWS), lambda one: one["place"])
-    counts = app.jobs.counts()
+    counts = app.jobs.store.counts()
     query = {**which.query, "cursor": "yes" if which.after else ""}
     return {
         "job-tabs": part("_jobs_tabs.html", counts=counts, total=sum(counts.values()), which=which),
@@ -135,7 +135,7 @@ def _jobs_parts(app: App, which: Which) -> Parts:
 def add_job(request: Request, app: Home, service: Service, form: Fields) -> Any:
     """Make a job for a crawl, by its name, its id or the address of its site."""
     try:
-        made = app.add_job(_wanted(app, form, is_guarded=not service.values.allow_private))
+        made = app.schedule.add(_wanted(app, form, is_guarded=not service.values.allow_private))
     except InchwormError as error:
         return _jobs_page(request, app, Which(), error.status, form, error)
     service.wake()
@@ -193,13 +193,13 @@ _SAID = {
 def change_job(request: Request, app: Home, service: Service, job_id: JobId, form: Fields) -> Any:
     try:
         wanted, cleared = _changed(form)
-        made = app.change_job(job_id, wanted, cleared)
+        made = app.schedule.change(job_id, wanted, cleared)
     except Unknown:
         raise
     except InchwormError as error:
         return _edit_page(request, app, job_id, error.status, form, error)
     service.wake()
-    return back(f"/jobs/{job_id}", f"Changed. {made['name'] or 'It'} runs {rhythm(app.job_whole(job_id))}.")
+    return back(f"/jobs/{job_id}", f"Changed. {made['name'] or 'It'} runs {rhythm(app.jobs.whole(job_id))}.")
 
 
 def _changed(form: Form) -> tuple[Wanted, frozenset[str]]:
@@ -219,8 +219,8 @@ def _changed(form: Form) -> tuple[Wanted, frozenset[str]]:
 
 @routes.post("/jobs/{job_id}/delete")
 def delete_job(request: Request, app: Home, job_id: JobId, _: Fields) -> Any:
-    name = app.job(job_id)["name"] or job_id
-    app.delete_job(job_id)
+    name = app.jobs.one(job_id)["name"] or job_id
+    app.schedule.delete(job_id)
     came_from: str = request.state.back
     is_list = came_from.partition("?")[0] == "/jobs"
     return back(came_from if is_list else "/jobs", f"The job of {name} is deleted. What it crawled stays.")
@@ -229,11 +229,11 @@ def delete_job(request: Request, app: Home, job_id: JobId, _: Fields) -> Any:
 @routes.post("/jobs/{job_id}/{act}")
 def steer_job(request: Request, app: Home, service: Service, job_id: JobId, act: Act, _: Fields) -> Any:
     verbs = {
-        Act.PAUSE: app.pause_job,
-        Act.RESUME: app.resume_job,
-        Act.RETRY: app.retry_job,
-        Act.RUN: app.run_job,
-        Act.CANCEL: app.cancel_job,
+        Act.PAUSE: app.schedule.pause,
+        Act.RESUME: app.schedule.resume,
+        Act.RETRY: app.schedule.retry,
+        Act.RUN: app.schedule.run,
+        Act.CANCEL: app.schedule.cancel,
     }
     made = verbs[act](job_id)
     service.wake()
@@ -265,8 +265,8 @@ def _edit_page(
     values: Mapping[str, str] | None = None,
     trouble: InchwormError | None = None,
 ) -> Response:
-    job = app.job(job_id)
-    others = [one for one in app.list_jobs({}, None, _MOST_NAMES) if one["id"] != job_id]
+    job = app.jobs.one(job_id)
+    others = [one for one in app.jobs.listed({}, None, _MOST_NAMES) if one["id"] != job_id]
     context = {"job": job, "others": others, "values": values or _filled_in(job), "trouble": trouble}
     return page(request, "job_edit.html", status, units=tuple(UNITS), **context)
 
@@ -288,7 +288,7 @@ def _filled_in(job: Mapping[str, Any]) -> dict[str, str]:
 def job(request: Request, app: Home, job_id: JobId, place: Paged) -> Any:
     before = cursor_of(place, int)
     found = _job_parts(app, job_id, before[0] if before else None)
-    name = app.job(job_id)["name"] or job_id
+    name = app.jobs.one(job_id)["name"] or job_id
     watched = f"job:{job_id}:{before[0]}" if before else f"job:{job_id}"
     return page(request, "job.html", view=watched, parts=found, name=name, job_id=job_id)
 
@@ -300,14 +300,14 @@ def job_parts(app: App, name: str) -> Parts:
 
 
 def _job_parts(app: App, job_id: str, before: int | None) -> Parts:
-    job = _told(app.job_whole(job_id))
-    found = app.executions(job_id, before, ROWS + 1)
+    job = _told(app.jobs.whole(job_id))
+    found = app.executions.listed(job_id, before, ROWS + 1)
     executions = listed(found, Place(None, ROWS), lambda one: one["execution_number"])
     query = {"cursor": "yes" if before is not None else ""}
     return {
         "job-head": part("_job_head.html", job=job),
         "job-facts": part("_job_facts.html", job=job, does=does(job)),
-        "job-figures": part("_job_figures.html", stats=app.job_stats(job_id)),
+        "job-figures": part("_job_figures.html", stats=app.jobs.stats(job_id)),
         "job-executions": part("_job_executions.html", job=job, executions=executions, query=query),
     }
 
@@ -391,9 +391,9 @@ def _repeats(repetition: Mapping[str, Any]) -> list[str]:
 @routes.get("/executions/{execution_id}")
 def execution(request: Request, app: Home, execution_id: ExecutionId) -> Any:
     # Its state before its log: whatever was written before its end is there then.
-    found = app.execution(execution_id)
-    lines = app.log_tail(execution_id)
-    name = app.job(found["job_id"])["name"] or found["crawl_id"]
+    found = app.executions.one(execution_id)
+    lines = app.executions.log_tail(execution_id)
+    name = app.jobs.one(found["job_id"])["name"] or found["crawl_id"]
     return page(
         request,
         "execution.html",
@@ -414,11 +414,11 @@ def execution_parts(app: App, name: str) -> Parts:
     number = _digits(name)
     if number is None:
         raise Unknown(f"There is no execution {clip(name, 40)!r}.", "Load the page again.")
-    one = app.execution(number)
-    job = _told(app.job_whole(one["job_id"]))
+    one = app.executions.one(number)
+    job = _told(app.jobs.whole(one["job_id"]))
     seconds = (one["duration_ms"] or 0) / 1000
     if one["status"] == ExecutionState.RUNNING:
-        seconds = max(0.0, (app.clock.now_ms() - app.jobs.execution(number).started_ms) / 1000)
+        seconds = max(0.0, (app.clock.now_ms() - app.jobs.store.execution(number).started_ms) / 1000)
     context = {"one": one, "job": job, "seconds": seconds, "trace": (one["stack_trace"] or "")[-_MOST_TRACE:]}
     return {
         "execution-head": part("_execution_head.html", **context),

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from inchworm.app.whole import App
+from inchworm.app.root import App
 from inchworm.errors import InchwormError, Unknown
 from inchworm.service.api.live import EventStream, Hub, log_channel
 from inchworm.service.api.web import Service, Verbs
@@ -127,7 +127,11 @@ class Board:
             return _GONE
 
     def _mark(self, kind: str, rest: str) -> tuple[int, ...]:
-        return () if kind in self._own or kind in WORKING else self._verbs.app.last_written(rest.partition(":")[0])
+        return (
+            ()
+            if kind in self._own or kind in WORKING
+            else self._verbs.app.workspace.last_written(rest.partition(":")[0])
+        )
 
     async def work(self) -> None:
         """Renew what is watched, once a second."""

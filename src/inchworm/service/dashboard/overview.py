@@ -6,8 +6,8 @@ from typing import Any
 
 from fastapi import Request
 
-from inchworm.app.steering import Beginning
-from inchworm.app.whole import App
+from inchworm.app.act.jobs.hand_over import Beginning
+from inchworm.app.root import App
 from inchworm.engine.run import refuse_words
 from inchworm.errors import InchwormError
 from inchworm.service.api.web import Home, Service
@@ -32,7 +32,7 @@ def overview(request: Request, app: Home) -> Any:
 
 @view("overview")
 def parts(app: App, _: str) -> Parts:
-    found = app.overview()
+    found = app.health.overview()
     return {name: part(f"_overview_{name}.html", **found) for name in ("running", "changed", "attention", "recent")}
 
 
@@ -50,8 +50,8 @@ def start(request: Request, app: Home, service: Service, form: Fields) -> Any:
     try:
         refuse_words(urls)
         guarded = not service.values.allow_private
-        crawl, job_id = app.start_crawl(Beginning(urls, form.text("name"), given=named, guarded=guarded))
-        told = app.start_told(crawl, job_id, app.session_of(job_id, service.wake))
+        crawl, job_id = app.hand_over.start_crawl(Beginning(urls, form.text("name"), given=named, guarded=guarded))
+        told = app.hand_over.told(crawl, job_id, app.executions.session_of(job_id, service.wake))
     except InchwormError as error:
         return page(request, "start.html", error.status, values=dict(form), trouble=error, scopes=_SCOPES)
     return back(f"/crawls/{crawl.crawl_id}", told["message"])

@@ -27,7 +27,7 @@ def reports(request: Request, app: Home, crawl_id: CrawlId, kind: Text = "broken
     if kind not in _KINDS:
         raise Unknown(f"There is no report {kind[:50]!r}.", f"There is {', '.join(_KINDS)}.")
     crawl = crawl_of(app, crawl_id)
-    found = app.report_soon(crawl, kind, number_of(run))
+    found = app.reports.soon(crawl, kind, number_of(run))
     answer = page(
         request,
         "reports.html",
@@ -37,7 +37,7 @@ def reports(request: Request, app: Home, crawl_id: CrawlId, kind: Text = "broken
         kind=kind,
         found=found,
         run=run,
-        runs=app.some_runs(crawl),
+        runs=app.runs.newest(crawl),
     )
     if found is None:
         answer.headers["Refresh"] = "1"

@@ -7,8 +7,9 @@ from typing import Any
 
 from fastapi import Request
 
-from inchworm.app.checkpoints import KEEP_LAST, Back
-from inchworm.app.whole import App
+from inchworm.app.act.steer import KEEP_LAST
+from inchworm.app.read.checkpoints import Back
+from inchworm.app.root import App
 from inchworm.errors import Unknown, WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.rules.words.explain import DOWNLOADED
@@ -57,7 +58,7 @@ TONES: Mapping[str | None, str] = {
 @routes.get("/crawls/{crawl_id}/runs/{number}")
 def show_run(request: Request, app: Home, crawl_id: CrawlId, number: Number) -> Any:
     crawl = crawl_of(app, crawl_id)
-    found = app.run_progress(crawl, number)
+    found = app.progress.of(crawl, number)
     name = f"run:{crawl_id}:{number}" if found["is_last"] else ""
     context: dict[str, Any] = {"crawl": crawl, "tab": "run", "one": found, "parts": _parts(app, crawl, found)}
     return page(request, "run.html", view=name, **context)
@@ -69,11 +70,11 @@ def run_parts(app: App, name: str) -> Parts:
     if not (number.isascii() and number.isdecimal() and len(number) < _DIGITS):
         raise Unknown(f"There is no run {number[:80]!r}.", "Load the page again.")
     crawl = crawl_of(app, crawl_id)
-    return _parts(app, crawl, app.run_progress(crawl, int(number)))
+    return _parts(app, crawl, app.progress.of(crawl, int(number)))
 
 
 def _parts(app: App, crawl: Any, found: dict[str, Any]) -> Parts:
-    why = app.downloaded(crawl, found["run"])
+    why = app.progress.downloaded(crawl, found["run"])
     context = {
         "crawl": crawl,
         "at": f"/crawls/{crawl.crawl_id}",
@@ -135,7 +136,7 @@ def make_line(app: Home, crawl_id: CrawlId, number: Number, form: Fields) -> Any
     """Have later runs build on this one; asked for twice, as it changes what all of them are told against."""
     if form.text("sure") != "yes":
         raise WrongUse("Later runs would build on another one, so it is asked for once more.", "Open it and say yes.")
-    made = app.make_line(crawl_of(app, crawl_id).crawl_id, number)
+    made = app.steer.make_line(crawl_of(app, crawl_id).crawl_id, number)
     return back(f"/crawls/{crawl_id}/runs/{number}", f"Later runs build on run {made['line']}.")
 
 
@@ -145,7 +146,7 @@ def make_line(app: Home, crawl_id: CrawlId, number: Number, form: Fields) -> Any
 @routes.get("/crawls/{crawl_id}/checkpoints")
 def checkpoints(request: Request, app: Home, crawl_id: CrawlId, paged: Paged) -> Any:
     crawl, before = crawl_of(app, crawl_id), cursor_of(paged, int)
-    found = app.checkpoints_before(crawl, before[0] if before else None, paged.limit + 1)
+    found = app.checkpoints.before(crawl, before[0] if before else None, paged.limit + 1)
     context: dict[str, Any] = {"crawl": crawl, "tab": "checkpoints", "found": found, "keep_last": KEEP_LAST}
     parts = _list_part(crawl, found, paged, request.query_params.get("cursor", ""))
     name = f"checkpoints:{crawl_id}" if before is None else ""
@@ -155,7 +156,7 @@ def checkpoints(request: Request, app: Home, crawl_id: CrawlId, paged: Paged) ->
 @view("checkpoints")
 def checkpoint_parts(app: App, crawl_id: str) -> Parts:
     crawl, place = crawl_of(app, crawl_id), Place(None, CHECKPOINTS)
-    return _list_part(crawl, app.checkpoints_before(crawl, None, CHECKPOINTS + 1), place, "")
+    return _list_part(crawl, app.checkpoints.before(crawl, None, CHECKPOINTS + 1), place, "")
 
 
 def _list_part(crawl: CrawlInfo, found: dict[str, Any], paged: Place, cursor: str) -> Parts:
@@ -174,7 +175,7 @@ def _list_part(crawl: CrawlInfo, found: dict[str, Any], paged: Place, cursor: st
 def continue_from(app: Home, service: Service, crawl_id: CrawlId, number: Number, form: Fields) -> Any:
     """Go back to a checkpoint. If that undoes something, it is asked for once more."""
     crawl = crawl_of(app, crawl_id)
-    point, current = app.way_on(crawl.crawl_id, Back(number, validate=False))
+    point, current = app.checkpoints.target(crawl.crawl_id, Back(number, validate=False))
     if point.seq < current.seq and form.text("sure") != "yes":
         raise WrongUse("That cannot be taken back, so it is asked for once more.", "Open it and say yes.")
     return _went_on(app, service, crawl, Back(number))
@@ -187,8 +188,8 @@ def branch_from(app: Home, service: Service, crawl_id: CrawlId, number: Number, 
 
 
 def _went_on(app: App, service: Any, crawl: Any, wanted: Back) -> Any:
-    made = app.start_again(crawl.crawl_id, wanted, {})
-    begun = app.begun(made["job_id"], service.wake)
+    made = app.hand_over.start_again(crawl.crawl_id, wanted, {})
+    begun = app.executions.begun(made["job_id"], service.wake)
     if begun is None:
         text = f"The crawl goes on from checkpoint {wanted.checkpoint} when the service gets to it."
         return back(f"/crawls/{crawl.crawl_id}/checkpoints", text)
@@ -199,7 +200,7 @@ def _went_on(app: App, service: Any, crawl: Any, wanted: Back) -> Any:
 
 @routes.post("/crawls/{crawl_id}/checkpoints/{number}/delete")
 def delete_checkpoint(app: Home, crawl_id: CrawlId, number: Number, form: Fields) -> Any:
-    gone = app.delete_checkpoint(crawl_of(app, crawl_id).crawl_id, number)
+    gone = app.steer.delete_checkpoint(crawl_of(app, crawl_id).crawl_id, number)
     return back(_list_of(form, crawl_id), f"Checkpoint {gone} is deleted.", "The pages before it stay.")
 
 
@@ -209,7 +210,7 @@ def clean_up(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
     keep = form.text("keep")
     if not (keep.isascii() and keep.isdecimal() and len(keep) < _DIGITS):
         raise WrongUse(f"{keep[:20]!r} checkpoints cannot be kept.", "Give a number from 0 on.")
-    gone = app.keep_checkpoints(crawl_of(app, crawl_id).crawl_id, int(keep))
+    gone = app.steer.keep_checkpoints(crawl_of(app, crawl_id).crawl_id, int(keep))
     text = f"{gone:,} checkpoints are deleted." if gone != 1 else "1 checkpoint is deleted."
     return back(_list_of(form, crawl_id), text if gone else "There was nothing to delete.")
 

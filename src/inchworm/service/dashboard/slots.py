@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from fastapi import Request
 
-from inchworm.app.whole import App
+from inchworm.app.root import App
 from inchworm.rules.schedule import timetable
 from inchworm.rules.words.times import iso
 from inchworm.service.api.web import Home
@@ -31,13 +31,13 @@ class Cell(NamedTuple):
 
 @routes.get("/jobs/day")
 def day(request: Request, app: Home) -> Any:
-    preview = app.rebalance_named(_MOST_MOVES)
+    preview = app.dispatch.preview(_MOST_MOVES)
     return page(request, "slots.html", view="day:", parts=parts(app, ""), preview=preview)
 
 
 @view("day")
 def parts(app: App, _: str) -> Parts:
-    found, now_ms = app.distribution(), app.clock.now_ms()
+    found, now_ms = app.health.distribution(), app.clock.now_ms()
     now = timetable.slot_of(now_ms)
     step = max(1, -(-found["fullest"] // _LEVELS))
     cells = [
@@ -64,7 +64,7 @@ def _between(level: int, step: int) -> str:
 
 @routes.post("/jobs/day/rebalance")
 def rebalance(app: Home, _: Fields) -> Any:
-    done = app.rebalance(is_preview=False)
+    done = app.dispatch.rebalance(is_preview=False)
     if not done["moved"]:
         return back("/jobs/day", "There was nothing to move.")
     count = "1 job was" if done["moved"] == 1 else f"{done['moved']:,} jobs were"

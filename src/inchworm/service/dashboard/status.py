@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Path, Request
 
-from inchworm.app.whole import App
+from inchworm.app.root import App
 from inchworm.errors import InchwormError
 from inchworm.service.api.health import Health
 from inchworm.service.api.web import Home, Paged, cursor_of, listed
@@ -51,7 +51,7 @@ def parts(app: App, health: Health | None) -> Parts:
     standing: dict[str, Any] | None = None
     trouble: InchwormError | None = None
     try:
-        standing = app.home_told()
+        standing = app.health.home()
     except InchwormError as error:
         trouble = error
     headline = _HEADLINES[found["status"]]
@@ -87,7 +87,7 @@ def notification_parts(app: App, name: str) -> Parts:
 
 
 def _notification_parts(app: App, state: str | None, after: int | None) -> Parts:
-    found = app.deliveries(None, state, after, _ROWS + 1)
+    found = app.notifications.listed(None, state, after, _ROWS + 1)
     rows = listed(found, Place(None, _ROWS), lambda one: one["id"])
     query = {"state": state or "", "cursor": "yes" if after else ""}
     return {"deliveries": part("_notifications_rows.html", rows=rows, query=query)}
@@ -95,7 +95,7 @@ def _notification_parts(app: App, state: str | None, after: int | None) -> Parts
 
 @routes.get("/notifications/{delivery_id}")
 def notification(request: Request, app: Home, delivery_id: DeliveryId) -> Any:
-    found = app.delivery(delivery_id)
+    found = app.notifications.one(delivery_id)
     body = json.dumps(found["body"], indent=2, ensure_ascii=False)
     return page(
         request, "notification.html", path=_PLACE, one=found, body=body[:_MOST_BODY], is_cut=len(body) > _MOST_BODY
@@ -104,7 +104,7 @@ def notification(request: Request, app: Home, delivery_id: DeliveryId) -> Any:
 
 @routes.post("/notifications/{delivery_id}/replay")
 def replay(request: Request, app: Home, delivery_id: DeliveryId, _: Fields) -> Any:
-    found = app.replay_delivery(delivery_id)
+    found = app.deliver.replay(delivery_id)
     to: str = request.state.back
     return back(
         to or "/notifications", f"The message to {found['address']} is sent once more, as soon as a service runs."

@@ -28,7 +28,7 @@ def tree(
     crawl, after = crawl_of(app, crawl_id), cursor_of(paged, int)
     if at and not (at.startswith(_SCHEMES) and at.endswith("/")):
         raise Unknown(f"{at[:200]!r} is no folder of a site.", "Begin at the top of the tree.")
-    found = app.folders(crawl, number_of(run), at, max(0, after[0]) if after else 0)
+    found = app.site.level(crawl, number_of(run), at, max(0, after[0]) if after else 0)
     more = listed([None, None], paged._replace(limit=1), lambda _: found.get("next_offset"))
     answer = page(
         request,
@@ -38,7 +38,7 @@ def tree(
         found=found,
         run=run,
         at=at,
-        runs=app.some_runs(crawl),
+        runs=app.runs.newest(crawl),
         crumbs=crumbs(at),
         query={"run": run, "at": at, "cursor": request.query_params.get("cursor", "")},
         next_cursor=more["next_cursor"] if found.get("next_offset") else None,

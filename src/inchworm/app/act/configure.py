@@ -1,0 +1,127 @@
+"""Configuring: what holds for a crawl from session to session, and deleting it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from inchworm import settings
+from inchworm.app.act.jobs.change import JobActs, refuse_secrets
+from inchworm.app.act.jobs.hand_over import HandOver, refuse_odd
+from inchworm.app.act.plan import Start
+from inchworm.app.act.start import Starter
+from inchworm.app.read.crawls import how_it_goes_on
+from inchworm.app.read.executions import ExecutionReads
+from inchworm.app.workspace import Workspace, presentable
+from inchworm.errors import Broken, NotNow, WrongUse
+from inchworm.model import CrawlInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What is to hold for a crawl. None: as it is. Of `defaults`, a setting that is None is taken away."""
+
+    name: str | None = None
+    defaults: Mapping[str, Any] | None = None
+    incremental: bool | None = None
+    enabled: bool | None = None
+
+
+class Configurer:
+    """Configures and deletes crawls."""
+
+    def __init__(
+        self, workspace: Workspace, executions: ExecutionReads, start: Starter, schedule: JobActs, hand_over: HandOver
+    ) -> None:
+        self._workspace = workspace
+        self._executions = executions
+        self._start = start
+        self._schedule = schedule
+        self._hand_over = hand_over
+
+    # Configuring
+
+    def for_url(self, url: str, incremental: bool | None, budget: int | None, guarded: bool = False) -> dict[str, Any]:
+        """Set how the crawl of a URL goes on from session to session, and make it if there is none. `guarded`: not one
+        in a private network."""
+        refuse_secrets((url,))
+        defaults = None if budget is None else {"budget": budget or None}
+        if budget is not None:
+            settings.check("budget", budget)
+        crawl = self._start.find_or_make(Start((url,), typed=False, guarded=guarded))
+        crawl = self.change(crawl.crawl_id, Configuration(defaults=defaults, incremental=incremental))
+        return {
+            "crawl_id": crawl.crawl_id,
+            "name": crawl.name,
+            "url": crawl.seeds[0],
+            **how_it_goes_on(crawl),
+        }
+
+    def change(self, crawl_id: str, wanted: Configuration) -> CrawlInfo:
+        """Change what holds for a crawl. Nothing is changed when anything is wrong."""
+        crawl = self._workspace.find(crawl_id)
+        values: dict[str, Any] = {}
+        if wanted.name is not None and wanted.name != crawl.name:
+            self._refuse_taken(wanted.name)
+            values["name"] = wanted.name
+        if wanted.defaults is not None:
+            values |= self._with_defaults(crawl, wanted.defaults)
+        if wanted.incremental is not None:
+            values["incremental"] = wanted.incremental
+        self._workspace.home.configure(crawl.crawl_id, **values)
+        if wanted.enabled is not None:
+            self._schedule.set_enabled(crawl.crawl_id, wanted.enabled)
+        return self._workspace.find(crawl.crawl_id)
+
+    def _with_defaults(self, crawl: CrawlInfo, changes: Mapping[str, Any]) -> dict[str, Any]:
+        wanted = {name: _stored(name, value) for name, value in changes.items() if value is not None}
+        if presentable(wanted) != wanted:
+            raise WrongUse(
+                "A password is not kept for every session.",
+                "Name it at each start, or put it into config.toml or the environment.",
+            )
+        defaults = {name: value for name, value in crawl.defaults.items() if name not in changes} | wanted
+        # What an earlier start named would win over it.
+        remembered = {name: value for name, value in crawl.settings.items() if name not in changes}
+        self._hand_over.refuse_wrong(remembered, defaults)
+        return {"defaults": defaults, "settings": remembered}
+
+    def _refuse_taken(self, name: str) -> None:
+        refuse_odd(name)
+        if (other := self._workspace.home.find(name)) is not None:
+            raise NotNow(f"There is another crawl called {name!r}: {other.crawl_id}.", "Give it another name.")
+
+    def remove(self, crawl: CrawlInfo) -> None:
+        """Delete a crawl with its jobs, unless somebody works on it."""
+        self._executions.let_end(crawl)
+        if self._workspace.is_running(crawl):
+            raise NotNow(f"The crawl {crawl.name!r} is being worked on.", "Cancel it first.")
+        self.delete(crawl.crawl_id)
+
+    def delete(self, word: str) -> None:
+        """Remove a crawl: its record, its archive, everything."""
+        crawl = self._workspace.find(word)
+        folder = self._workspace.crawl_folder(crawl)
+        if not folder.exists():
+            self._workspace.home.remove(crawl.crawl_id)
+            return
+        try:
+            with self._workspace.owning(crawl):
+                self._erase(crawl)
+        except Broken:
+            # What cannot be read cannot be worked on either, and has to go all the same.
+            if self._workspace.is_running(crawl):
+                raise
+            self._erase(crawl)
+
+    def _erase(self, crawl: CrawlInfo) -> None:
+        self._workspace.home.remove(crawl.crawl_id)
+        shutil.rmtree(self._workspace.crawl_folder(crawl), ignore_errors=True)
+
+
+def _stored(name: str, value: Any) -> Any:
+    """A setting as it is kept, checked."""
+    checked = settings.check(name, value)
+    return list(checked) if isinstance(checked, tuple) else checked

@@ -1,0 +1,153 @@
+"""Extracting: fields taken out of pages that the archive has, again and without a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from inchworm.app.act.configure import Configuration, Configurer
+from inchworm.app.fields import Place, Taker, rules_of, unmatched
+from inchworm.app.refuse import refuse_fields
+from inchworm.app.workspace import Workspace, identity
+from inchworm.engine.stored import StoredPages
+from inchworm.errors import Unknown, WrongUse
+from inchworm.model import CrawlInfo
+from inchworm.page import Page
+from inchworm.rules.fields.selectors import Rules, to_json
+from inchworm.sink.fields import columns_of, told
+from inchworm.store.crawl.now import Now
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import View
+from inchworm.store.follow import fields as stored
+from inchworm.store.follow.follower import Progress
+
+SHOWN = 5
+
+MOST_TRIED = 500
+"""So many pages are tried until as many as are shown have something."""
+
+
+class Extractor:
+    """Takes fields out of pages."""
+
+    def __init__(self, workspace: Workspace, configure: Configurer) -> None:
+        self._workspace = workspace
+        self._configure = configure
+
+    def extract(
+        self,
+        word: str,
+        given: Mapping[str, Any] | None = None,
+        rebuild: bool = False,
+        progress: Progress = lambda _done, _total: None,
+    ) -> dict[str, Any]:
+        """Take the fields of all pages from the archive; of those that have them by the same rules only with `rebuild`.
+        Rules that are given are kept with the crawl."""
+        crawl = self._workspace.find(word)
+        rules = self._rules(crawl, given)
+        with self._workspace.reading(crawl) as store:
+            if given:
+                self._configure.change(crawl.crawl_id, Configuration(defaults=given))
+            place = Place(store, self._workspace.crawl_folder(crawl), rules)
+            if rebuild:
+                stored.forget(place.path)
+            current = store.line_end() or self._workspace.run_of(crawl, store)
+            counts = place.counts(current.run_id, place.source(progress))
+        return {
+            "crawl_id": crawl.crawl_id,
+            "name": crawl.name,
+            "run": current.number,
+            **to_json(rules),
+            "pages": counts.pages,
+            "rows": counts.rows,
+            "failed": counts.failed,
+            "fields": [
+                {"name": column.name, "type": column.type.value, "pages": counts.matched.get(number, 0)}
+                for number, column in enumerate(columns_of(rules)[-len(rules.fields) :])
+            ],
+            "unmatched_fields": list(unmatched(rules, counts)),
+        }
+
+    def try_fields(self, word: str, url: str = "", given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The rows of one page, or of the first pages that have any. Nothing is kept."""
+        crawl = self._workspace.find(word)
+        rules = self._rules(crawl, given)
+        with self._workspace.reading(crawl) as store:
+            archived = StoredPages(store, self._workspace.crawl_folder(crawl) / "archive")
+            pages = iter([archived.of(self._visit(crawl, store, url))]) if url else self._some(crawl, store, archived)
+            return _tried(rules, pages)
+
+    def page_fields(self, word: str, url: str, number: int | None = None) -> list[dict[str, Any]] | None:
+        """The rows of a page as a run, or the newest one that has it, saw it; None where nothing is to be taken, where
+        there is no page, or none that could be read."""
+        crawl = self._workspace.find(word)
+        rules = rules_of(self._workspace, crawl)
+        if rules is None:
+            return None
+        with self._workspace.reading(crawl) as store:
+            visit = self._visit_in(crawl, store, url, number)
+            if visit is None:
+                return None
+            folder = self._workspace.crawl_folder(crawl)
+            with Place(store, folder, rules).looking() as taken:
+                rows = taken(StoredPages(store, folder / "archive").of(visit)).rows
+        return None if rows is None else [told(rules, row) for row in rows]
+
+    def _rules(self, crawl: CrawlInfo, given: Mapping[str, Any] | None) -> Rules:
+        rules = rules_of(self._workspace, crawl, given)
+        if rules is None:
+            raise WrongUse(
+                f"No fields are set for {crawl.name!r}.", "Say which to take, as in: --extract name=h1 (repeatable)"
+            )
+        refuse_fields(**to_json(rules))
+        return rules
+
+    def _some(self, crawl: CrawlInfo, store: CrawlStore, archived: StoredPages) -> Iterator[Page]:
+        now = Now(store)
+        line = now.line(store.line_end() or self._workspace.run_of(crawl, store))
+        return (archived.of(visit) for visit in islice(now.pages(line), MOST_TRIED))
+
+    def _visit(self, crawl: CrawlInfo, store: CrawlStore, url: str) -> Mapping[str, Any]:
+        visit = self._visit_in(crawl, store, url, None)
+        if visit is None:
+            raise Unknown(
+                f"No run of {crawl.name!r} has a page at {url}.",
+                f"See what it has: inchworm export {crawl.crawl_id} --format urls",
+            )
+        return visit
+
+    def _visit_in(self, crawl: CrawlInfo, store: CrawlStore, url: str, number: int | None) -> Mapping[str, Any] | None:
+        """The newest visit that found a page at a URL, of this run or of any."""
+        view = View(store)
+        for current in [self._workspace.run_of(crawl, store, number)] if number is not None else reversed(store.runs()):
+            entry = view.entry(current.run_id, identity(current, url))
+            visits: list[Mapping[str, Any]] = entry["visits"] if entry else []
+            if found := [one for one in visits if one["outcome"] in ("page", "duplicate")]:
+                return found[-1]
+        return None
+
+
+def _tried(rules: Rules, pages: Iterator[Page]) -> dict[str, Any]:
+    taker = Taker(rules)
+    shown: list[dict[str, Any]] = []
+    tried = 0
+    matched = dict.fromkeys(rules.names, 0)
+    for page in pages:
+        tried += 1
+        taken = taker.take(None if page.is_lost else page.body, page.content_type, page.url)
+        rows = [told(rules, row) for row in taken.rows or ()]
+        has = [name for name in rules.names if any(row[name] not in (None, []) for row in rows)]
+        for name in has:
+            matched[name] += 1
+        if has or taken.failure:
+            shown.append({"url": page.url, "rows": rows, "failure": taken.failure or None})
+        if len(shown) == SHOWN:
+            break
+    return {
+        **to_json(rules),
+        "tried": tried,
+        "pages": shown,
+        "fields": [{"name": name, "pages": count} for name, count in matched.items()],
+        "unmatched_fields": [name for name, count in matched.items() if not count],
+    }

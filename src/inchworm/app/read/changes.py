@@ -1,0 +1,169 @@
+"""What changed: two runs of a crawl, and one page in two runs."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from tempfile import SpooledTemporaryFile
+from typing import Any, BinaryIO
+
+from inchworm.app.read.runs import iteration_id
+from inchworm.app.workspace import Workspace, identity
+from inchworm.engine.own.bodies import Bodies
+from inchworm.errors import NotNow, Unknown
+from inchworm.model import Change, CrawlInfo, RunInfo
+from inchworm.page import opened
+from inchworm.ports import VisitRow
+from inchworm.store.crawl.compare import Compared, Comparison, turned
+from inchworm.store.crawl.session import CrawlStore
+
+_IN_MEMORY = 250_000
+"""Bytes of each list of a comparison; what is more goes to disk."""
+
+
+class Changes:
+    """What changed."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def compare(self, word: str, first: int | None = None, second: int | None = None) -> dict[str, Any]:
+        """Every page of two runs by what became of it; without numbers: the last run and the one it builds on."""
+        crawl, reasons = self._workspace.find(word), Counter[str]()
+        listed: dict[Change, list[str]] = {change: [] for change in Change}
+        with self._side_by_side(crawl, first, second) as (a, b, found):
+            for one in found:
+                listed[one.change].append(one.url)
+                reasons.update([one.why] if one.change is Change.UNKNOWN else ())
+        counts = {change: len(urls) for change, urls in listed.items()}
+        lists = {f"{change}_documents": urls for change, urls in listed.items()}
+        return {**_ids(crawl, a, b), **lists, **_counted(a, b, counts, reasons)}
+
+    def write_comparison(self, word: str, first: int | None, second: int | None, out: BinaryIO) -> None:
+        """The same as JSON, however many pages there are: only a part of them is in memory."""
+        crawl, counts, reasons = self._workspace.find(word), Counter[Change](), Counter[str]()
+        with contextlib.ExitStack() as stack:
+            lists = {change: stack.enter_context(SpooledTemporaryFile(_IN_MEMORY)) for change in Change}
+            with self._side_by_side(crawl, first, second) as (a, b, found):
+                for one in found:
+                    lists[one.change].write(b"%s%s" % (b", " if counts[one.change] else b"", _as_json(one.url)))
+                    counts[one.change] += 1
+                    reasons.update([one.why] if one.change is Change.UNKNOWN else ())
+            # The brace that ends it comes last.
+            out.write(_as_json({**_ids(crawl, a, b), **_counted(a, b, counts, reasons)})[:-1])
+            for change, urls in lists.items():
+                out.write(b', "%s_documents": [' % change.encode())
+                urls.seek(0)
+                shutil.copyfileobj(urls, out)
+                out.write(b"]")
+            out.write(b"}")
+
+    @contextlib.contextmanager
+    def _side_by_side(
+        self, crawl: CrawlInfo, first: int | None, second: int | None
+    ) -> Iterator[tuple[RunInfo, RunInfo, Iterator[Compared]]]:
+        """Two runs, and what became of each page from the one to the other, as it comes from the store."""
+        with self._workspace.reading(crawl) as store:
+            a, b = self._two(crawl, store, first, second)
+            comparison = Comparison(store, *sorted((a, b), key=lambda one: one.run_id))
+            turn = turned if a.run_id > b.run_id else lambda change: change
+            with comparison.snapshot():
+                yield a, b, (one._replace(change=turn(one.change)) for one in comparison)
+
+    def _two(
+        self, crawl: CrawlInfo, store: CrawlStore, first: int | None, second: int | None
+    ) -> tuple[RunInfo, RunInfo]:
+        b = self._workspace.run_of(crawl, store, second)
+        before = first if first is not None else b.parent if b.parent is not None else b.origin
+        if before is None and second is None and (branch := store.newest_branch(b.number)) is not None:
+            return b, branch
+        if before is None:
+            raise NotNow(
+                f"Run {b.number} of {crawl.name!r} builds on no other, so there is nothing to compare it with.",
+                "Crawl again when something has changed, or name two runs: inchworm compare CRAWL A B",
+            )
+        return self._workspace.run_of(crawl, store, before), b
+
+    def diff(
+        self, word: str, url: str, first: int | None = None, second: int | None = None, most: int | None = None
+    ) -> dict[str, Any]:
+        """The text of one page in two runs, line by line. `most`: no more lines than this are compared, because whoever
+        writes a page must not decide how long others think about it."""
+        found = self.texts(word, url, first, second)
+        before, after = (lines or [] for lines in found.pop("texts"))
+        is_cut = most is not None and max(len(before), len(after)) > most
+        names = (f"run {found['baseline']}", f"run {found['current']}")
+        lines = difflib.unified_diff(before[:most], after[:most], names[0], names[1], lineterm="")
+        return {**found, "diff": list(lines), "is_cut": is_cut}
+
+    def texts(self, word: str, url: str, first: int | None = None, second: int | None = None) -> dict[str, Any]:
+        """The lines of one page in two runs; None for the run that does not have it."""
+        crawl = self._workspace.find(word)
+        with self._workspace.reading(crawl) as store:
+            a, b = self._two(crawl, store, first, second)
+            address = identity(b, url)
+            texts = [self._lines(crawl, store, one, address) for one in (a, b)]
+            asked = [found.request_url for one in (b, a) if (found := _last_visit(store, one, address))]
+        if texts[0] is None and texts[1] is None:
+            raise Unknown(
+                f"Neither run {a.number} nor run {b.number} of {crawl.name!r} has the page {address}.",
+                "`inchworm runs` lists the runs, `inchworm show` what is known of a URL.",
+            )
+        asked_for = next(filter(None, asked), address)
+        return {"url": asked_for, "canonical_url": address, "baseline": a.number, "current": b.number, "texts": texts}
+
+    def _lines(self, crawl: CrawlInfo, store: CrawlStore, one: RunInfo, url: str) -> list[str] | None:
+        """Title, text and links of a page as a run has it; None when it has none."""
+        visit = _last_visit(store, one, url)
+        if visit is None or visit.outcome not in ("page", "duplicate"):
+            return None
+        response = Bodies(store, self._workspace.crawl_folder(crawl) / "archive").of(visit.payload)
+        if response is None:
+            return [f"(the archive has lost what run {one.number} read here)"]
+        kind, address = visit.content_type or "", visit.request_url or url
+        try:
+            parts = opened(response.body, kind, address)
+            said, targets = parts.said, parts.targets
+        except Exception as error:
+            return [f"(what run {one.number} has here cannot be read: {error!r})"]
+        if not said.text and not said.title:
+            return [f"{kind or 'unknown type'}, {visit.size:,} bytes, SHA-256 {(visit.payload or b'').hex()}"]
+        return [f"title: {said.title}", "", *said.text.splitlines(), "", "links:", *targets]
+
+
+def _last_visit(store: CrawlStore, one: RunInfo, url: str) -> VisitRow | None:
+    """What a run came to with a URL."""
+    known = store.known(one.run_id, [url]).get(url)
+    return store.visit_of(one.run_id, known.url_id) if known and known.in_run else None
+
+
+def _ids(crawl: CrawlInfo, a: RunInfo, b: RunInfo) -> dict[str, Any]:
+    return {
+        "baseline_iteration_id": iteration_id(crawl, a.number),
+        "current_iteration_id": iteration_id(crawl, b.number),
+    }
+
+
+def _counted(a: RunInfo, b: RunInfo, counts: Mapping[Change, int], reasons: Mapping[str, int]) -> dict[str, Any]:
+    """What two runs came to, in numbers and in a sentence."""
+    total = counts[Change.NEW] + counts[Change.MODIFIED] + counts[Change.DELETED]
+    return {
+        "unknown_reasons": dict(reasons),
+        "total_changes": total,
+        "has_changes": total > 0,
+        "summary": _summary(a.number, b.number, counts),
+    }
+
+
+def _as_json(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _summary(first: int, second: int, counts: Mapping[Change, int]) -> str:
+    said = f"Iteration {second} vs {first}: {counts[Change.NEW]} new, {counts[Change.MODIFIED]} modified,"
+    said += f" {counts[Change.DELETED]} deleted, {counts[Change.UNCHANGED]} unchanged"
+    return f"{said}, {counts[Change.UNKNOWN]} unknown" if counts[Change.UNKNOWN] else said

@@ -1,0 +1,232 @@
+"""Two runs side by side, a part at a time: cheap enough to be asked every second."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from inchworm.app.memory import Memory
+from inchworm.app.workspace import Workspace
+from inchworm.errors import NotNow, WrongUse
+from inchworm.model import Change, CrawlInfo, RunInfo, RunState
+from inchworm.rules.words import explain, failures
+from inchworm.store.crawl.compare import Comparison, Tally
+from inchworm.store.crawl.progress import Changed, Progress, Whole
+from inchworm.store.crawl.session import CrawlStore
+
+_STEADY = 10_000
+"""Counts of a run that goes on are as old as so many of its steps."""
+
+COUNT_SECONDS = 0.12
+_SIFTED = 5_000
+_CHUNK = 500
+_NOT_REACHED = {
+    "pending": "it waits for its turn",
+    "not_reached": "no page led to it",
+    "redirect": "it redirects now",
+    "done": "it brought no page",
+}
+
+
+class Counting:
+    """A tally that several threads go on with, one at a time."""
+
+    def __init__(self, is_backwards: bool) -> None:
+        self.tally = Tally(is_backwards)
+        self.lock = threading.Lock()
+
+
+_TALLIES: Memory[Counting] = Memory(8)
+
+
+class Sought(NamedTuple):
+    """Which pages of a comparison are wanted: those with which this happened, with this in their URL. Without a change:
+    those of the first one that there is."""
+
+    change: str = ""
+    text: str = ""
+
+
+class Place(NamedTuple):
+    """Which part of a list is wanted: behind this number, at most so much."""
+
+    after: int = 0
+    limit: int = 50
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pair:
+    """Two runs of a crawl, and the store they are in."""
+
+    store: CrawlStore
+    first: RunInfo
+    second: RunInfo
+
+    @property
+    def is_backwards(self) -> bool:
+        return self.first.run_id > self.second.run_id
+
+    @property
+    def is_on_record(self) -> bool:
+        """Whether the second run noted down itself what it found changed since the first."""
+        return self.second.parent == self.first.number
+
+    def comparison(self) -> Comparison:
+        earlier, later = sorted((self.first, self.second), key=lambda one: one.run_id)
+        return Comparison(self.store, earlier, later)
+
+    def key(self) -> Hashable:
+        return (str(self.store.path), *map(stamp, (self.first, self.second)))
+
+
+class Comparisons:
+    """Two runs side by side."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def part(
+        self, crawl: CrawlInfo, runs: tuple[int | None, int | None], sought: Sought, place: Place
+    ) -> dict[str, Any]:
+        """Two runs side by side: how many pages came to what, and a part of those that are wanted. Where the later run
+        did not note it down itself, it is counted a while at a time; `looked_at` of `urls` says how far."""
+        with self._workspace.reading(crawl) as store:
+            pair, last = self._pair(crawl, store, runs), Whole(store).last_url()
+            needs_count = not pair.is_on_record or sought.change == Change.UNKNOWN
+            tally = _go_on(pair, last) if needs_count else None
+            counts = _on_record(pair.second) if pair.is_on_record or tally is None else tally.counts()
+            change = _chosen(sought.change, counts)
+            rows, next_after = _sifted(_source(pair, change, tally), sought.text, place)
+            return {
+                "baseline": pair.first.number,
+                "current": pair.second.number,
+                "counts": counts,
+                "is_on_record": pair.is_on_record,
+                "looked_at": tally.looked_at if tally else last,
+                "urls": last,
+                "change": change.value,
+                "rows": _told(pair, change, rows),
+                "next_after": next_after,
+            }
+
+    def _pair(self, crawl: CrawlInfo, store: CrawlStore, runs: tuple[int | None, int | None]) -> Pair:
+        """The runs of these numbers; else the last one, and the one that it builds on or that comes before it. What
+        builds on none is compared with its last branch."""
+        first, second = runs
+        later = self._workspace.run_of(crawl, store, second)
+        found = (first, later.parent, later.origin, later.number - 1 if later.number else None)
+        before = next((number for number in found if number is not None), None)
+        if before is None and second is None and (branch := store.newest_branch(later.number)) is not None:
+            return Pair(store, later, branch)
+        if before is None:
+            raise NotNow("There is no run before the first one.", "Choose a later one.")
+        return Pair(store, self._workspace.run_of(crawl, store, before), later)
+
+
+def stamp(one: RunInfo) -> tuple[int, int, int | None]:
+    """What tells a run from what it was or will be; of one that goes on, roughly."""
+    seq = one.seq // _STEADY if one.state is RunState.IN_PROGRESS else one.seq
+    return one.run_id, seq, one.ended_ms
+
+
+# Two runs
+Source = Callable[[int, int], tuple[list[Changed], int | None]]
+"""Gives a part of a list: behind a number, at most so much; and behind which number it goes on."""
+
+
+def _on_record(one: RunInfo) -> dict[str, int]:
+    return {change.value: getattr(one.counters, change.value) for change in Change}
+
+
+def _go_on(pair: Pair, last: int) -> Tally:
+    """The tally of two runs, counted a little further."""
+    counting = _TALLIES.get(pair.key(), lambda: Counting(pair.is_backwards))
+    with counting.lock:
+        counting.tally.count(pair.comparison(), last, COUNT_SECONDS)
+    return counting.tally
+
+
+def _chosen(wanted: str, counts: Mapping[str, int]) -> Change:
+    if wanted and wanted not in {change.value for change in Change}:
+        raise WrongUse(f"Nothing is {wanted!r}.", f"Known ones: {', '.join(Change)}.")
+    first = (Change.MODIFIED, Change.NEW, Change.DELETED)
+    return Change(wanted) if wanted else next((one for one in first if counts[one.value]), Change.MODIFIED)
+
+
+def _source(pair: Pair, change: Change, tally: Tally | None) -> Source:
+    last = Whole(pair.store).last_url()
+    if tally is None or (pair.is_on_record and change is not Change.UNKNOWN):
+        return _recorded(pair, change)
+    return _alike(pair, last) if change is Change.UNCHANGED else _tallied(pair, change, tally, last)
+
+
+def _recorded(pair: Pair, change: Change) -> Source:
+    progress = Progress(pair.store, pair.second.run_id)
+
+    def source(after: int, limit: int) -> tuple[list[Changed], int | None]:
+        found = progress.changed(change.value, pair.first.run_id, after, limit + 1)
+        return found[:limit], found[limit - 1].number if len(found) > limit else None
+
+    return source
+
+
+def _alike(pair: Pair, last: int) -> Source:
+    comparison = pair.comparison()
+
+    def source(after: int, limit: int) -> tuple[list[Changed], int | None]:
+        numbers, next_after = comparison.unchanged(after, last, limit)
+        return _titled(pair, numbers), next_after
+
+    return source
+
+
+def _tallied(pair: Pair, change: Change, tally: Tally, last: int) -> Source:
+    def source(after: int, limit: int) -> tuple[list[Changed], int | None]:
+        numbers = tally.listed(change, after, limit + 1)
+        more = numbers[limit - 1] if len(numbers) > limit else None
+        # What comes behind the last one is perhaps not counted yet.
+        unsure = tally.looked_at if tally.looked_at < last else None
+        return _titled(pair, numbers[:limit]), more if more is not None else unsure
+
+    return source
+
+
+def _titled(pair: Pair, numbers: list[int]) -> list[Changed]:
+    return Whole(pair.store).titled(numbers, (pair.first.run_id, pair.second.run_id))
+
+
+def _sifted(source: Source, text: str, place: Place) -> tuple[list[Changed], int | None]:
+    """A part of a list with only those that have this text in their URL. Looks at a bounded number of them, so there
+    may be less than is wanted though there is more."""
+    if not text:
+        return source(place.after, place.limit)
+    found: list[Changed] = []
+    after: int | None = place.after
+    for _ in range(_SIFTED // _CHUNK):
+        if after is None or len(found) >= place.limit:
+            break
+        part, after = source(after, _CHUNK)
+        found += [one for one in part if text.lower() in one.url.lower()]
+    if len(found) > place.limit:
+        found = found[: place.limit]
+        after = found[-1].number
+    return found, after
+
+
+def _told(pair: Pair, change: Change, rows: Iterable[Changed]) -> list[dict[str, Any]]:
+    """Pages as they are shown; of those of which nothing certain is known, why."""
+    comparison = pair.comparison()
+    told = []
+    for one in rows:
+        part = comparison.part(one.number - 1, one.number) if change is Change.UNKNOWN else []
+        note = _why(part[0][1].why) if part else one.note
+        told.append({"url": one.url, "title": one.title, "note": note, "number": one.number})
+    return told
+
+
+def _why(word: str) -> str:
+    if word in failures.KINDS:
+        return failures.KINDS[word].sentence
+    return explain.REASONS.get(word) or _NOT_REACHED.get(word, word)

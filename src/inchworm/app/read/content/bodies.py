@@ -1,0 +1,141 @@
+"""What the archive has of a page: its bytes, its text, and all that can be read out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from inchworm.app.fields import Asked, rows_on_the_spot
+from inchworm.app.read.content.pages import Pages
+from inchworm.app.read.content.search import Texts
+from inchworm.app.workspace import Workspace, identity
+from inchworm.engine.own.bodies import Bodies
+from inchworm.engine.stored import StoredPages
+from inchworm.errors import Unknown
+from inchworm.model import CrawlInfo, Response, RunInfo, Visit
+from inchworm.page import Page
+from inchworm.rules.formats import media
+from inchworm.store.crawl.now import Now
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import View
+from inchworm.store.follow.follower import Page as FollowedPage
+
+MOST_TEXT = 20_000
+"""Characters of a text that are shown."""
+
+
+class StoredBody(NamedTuple):
+    """What the archive has of a page."""
+
+    url: str
+    body: bytes
+    content_type: str
+
+
+_AS_IT_IS = Asked()
+
+
+class PageBodies:
+    """What the archive has of pages."""
+
+    def __init__(self, workspace: Workspace, pages: Pages) -> None:
+        self._workspace = workspace
+        self._pages = pages
+
+    # What the archive has
+
+    def body(self, crawl: CrawlInfo, url: str, number: int | None = None) -> StoredBody:
+        """The body of a page as a run has it, decoded."""
+        with self._workspace.reading(crawl) as store:
+            current = self._workspace.run_of(crawl, store, number)
+            visit, response = self._response(crawl, store, current, url)
+        if visit is None or response is None:
+            raise Unknown(f"The archive has nothing of {url} in run {current.number}.", "Another run may have it.")
+        return StoredBody(visit["url"], response.body or response.payload, visit["content_type"] or "")
+
+    def text(self, crawl: CrawlInfo, url: str, number: int | None = None, at_any_cost: bool = False) -> str | None:
+        """The main text of a page; None where there is none, or where only another process may read it: that takes
+        longer, and is done `at_any_cost` only."""
+        with self._workspace.reading(crawl) as store:
+            current = self._workspace.run_of(crawl, store, number)
+            visit, response = self._response(crawl, store, current, url)
+            if visit is None or response is None or visit["outcome"] not in ("page", "duplicate"):
+                return None
+            if media.is_risky(response.body, visit["content_type"] or "") and not at_any_cost:
+                return None
+            return Texts(store, self._workspace.crawl_folder(crawl) / "archive").of(_as_page(visit, current))
+
+    def _response(
+        self, crawl: CrawlInfo, store: CrawlStore, current: RunInfo, url: str
+    ) -> tuple[dict[str, Any] | None, Response | None]:
+        visits = self._pages.known(crawl, store, current, url)["visits"]
+        visit = next((one for one in reversed(visits) if one["payload"]), None)
+        if visit is None:
+            return None, None
+        bodies = Bodies(store, self._workspace.crawl_folder(crawl) / "archive")
+        return visit, bodies.of(bytes.fromhex(visit["payload"]))
+
+    def page(self, word: str, url: str, number: int | None = None, fields: Asked = _AS_IT_IS) -> Page:
+        """What a crawl has of a URL now, or what one of its runs has. A page that is gone says so. `fields`: how
+        they are to be taken out of it, if not by the rules of the crawl."""
+        crawl = self._workspace.find(word)
+        with self._workspace.reading(crawl) as store:
+            current, now = self._workspace.run_of(crawl, store, number), Now(store)
+            address = identity(current, url)
+            line = now.line(store.line_end() or current)
+            found = now.page(line if number is None else line._replace(run_ids=(current.run_id,)), address)
+            if found is None:
+                which = f"The crawl {crawl.name!r}" if number is None else f"Run {number} of {crawl.name!r}"
+                raise Unknown(f"{which} has no page {address}.", "`why` tells why it was not crawled.")
+            stored = StoredPages(store, self._workspace.crawl_folder(crawl) / "archive")
+            page = stored.of(found)
+            page.take_rows = rows_on_the_spot(self._workspace, crawl, fields)
+            stored.let_go()
+            return page
+
+
+def _as_page(visit: Mapping[str, Any], current: RunInfo) -> FollowedPage:
+    return FollowedPage(
+        0,
+        visit["url"],
+        0,
+        current.run_id,
+        visit["seq"],
+        current.number,
+        visit["at_ms"],
+        visit["outcome"],
+        None,
+        bytes.fromhex(visit["payload"]),
+        visit["content_type"] or "",
+        visit["title"] or "",
+        visit["request_url"],
+    )
+
+
+class Watching:
+    """Shows the pages of a session to somebody as they are committed. For `Hooks`."""
+
+    def __init__(self, workspace: Workspace, look: Callable[[Page], None]) -> None:
+        self._workspace, self._look = workspace, look
+        self._store: CrawlStore | None = None
+
+    def started(self, crawl: CrawlInfo, current: RunInfo, _session: int) -> None:
+        folder = self._workspace.crawl_folder(crawl)
+        self._store = CrawlStore(folder / "crawl.db", read_only=True)
+        self._stored = StoredPages(self._store, folder / "archive")
+        self._view, self._run_id = View(self._store), current.run_id
+
+    def visited(self, visit: Visit) -> None:
+        from inchworm.rules.page.document import Said  # whoever crawls has loaded it
+
+        found = self._view.newest(self._run_id, visit.entry.url_id)
+        assert found is not None
+        read = visit.reading
+        # What was taken from an earlier run was not read again.
+        said = Said(read.title, read.text, read.language, read.meta) if read.text else None
+        self._look(self._stored.of(found, said=said))
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._stored.let_go()
+            self._store.close()

@@ -1,0 +1,190 @@
+"""The site by folders: what lies where, and how much of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from array import array
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from inchworm.app.read.content.pages import MOST_LINKS
+from inchworm.app.workspace import Workspace
+from inchworm.model import CrawlInfo
+from inchworm.store.crawl.browse import TREE_STEP, Browse
+
+TREE_SECONDS = 0.2
+
+WAITING_SECONDS = 1.0
+"""How long one look may take to read on; what is missing then comes with the next one."""
+
+
+class SiteTree:
+    """A site by folders."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    # The site by folders
+
+    def level(self, crawl: CrawlInfo, number: int | None = None, at: str = "", offset: int = 0) -> dict[str, Any]:
+        """One level of a site: folders with what is below them, the fullest first, then what lies in this one. A run is
+        counted through once and remembered; what one look has no time for, the next one goes on with."""
+        with self._workspace.reading(crawl) as store:
+            current = self._workspace.run_of(crawl, store, number)
+            key = (str(self._workspace.crawl_folder(crawl)), current.run_id)
+            tally = _SHELF.tally(key, Browse(store).stamp(current.run_id), self._workspace.is_running(crawl))
+            # Who has been told that it takes a while waits longer, and seldomer.
+            tally.count(Browse(store), current.run_id, WAITING_SECONDS if tally.counted else TREE_SECONDS)
+            told = {"run": current.number, "at": at, "counted": tally.counted, "known": current.counters.known}
+            if not tally.is_complete:
+                return {**told, "is_complete": False}
+            whole, below = tally.below(at)
+            shown = below[offset : offset + MOST_LINKS]
+            first = max(0, offset - len(below))
+            ids = tally.inside(at)[first : first + MOST_LINKS - len(shown)]
+            pages = Browse(store).standing(current.run_id, ids)
+        end, total = offset + len(shown) + len(ids), len(below) + len(tally.inside(at))
+        return {
+            **told,
+            "is_complete": True,
+            "seconds_ago": tally.age(),
+            "sum": whole,
+            "folders": shown,
+            "pages": pages,
+            "next_offset": end if end < total else None,
+        }
+
+
+# ---- counting a run by folders
+
+
+_FRESH_SECONDS = 30.0
+"""For so long a count of a run that goes on is good enough."""
+
+_MOST_COUNTED = 4_000_000
+"""URLs in all counts that are remembered."""
+
+_PLACES = {"page": 0, "failed": 1, "pending": 2, "refused": 3}
+_OTHER, _BYTES, _CHANGED, _WIDTH = 4, 5, 6, 7
+_CHANGES = ("new", "modified", "deleted")
+
+
+class Sum(NamedTuple):
+    """What lies in and below a folder."""
+
+    name: str
+    pages: int = 0
+    failed: int = 0
+    pending: int = 0
+    refused: int = 0
+    other: int = 0
+    bytes: int = 0
+    changed: int = 0
+
+    @property
+    def urls(self) -> int:
+        return self.pages + self.failed + self.pending + self.refused + self.other
+
+
+class Tally:
+    """The URLs of a run by the folders in which they lie: how many of which kind, and which."""
+
+    def __init__(self, stamp: tuple[int, ...]) -> None:
+        self.stamp = stamp
+        self.counted = 0
+        self.is_complete = False
+        self._begun = time.monotonic()
+        self._after = 0
+        self._numbers: dict[str, list[int]] = {}
+        self._inside: dict[str, array[int]] = {}
+        self._mutex = threading.Lock()
+
+    def count(self, look: Browse, run_id: int, seconds: float) -> None:
+        """Go on for so long. Who finds another at it waits for it."""
+        until = time.monotonic() + seconds
+        if not self.is_complete and self._mutex.acquire(timeout=seconds):
+            try:
+                while not self.is_complete and time.monotonic() < until:
+                    self._step(look.tree_rows(run_id, self._after, TREE_STEP))
+            finally:
+                self._mutex.release()
+
+    def _step(self, rows: list[tuple[int, str, str | None, int | None, str | None]]) -> None:
+        numbers, inside = self._numbers, self._inside
+        for url_id, url, what, size, change in rows:
+            folder = folder_of(url)
+            sums = numbers.get(folder)
+            if sums is None:
+                sums = numbers[folder] = [0] * _WIDTH
+                inside[folder] = array("I")
+            sums[_PLACES.get(what or "", _OTHER)] += 1
+            sums[_BYTES] += size or 0
+            sums[_CHANGED] += change in _CHANGES
+            inside[folder].append(url_id)
+        self.counted += len(rows)
+        self._after = rows[-1][0] if rows else self._after
+        self.is_complete = len(rows) < TREE_STEP
+
+    def age(self) -> float:
+        return time.monotonic() - self._begun
+
+    def below(self, at: str) -> tuple[Sum, list[Sum]]:
+        """All that lies in a folder, and the folders right below it, the fullest first; of the whole: its hosts."""
+        found: dict[str, list[int]] = {}
+        start = len(at) or len("https://")
+        for folder, numbers in self._numbers.items():
+            if folder.startswith(at):
+                # The folder itself has no further slash and comes to "".
+                name = folder[: folder.find("/", start) + 1]
+                _add(found.setdefault(name, [0] * _WIDTH), numbers)
+        whole = [sum(column) for column in zip(*found.values(), strict=True)]
+        found.pop("", None)
+        sums = [Sum(name, *numbers) for name, numbers in found.items()]
+        return Sum(at, *whole), sorted(sums, key=lambda one: (one.refused - one.urls, -one.refused, one.name))
+
+    def inside(self, at: str) -> array[int]:
+        """The numbers of the URLs right in this folder, in the order in which the crawl met them."""
+        return self._inside.get(at, array("I"))
+
+
+def _add(numbers: list[int], more: Iterable[int]) -> None:
+    for place, count in enumerate(more):
+        numbers[place] += count
+
+
+def folder_of(url: str) -> str:
+    """Where a URL lies: all of it up to the last slash of its path."""
+    return url[: url.rfind("/", 0, url.find("?") if "?" in url else None) + 1]
+
+
+class _Shelf:
+    """The counts that are remembered, the latest used last. The same for all who ask in this process."""
+
+    def __init__(self) -> None:
+        self._tallies: OrderedDict[tuple[str, int], Tally] = OrderedDict()
+        self._mutex = threading.Lock()
+
+    def tally(self, key: tuple[str, int], stamp: tuple[int, ...], goes_on: bool) -> Tally:
+        """The count of a run; a new one where the run has changed since."""
+        with self._mutex:
+            found = self._tallies.get(key)
+            if found is None or _is_old(found, stamp, goes_on):
+                found = self._tallies[key] = Tally(stamp)
+            self._tallies.move_to_end(key)
+            while len(self._tallies) > 1 and sum(one.counted for one in self._tallies.values()) > _MOST_COUNTED:
+                self._tallies.popitem(last=False)
+            return found
+
+
+def _is_old(tally: Tally, stamp: tuple[int, ...], goes_on: bool) -> bool:
+    if tally.stamp == stamp:
+        return False
+    if not goes_on:
+        return True
+    # A large run changes while it is counted; to begin again each time would never end.
+    return tally.is_complete and tally.age() > _FRESH_SECONDS
+
+
+_SHELF = _Shelf()

@@ -1,0 +1,214 @@
+"""Where every part of `app` works: the home, its crawls, who works on them, and asking the owner of one."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import shlex
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from inchworm import settings
+from inchworm.engine import run
+from inchworm.engine.ledger.commit import Ledger
+from inchworm.engine.ledger.draft import Session as LedgerSession
+from inchworm.engine.own.owner import NoArchive, Owner, SystemClock
+from inchworm.errors import Broken, NotNow, Unknown, WrongUse
+from inchworm.model import CrawlInfo, RunInfo
+from inchworm.ports import Clock
+from inchworm.rules.web import proxies
+from inchworm.rules.web import url as urls
+from inchworm.settings import Settings
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.home.crawls import Home
+from inchworm.store.lock import OwnerLock
+from inchworm.store.sqlite import last_written, plain_errors
+
+ANSWER_SECONDS = 30.0
+
+ENDING = ("pause", "cancel")
+"""What the owner has done only when its session is over."""
+
+
+def home_folder() -> Path:
+    """Where crawls are kept: INCHWORM_HOME, or ~/.inchworm."""
+    return Path(os.environ.get("INCHWORM_HOME") or Path.home() / ".inchworm")
+
+
+def base_settings_of(folder: Path) -> dict[str, Any]:
+    """What file and environment say, below everything that the user names."""
+    return {**settings.from_file(folder / "config.toml"), **settings.from_environment(os.environ)}
+
+
+class Workspace:
+    """One home, and what every part of `app` needs to find its way in it."""
+
+    def __init__(self, folder: Path | None = None, clock: Clock | None = None) -> None:
+        self.folder = folder or home_folder()
+        self.clock: Clock = clock or SystemClock()
+        self.home = Home(self.folder)
+
+    def close(self) -> None:
+        self.home.close()
+
+    def base_settings(self) -> dict[str, Any]:
+        """What file and environment say, below everything that the user names."""
+        return base_settings_of(self.folder)
+
+    def service_settings(self) -> Settings:
+        """What file and environment say of a service, and of what runs in it."""
+        return settings.make(self.base_settings())
+
+    def find(self, word: str) -> CrawlInfo:
+        """A crawl by name, id, or seed URL."""
+        forms = urls.seed(word)
+        keys = [key for form in forms or () if (key := urls.canonicalize(form))]
+        for key in keys or [""]:
+            if crawl := self.home.find(word, key or None):
+                return crawl
+        matching = [crawl for crawl in self.home.crawls() if any(key in _seed_urls(crawl) for key in keys)]
+        if len(matching) == 1:
+            return matching[0]
+        names = ", ".join(crawl.name for crawl in self.home.crawls()[:10]) or "none yet"
+        raise Unknown(f"There is no crawl called {run.shown(word)!r}.", f"The crawls in {self.folder}: {names}.")
+
+    def find_by_seeds(self, seeds: Sequence[str], name: str = "") -> CrawlInfo | None:
+        """The crawl of this name, or else of exactly these seeds."""
+        key = run.seeds_key(run.seeds_of(seeds))
+        crawl = self.home.find(name) if name else self.home.find("", key)
+        if crawl is not None:
+            refuse_other_seeds(crawl, key)
+        return crawl
+
+    def is_running(self, crawl: CrawlInfo) -> bool:
+        folder = self.crawl_folder(crawl)
+        return folder.exists() and OwnerLock(folder).is_held()
+
+    def last_written(self, crawl_id: str = "") -> tuple[int, ...]:
+        """A mark of the home, and of one crawl in it, that stays the same as long as nothing happens there; none when
+        something has just happened."""
+        home = last_written(self.folder / "home.db")
+        crawl = self.home.find(crawl_id) if crawl_id else None
+        if crawl is None:
+            return home
+        there = last_written(self.crawl_folder(crawl) / "crawl.db")
+        return (*home, *there) if home and there else ()
+
+    @contextlib.contextmanager
+    def reading(self, crawl: CrawlInfo) -> Iterator[CrawlStore]:
+        path = self.crawl_folder(crawl) / "crawl.db"
+        self._refuse_if_lost(crawl)
+        if not path.exists():
+            raise NotNow(f"The crawl {crawl.name!r} has not started yet.", f"Start it: {command(crawl)}")
+        store = CrawlStore(path, read_only=True)
+        try:
+            with plain_errors(path):
+                yield store
+        finally:
+            store.close()
+
+    def run_of(self, crawl: CrawlInfo, store: CrawlStore, number: int | None = None) -> RunInfo:
+        """The run of this number, or the last one."""
+        found = store.run(number)
+        if found is None:
+            which = f"run {number}" if number is not None else "run"
+            raise Unknown(f"The crawl {crawl.name!r} has no {which}.", "`inchworm status` shows its runs.")
+        return found
+
+    def _refuse_if_lost(self, crawl: CrawlInfo) -> None:
+        """Somebody deleted the record of a crawl: nothing begins anew unless that is wanted."""
+        path = self.crawl_folder(crawl) / "crawl.db"
+        if crawl.started and (not path.exists() or not path.stat().st_size):
+            raise Broken(
+                f"The record of {crawl.name!r} is gone: {path} is missing or empty, though it was crawled before.",
+                f"Put {path.parent} back from a backup, or start again from the seeds: {command(crawl)} --fresh",
+            )
+
+    @contextlib.contextmanager
+    def owning(self, crawl: CrawlInfo, stale_seconds: float | None = None, is_anew: bool = False) -> Iterator[Owner]:
+        """`stale_seconds`: how long an owner may be silent before it counts as gone, if not as long as in the whole
+        home; `is_anew`: though its record may be gone."""
+        if not is_anew:
+            self._refuse_if_lost(crawl)
+        stale = self.service_settings().stale if stale_seconds is None else stale_seconds
+        owner = Owner(self.crawl_folder(crawl), stale)
+        try:
+            with plain_errors(owner.folder):
+                yield owner
+        finally:
+            owner.close()
+
+    def crawl_folder(self, crawl: CrawlInfo) -> Path:
+        return self.folder / "crawls" / crawl.crawl_id
+
+    def ask(self, crawl: CrawlInfo, verb: str, argument: Mapping[str, Any]) -> str | None:
+        """Ask the owner of a crawl's run for something, and wait for its answer; None when its session ended first."""
+        inbox_id = self.home.ask(crawl.crawl_id, verb, argument, self.clock.now_ms())
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while time.monotonic() < deadline and self.is_running(crawl):
+            if (answer := self.home.answer_to(inbox_id)) is not None and verb not in ENDING:
+                return answer
+            time.sleep(0.1)
+        self.home.answer(inbox_id, "too late", self.clock.now_ms())
+        if self.is_running(crawl):
+            raise NotNow(
+                f"The owner of {crawl.name!r} was asked to {verb} and has not done so in {ANSWER_SECONDS:.0f} seconds.",
+                "It may be waiting for a slow server; look again with `inchworm status`.",
+            )
+        return None
+
+
+def ledger_of(owner: Owner, current: RunInfo) -> Ledger:
+    """The ledger of a run, to change something in it outside of a session."""
+    values = dataclasses.replace(Settings(), **settings_of_run(current))
+    return Ledger(owner.store, NoArchive(), current, LedgerSession(0, owner.token), values)
+
+
+def settings_of_run(current: RunInfo) -> dict[str, Any]:
+    """The frozen settings of a run, as typed values."""
+    return {name: settings.check(name, value) for name, value in current.settings.items() if name in settings.FIELDS}
+
+
+def identity(current: RunInfo, url: str) -> str:
+    """What a run calls a URL that somebody typed."""
+    address = urls.canonicalizer(tuple(current.settings.get("drop_params", ()))).canonicalize(url)
+    if address is None:
+        raise WrongUse(f"{url!r} is not a web address.", "Give a full URL such as https://example.org/page.")
+    return address
+
+
+def presentable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings to be stored and shown: no proxy and no search server with its password."""
+    shown = dict(values)
+    for name in ("proxies", "allowed_proxies", "allowed_indexes"):
+        if name in values:
+            shown[name] = [proxies.masked(one) for one in values[name]]
+    if "index" in values:
+        shown["index"] = proxies.masked(values["index"])
+    return shown
+
+
+def defaults_of(crawl: CrawlInfo) -> dict[str, Any]:
+    """What holds for every session of a crawl. A budget is for those that go on where the last one stopped."""
+    return {name: value for name, value in crawl.defaults.items() if name != "budget" or crawl.incremental}
+
+
+def command(crawl: CrawlInfo) -> str:
+    """The command that works on a crawl, to be copied."""
+    name = [] if crawl.name == run.default_name(run.seeds_of(crawl.seeds)) else ["--name", crawl.name]
+    return shlex.join(["inchworm", "crawl", *crawl.seeds, *name])
+
+
+def refuse_other_seeds(crawl: CrawlInfo, key: str) -> None:
+    """A name stands for one set of seeds."""
+    if run.seeds_key(run.seeds_of(crawl.seeds)) != key:
+        raise WrongUse(
+            f"The crawl {crawl.name!r} has other seeds: {', '.join(crawl.seeds)}.", "Use its seeds, or another --name."
+        )
+
+
+def _seed_urls(crawl: CrawlInfo) -> set[str]:
+    return {seed.url for seed in run.seeds_of(crawl.seeds)}
