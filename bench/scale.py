@@ -22,8 +22,7 @@ from pathlib import Path
 
 from inchworm import settings
 from inchworm.engine import run as runs
-from inchworm.engine.ledger.commit import Ledger
-from inchworm.engine.ledger.draft import Session as LedgerSession
+from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.owner import NoArchive
 from inchworm.engine.session.window import Window
 from inchworm.model import CheckpointType, Entry, Found, Mode, Outcome, Reading, Visit
@@ -71,7 +70,7 @@ class Bench:
         seeds = runs.seeds_of(["https://scale.test/manual/"])
         new = runs.next_run([], Mode.INCREMENTAL, settings.to_json(values, settings.RUN), 0)
         new = runs.with_seeds(new, seeds)
-        ledger = Ledger(self.store, NoArchive(), new, LedgerSession(0, self.token), values)
+        ledger = Ledger(self.store, NoArchive(), new, Author(0, self.token), values)
         self.store.create_run(self.token, new, ledger.seed(seeds))
         made = self.store.run(0)
         assert made is not None
@@ -84,7 +83,7 @@ class Bench:
         made = self.store.run(0)
         assert made is not None
         number = self.store.start_session(self.token, made, "{}", 0)
-        self.ledger = Ledger(self.store, NoArchive(), made, LedgerSession(number, self.token), self.values)
+        self.ledger = Ledger(self.store, NoArchive(), made, Author(number, self.token), self.values)
         self.window = Window(self.store, made.run_id, made.seq)
 
     def batch(self) -> float:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from inchworm.engine import run
-from inchworm.engine.ledger.commit import Ledger
-from inchworm.engine.ledger.draft import Session
+from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.owner import NoArchive
 from inchworm.engine.session.window import Slot, Window
 from inchworm.model import Entry, Mode, Outcome, RunInfo, Visit
@@ -34,12 +33,12 @@ def begun(store: CrawlStore) -> tuple[RunInfo, Ledger]:
     token = store.take(Life.of_this_process())
     seeds = run.seeds_of(SEEDS)
     new = run.with_seeds(run.next_run([], Mode.BASELINE, to_json(VALUES, RUN), 0), seeds)
-    changes = Ledger(store, NoArchive(), new, Session(0, token), VALUES).seed(seeds)
+    changes = Ledger(store, NoArchive(), new, Author(0, token), VALUES).seed(seeds)
     store.create_run(token, new, changes)
     made = store.run(0)
     assert made is not None
     store.start_session(token, made, "{}", 0)
-    return made, Ledger(store, NoArchive(), made, Session(1, token), VALUES)
+    return made, Ledger(store, NoArchive(), made, Author(1, token), VALUES)
 
 
 def fill(window: Window) -> list[Slot]:

@@ -21,9 +21,9 @@ import pytest
 
 from inchworm import settings
 from inchworm.engine import run
-from inchworm.engine.ledger.commit import Ledger
+from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.ledger.discovery import SITEMAP_DEPTH
-from inchworm.engine.ledger.draft import Committed, Session
+from inchworm.engine.ledger.draft import Committed
 from inchworm.errors import Broken, Lost
 from inchworm.model import (
     Entry,
@@ -88,7 +88,7 @@ class Desk:
         found = run.seeds_of(seeds)
         frozen = settings.to_json(self.settings, settings.RUN)
         new = run.with_seeds(run.next_run([], Mode.INCREMENTAL, frozen, 0), found)
-        first = Ledger(self.store, self.shelf, new, Session(0, self.token), self.settings)
+        first = Ledger(self.store, self.shelf, new, Author(0, self.token), self.settings)
         self.store.create_run(self.token, new, first.seed(found))
         self.sit()
 
@@ -96,7 +96,7 @@ class Desk:
         """A new session: what the last one had in memory is gone."""
         number = self.store.start_session(self.token, self.info, "{}", 0)
         self.shelf.name = f"session-{number}.warc.gz"
-        self.ledger = Ledger(self.store, self.shelf, self.info, Session(number, self.token), self.settings)
+        self.ledger = Ledger(self.store, self.shelf, self.info, Author(number, self.token), self.settings)
 
     @property
     def info(self):

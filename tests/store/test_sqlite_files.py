@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from inchworm.engine.ledger.commit import Ledger
-from inchworm.engine.ledger.draft import Session
+from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.owner import NoArchive
 from inchworm.errors import Broken, InchwormError, TooNew, Unknown
 from inchworm.model import Outcome, Visit
@@ -318,7 +317,7 @@ def test_an_old_crawl_goes_on_where_it_was(dump, tmp_path):
         waiting = store.pending(run.run_id, store.lanes(run.run_id)[0], None, 100)
         assert [entry.url for entry in waiting] == [f"{SITE}/n", f"{SITE}/from-sitemap", f"{SITE}/flaky"]
         frozen = make({name: value for name, value in run.settings.items() if name != "replay"})
-        ledger = Ledger(store, NoArchive(), run, Session(number, token), frozen)
+        ledger = Ledger(store, NoArchive(), run, Author(number, token), frozen)
         ledger.commit([Visit(entry, 0, Outcome.PAGE, text_hash=entry.url.encode()) for entry in waiting])
         assert (store.run().seq, store.run().counters.pending) == (run.seq + 3, 0)
         assert View(store).faults(run.run_id) == []

@@ -13,9 +13,8 @@ from typing import Any
 
 from inchworm import settings
 from inchworm.engine import run
-from inchworm.engine.ledger.commit import Ledger
-from inchworm.engine.ledger.draft import Session as LedgerSession
-from inchworm.engine.own.owner import NoArchive, Owner, SystemClock
+from inchworm.engine.ledger.commit import Author, Ledger
+from inchworm.engine.own.owner import CrawlOwner, NoArchive, SystemClock
 from inchworm.errors import Broken, NotNow, Unknown, WrongUse
 from inchworm.model import CrawlInfo, RunInfo
 from inchworm.ports import Clock
@@ -128,13 +127,15 @@ class Workspace:
             )
 
     @contextlib.contextmanager
-    def owning(self, crawl: CrawlInfo, stale_seconds: float | None = None, is_anew: bool = False) -> Iterator[Owner]:
+    def owning(
+        self, crawl: CrawlInfo, stale_seconds: float | None = None, is_anew: bool = False
+    ) -> Iterator[CrawlOwner]:
         """`stale_seconds`: how long an owner may be silent before it counts as gone, if not as long as in the whole
         home; `is_anew`: though its record may be gone."""
         if not is_anew:
             self._refuse_if_lost(crawl)
         stale = self.service_settings().stale if stale_seconds is None else stale_seconds
-        owner = Owner(self.crawl_folder(crawl), stale)
+        owner = CrawlOwner(self.crawl_folder(crawl), stale)
         try:
             with plain_errors(owner.folder):
                 yield owner
@@ -161,10 +162,10 @@ class Workspace:
         return None
 
 
-def ledger_of(owner: Owner, current: RunInfo) -> Ledger:
+def ledger_of(owner: CrawlOwner, current: RunInfo) -> Ledger:
     """The ledger of a run, to change something in it outside of a session."""
     values = dataclasses.replace(Settings(), **settings_of_run(current))
-    return Ledger(owner.store, NoArchive(), current, LedgerSession(0, owner.token), values)
+    return Ledger(owner.store, NoArchive(), current, Author(0, owner.token), values)
 
 
 def settings_of_run(current: RunInfo) -> dict[str, Any]:

@@ -28,7 +28,7 @@ _AT_ONCE = 100
 """So many visits are looked up in one question."""
 
 
-class _Open(NamedTuple):
+class _Asked(NamedTuple):
     """A store and an archive that can be asked."""
 
     view: View
@@ -49,19 +49,19 @@ class StoredPages:
 
     def __init__(self, store: CrawlStore, archive: Path) -> None:
         self._store, self._archive = store, archive
-        self._open: _Open | None = self._asked(store)
+        self._open: _Asked | None = self._asked(store)
         # What is known of a run is what it had come to now, however long whoever asks takes to read it.
         self._runs = {run.run_id: run for run in store.runs()}
 
-    def _asked(self, store: CrawlStore) -> _Open:
-        return _Open(View(store), Now(store), Bodies(store, self._archive))
+    def _asked(self, store: CrawlStore) -> _Asked:
+        return _Asked(View(store), Now(store), Bodies(store, self._archive))
 
     def let_go(self) -> None:
         """The store is going to be closed."""
         self._open = None
 
     @contextlib.contextmanager
-    def _asking(self) -> Iterator[_Open]:
+    def _asking(self) -> Iterator[_Asked]:
         if (is_open := self._open) is not None:
             yield is_open
             return

@@ -13,12 +13,11 @@ from typing import Any
 from inchworm.archive import warc
 from inchworm.engine import run
 from inchworm.engine.caller import Hooks, Summary
-from inchworm.engine.ledger.commit import Ledger
+from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.ledger.draft import Committed
-from inchworm.engine.ledger.draft import Session as LedgerSession
 from inchworm.engine.own.earlier import EarlierRuns
-from inchworm.engine.own.owner import Owner
-from inchworm.engine.session.loop import Ended, Session, Watch
+from inchworm.engine.own.owner import CrawlOwner
+from inchworm.engine.session.loop import Loop, SessionEnd, Watch
 from inchworm.engine.signals import stopping
 from inchworm.engine.visit import Tools
 from inchworm.errors import InchwormError, Lost
@@ -57,7 +56,7 @@ _ENDING = {"pause": EndedBy.PAUSED, "cancel": EndedBy.CANCELLED}
 class Inbox:
     """What other processes ask of this session."""
 
-    def __init__(self, home: Home, crawl_id: str, owner: Owner, ledger: Ledger, clock: Clock) -> None:
+    def __init__(self, home: Home, crawl_id: str, owner: CrawlOwner, ledger: Ledger, clock: Clock) -> None:
         self._home = home
         self._crawl_id = crawl_id
         self._owner = owner
@@ -95,11 +94,18 @@ class Inbox:
         self._home.answer(inbox_id, str(made.number), self._clock.now_ms())
 
 
-class Sitting:
+class CrawlSession:
     """One session with everything it needs, from its first fetch to its last word."""
 
     def __init__(
-        self, home: Home, clock: Clock, owner: Owner, crawl: CrawlInfo, current: RunInfo, values: Settings, number: int
+        self,
+        home: Home,
+        clock: Clock,
+        owner: CrawlOwner,
+        crawl: CrawlInfo,
+        current: RunInfo,
+        values: Settings,
+        number: int,
     ) -> None:
         self._home = home
         self._clock = clock
@@ -124,7 +130,7 @@ class Sitting:
         )
         started = clock.monotonic()
         try:
-            ledger = Ledger(owner.store, writer, self._run, LedgerSession(self._number, owner.token), self._values)
+            ledger = Ledger(owner.store, writer, self._run, Author(self._number, owner.token), self._values)
             tools = Tools(
                 self._values,
                 fetcher,
@@ -145,7 +151,7 @@ class Sitting:
             watch = Watch(hooks.progress or (lambda _: None), hooks.visited)
             inbox = Inbox(self._home, self._crawl.crawl_id, owner, ledger, clock)
             inbox.drop_old_orders(reading.carried_out(self._run.run_id))
-            session = Session(self._run, reading, ledger, tools, inbox, watch)
+            session = Loop(self._run, reading, ledger, tools, inbox, watch)
             session.hosts.rest_from(self._last_request())
             with self._stopped_by_signals(session, hooks.signals):
                 ended, is_cancelled = await _worked(session)
@@ -163,12 +169,14 @@ class Sitting:
             raise asyncio.CancelledError
         return dataclasses.replace(summary, note=_about_unread(reader.unread))
 
-    def _open_again(self, ledger: Ledger) -> Ended:
+    def _open_again(self, ledger: Ledger) -> SessionEnd:
         """Nothing could be fetched: the run is not complete but has not really begun, and whoever starts it again means
         that it be tried again."""
         url, kind, message = View(self._owner.store).first_failure(self._run.run_id)
         ledger.reopen()
-        return Ended(EndedBy.ERROR, f"Nothing could be fetched. {failures.cause(urls.host_of(url), kind, message)}")
+        return SessionEnd(
+            EndedBy.ERROR, f"Nothing could be fetched. {failures.cause(urls.host_of(url), kind, message)}"
+        )
 
     def _last_request(self) -> float:
         """The latest moment, on the monotonic clock, at which an earlier session may have asked for something."""
@@ -192,7 +200,7 @@ class Sitting:
         return warc.WarcWriter(self._owner.archive, prefix, info)
 
     @contextlib.contextmanager
-    def _stopped_by_signals(self, session: Session, wanted: bool) -> Iterator[None]:
+    def _stopped_by_signals(self, session: Loop, wanted: bool) -> Iterator[None]:
         loop = asyncio.get_running_loop()
         numbers = stopping() if wanted else []
 
@@ -208,7 +216,7 @@ class Sitting:
             for number in numbers:
                 loop.remove_signal_handler(number)
 
-    def _close(self, ended: Ended, session: Session, seconds: float) -> Summary:
+    def _close(self, ended: SessionEnd, session: Loop, seconds: float) -> Summary:
         store, token = self._owner.store, self._owner.token
         progress = session.progress()
         by = ended.by
@@ -286,7 +294,7 @@ class Sitting:
         return told | {"saved_bytes": counters.saved, "downloaded": why, "alarm": current.alarm}
 
 
-async def _worked(session: Session) -> tuple[Ended, bool]:
+async def _worked(session: Loop) -> tuple[SessionEnd, bool]:
     """How a session ended, and whether somebody cancelled it. To cancel is to pause: what is under way may finish, what
     was found is committed, and only then the one who cancelled goes on."""
     working, is_cancelled = asyncio.ensure_future(session.work()), False

@@ -12,9 +12,8 @@ from inchworm import fault, settings
 from inchworm.app.read.checkpoints import Back, Past
 from inchworm.app.workspace import Workspace, command, ledger_of, settings_of_run
 from inchworm.engine import run
-from inchworm.engine.ledger.commit import Ledger
-from inchworm.engine.ledger.draft import Session as LedgerSession
-from inchworm.engine.own.owner import NoArchive, Owner
+from inchworm.engine.ledger.commit import Author, Ledger
+from inchworm.engine.own.owner import CrawlOwner, NoArchive
 from inchworm.errors import NotNow, WrongUse
 from inchworm.model import Checkpoint, CheckpointType, CrawlInfo, EndedBy, Mode, RunInfo, RunState
 from inchworm.ports import Unreached
@@ -52,7 +51,7 @@ class Plan:
     begin: Callable[[Settings], RunInfo]
 
 
-Planner = Callable[[Owner, CrawlInfo, Start], Plan]
+Planner = Callable[[CrawlOwner, CrawlInfo, Start], Plan]
 
 
 class Plans:
@@ -61,7 +60,7 @@ class Plans:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def to_crawl(self, owner: Owner, crawl: CrawlInfo, start: Start) -> Plan:
+    def to_crawl(self, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> Plan:
         """Go on with the run that is open, or start the next one."""
         last = owner.store.run()
         if last is None or not run.is_open(last):
@@ -70,7 +69,7 @@ class Plans:
             return Plan({}, lambda values: self._start_run(owner, crawl, values, start, self._cancel_open))
         return self._to_go_on(last, start)
 
-    def for_the_line(self, owner: Owner, crawl: CrawlInfo, start: Start) -> Plan:
+    def for_the_line(self, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> Plan:
         """Go on with the line, whatever its mode: nobody who repeats a crawl means a branch that was left open."""
         last = owner.store.line_end()
         if last is None or not run.is_open(last):
@@ -86,7 +85,7 @@ class Plans:
         run.refuse_changes(frozen, {**wanted, "mode": start.mode} if start.mode else wanted)
         return Plan(settings_of_run(last), lambda _: last)
 
-    def to_resume(self, owner: Owner, crawl: CrawlInfo, start: Start) -> Plan:
+    def to_resume(self, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> Plan:
         """Go on with the run that is open, and no other."""
         last = owner.store.run()
         if last is None or not run.is_open(last):
@@ -97,14 +96,14 @@ class Plans:
         plan = self._to_go_on(last, start)
         return self._as_before(plan, owner, last, start) if last.beside else plan
 
-    def _as_before(self, plan: Plan, owner: Owner, last: RunInfo, start: Start) -> Plan:
+    def _as_before(self, plan: Plan, owner: CrawlOwner, last: RunInfo, start: Start) -> Plan:
         """With what the last session of a branch was told: the crawl remembers only what holds for the line."""
         told = owner.store.session_settings(last.run_id).items()
         own = {name: value for name, value in told if name in settings.FIELDS and name not in start.given}
         checked = {name: settings.check(name, value) for name, value in self.unmasked(own).items()}
         return Plan({**checked, **plan.settings}, plan.begin)
 
-    def to_recrawl(self, owner: Owner, crawl: CrawlInfo, start: Start) -> Plan:
+    def to_recrawl(self, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> Plan:
         """Start a new run, and no other. One that used up its budget and was left open ends here; a branch stays."""
         last = owner.store.line_end()
         if last is not None and run.is_open(last) and last.mode == Mode.BASELINE:
@@ -114,7 +113,7 @@ class Plans:
             )
         return Plan({}, lambda values: self._start_run(owner, crawl, values, start, self._end_early))
 
-    def to_go_back(self, back: Back, owner: Owner, crawl: CrawlInfo, start: Start) -> Plan:
+    def to_go_back(self, back: Back, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> Plan:
         if back.checkpoint is None and not back.as_new_run:
             return self.to_resume(owner, crawl, start)
         past, given = Past(owner.store, owner.archive, crawl), _of_run(start.given)
@@ -129,19 +128,19 @@ class Plans:
         run.refuse_changes(past.run(point).settings, given)
         return Plan(frozen, lambda _: way.go_back(point))
 
-    def _end_early(self, owner: Owner) -> None:
+    def _end_early(self, owner: CrawlOwner) -> None:
         """Complete the last run of the line as it is; its rest is the next one's."""
         last = owner.store.line_end()
         if last is not None and run.is_open(last):
             ledger_of(owner, last).end_early()
             owner.store.set_run_state(owner.token, last.run_id, RunState.COMPLETED, self._workspace.clock.now_ms())
 
-    def _cancel_open(self, owner: Owner) -> None:
+    def _cancel_open(self, owner: CrawlOwner) -> None:
         """End what is open, a branch and the line, for good."""
         while (current := owner.store.run()) is not None and run.is_open(current):
             self.cancel(owner, current)
 
-    def cancel(self, owner: Owner, current: RunInfo) -> None:
+    def cancel(self, owner: CrawlOwner, current: RunInfo) -> None:
         """End a run for good, but so that one can come back."""
         now_ms = self._workspace.clock.now_ms()
         owner.checkpoint(CheckpointType.PAUSE, now_ms, current)
@@ -149,11 +148,11 @@ class Plans:
 
     def _start_run(
         self,
-        owner: Owner,
+        owner: CrawlOwner,
         crawl: CrawlInfo,
         values: Settings,
         start: Start,
-        close: Callable[[Owner], None] | None = None,
+        close: Callable[[CrawlOwner], None] | None = None,
     ) -> RunInfo:
         """The next run of a crawl. `close` ends what is still open."""
         store = owner.store
@@ -168,7 +167,7 @@ class Plans:
             histories = {page.url_id: (page, history) for page, history in store.histories(new.follows)}
             aged = ((url_id, history) for url_id, (_, history) in histories.items())
             known = [histories[url_id][0] for url_id in freshness.order(aged, self._workspace.clock.now_ms())]
-        changes = Ledger(store, NoArchive(), new, LedgerSession(0, owner.token), values).seed(seeds, known)
+        changes = Ledger(store, NoArchive(), new, Author(0, owner.token), values).seed(seeds, known)
         if new.parent is not None:
             changes.distrusted += store.shared_validators(self._workspace.run_of(crawl, store, new.parent).run_id)
         store.create_run(owner.token, new, changes)
@@ -199,7 +198,7 @@ def _of_run(given: Mapping[str, Any]) -> dict[str, Any]:
 class WayBack:
     """The way back to a checkpoint, for the owner of a crawl."""
 
-    def __init__(self, owner: Owner, past: Past, now_ms: int) -> None:
+    def __init__(self, owner: CrawlOwner, past: Past, now_ms: int) -> None:
         self._owner, self._store, self._history = owner, owner.store, History(owner.store)
         self._past = past
         self._now_ms = now_ms
@@ -226,7 +225,7 @@ class WayBack:
                 made = self._store.run(new.number)
                 assert made is not None
                 same_scope = all(new.settings[name] == old.settings[name] for name in ("scope", "loose_paths"))
-                ledger = Ledger(self._store, NoArchive(), made, LedgerSession(0, self._owner.token), values)
+                ledger = Ledger(self._store, NoArchive(), made, Author(0, self._owner.token), values)
                 ledger.judge_again(same_scope)
         found = self._store.run(new.number)
         assert found is not None

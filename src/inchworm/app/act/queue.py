@@ -9,7 +9,7 @@ from inchworm.app.read.frontier import FrontierRows, RowPlace, state_in_run
 from inchworm.app.refuse import refuse_private
 from inchworm.app.workspace import Workspace, identity, ledger_of
 from inchworm.engine import run
-from inchworm.engine.own.owner import Owner
+from inchworm.engine.own.owner import CrawlOwner
 from inchworm.errors import NotNow, WrongUse
 from inchworm.model import CrawlInfo, Entry, Found, Kind, Reason, Refusal, RunInfo, RunState, Source, State
 from inchworm.ports import Row
@@ -53,7 +53,7 @@ class Queue:
         is_added = before is None or before[1] is not after[1]
         return {**shown, "added": is_added, "message": _message(shown, is_added)}
 
-    def _add(self, owner: Owner, crawl: CrawlInfo, found: Found, depth: int) -> None:
+    def _add(self, owner: CrawlOwner, crawl: CrawlInfo, found: Found, depth: int) -> None:
         current = self._workspace.run_of(crawl, owner.store)
         committed = ledger_of(owner, current).add(found, depth)
         if current.state is RunState.COMPLETED and committed.counters.pending > current.counters.pending:
@@ -81,7 +81,7 @@ class Queue:
             current, row = self._row_of_last_run(owner, spot)
             ledger_of(owner, current).dismiss(row)
 
-    def _row_of_last_run(self, owner: Owner, spot: RowPlace) -> tuple[RunInfo, Row]:
+    def _row_of_last_run(self, owner: CrawlOwner, spot: RowPlace) -> tuple[RunInfo, Row]:
         current = self._workspace.run_of(spot.crawl, owner.store)
         if current.number != spot.run:
             raise NotNow(

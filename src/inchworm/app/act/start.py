@@ -16,7 +16,7 @@ from inchworm.app.refuse import refuse_fields, refuse_private, refuse_unusable
 from inchworm.app.workspace import Workspace, defaults_of, presentable, refuse_other_seeds
 from inchworm.engine import run
 from inchworm.engine.caller import Hooks, Summary
-from inchworm.engine.own.owner import Owner
+from inchworm.engine.own.owner import CrawlOwner
 from inchworm.errors import WrongUse
 from inchworm.model import CheckpointType, CrawlInfo, RunInfo
 from inchworm.rules.order import order
@@ -152,7 +152,7 @@ class Starter:
         """One session. Nothing is changed before all that was typed is known to be right."""
         # Whoever only looks does not wait for curl and parsers.
         from inchworm.engine.fetching import fetching
-        from inchworm.engine.work import Sitting
+        from inchworm.engine.work import CrawlSession
 
         remembered = {**crawl.settings, **start.given}
         with self._workspace.owning(crawl, self._values(crawl, remembered).stale, start.fresh) as owner:
@@ -171,7 +171,9 @@ class Starter:
                 number = owner.store.start_session(owner.token, current, session_part, self._workspace.clock.now_ms())
                 if hooks.started:
                     hooks.started(crawl, current, number)
-                sitting = Sitting(self._workspace.home, self._workspace.clock, owner, crawl, current, values, number)
+                sitting = CrawlSession(
+                    self._workspace.home, self._workspace.clock, owner, crawl, current, values, number
+                )
                 summary = await sitting.work(fetcher, hooks)
                 note = " ".join(filter(None, (summary.note, _about_lost(owner.lost_files))))
                 return dataclasses.replace(summary, note=note)
@@ -183,7 +185,7 @@ class Starter:
         )
         return dataclasses.replace(values, **plan.settings) if plan is not None else values
 
-    def _keep_what_made_it(self, owner: Owner, crawl: CrawlInfo, start: Start) -> None:
+    def _keep_what_made_it(self, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> None:
         """What the first start of a crawl names belongs to the crawl, until somebody changes it there. Some of it does
         whenever it is named."""
         is_first = owner.store.run() is None
@@ -196,7 +198,7 @@ class Starter:
             typed = {name: settings.check(name, value) for name, value in kept.items()}
             self._workspace.home.configure(crawl.crawl_id, defaults={**crawl.defaults, **presentable(typed)})
 
-    def _note_crash(self, owner: Owner) -> None:
+    def _note_crash(self, owner: CrawlOwner) -> None:
         """When the last session crashed: there it stood, should anybody want to know or come back."""
         last = owner.store.run()
         if last is not None and run.is_open(last) and owner.store.is_unfinished(last.run_id):

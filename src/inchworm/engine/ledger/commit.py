@@ -21,12 +21,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from inchworm import fault
 from inchworm.engine.ledger import rows
 from inchworm.engine.ledger.discovery import Discovery
-from inchworm.engine.ledger.draft import Committed, Draft, Outcomes, Session
+from inchworm.engine.ledger.draft import Committed, Draft, Outcomes
 from inchworm.engine.ledger.rows import Stored
 from inchworm.engine.ledger.sweep import Sweep
 from inchworm.model import (
@@ -66,16 +66,23 @@ _COUNTED = {
 }
 
 
+class Author(NamedTuple):
+    """Whose commits these are: a session of the run, and the token of its owner."""
+
+    session: int
+    token: int
+
+
 class Ledger:
     """Commits the turns of one session, in the order it is given them."""
 
-    def __init__(self, store: Store, archive: Archive, run: RunInfo, session: Session, settings: Settings) -> None:
+    def __init__(self, store: Store, archive: Archive, run: RunInfo, author: Author, settings: Settings) -> None:
         self._store = store
         self._archive = archive
         self._run_id = run.run_id
-        self._token = session.token
+        self._token = author.token
         self._settings = settings
-        self._draft = Draft(store, run, session)
+        self._draft = Draft(store, run, author.session)
         self.new_first = is_new_first(store, run, settings)
         self._discovery = Discovery(store, self._draft, run, settings, self.new_first)
         self._sweep = Sweep(store, self._draft, self._discovery, run)

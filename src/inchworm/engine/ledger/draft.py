@@ -54,13 +54,6 @@ class Committed(NamedTuple):
     counted: int | None = None
 
 
-class Session(NamedTuple):
-    """Whose commits these are."""
-
-    number: int
-    token: int
-
-
 def link_index(place: Place) -> int:
     """Which one of its page's links was put in this place, be it ahead of others or behind them."""
     return place[1] % _AGAIN
@@ -69,7 +62,7 @@ def link_index(place: Place) -> int:
 class Draft:
     """One run's totals and the rows of the commit that is being put together."""
 
-    def __init__(self, store: Store, run: RunInfo, session: Session) -> None:
+    def __init__(self, store: Store, run: RunInfo, session: int) -> None:
         self._store = store
         self._run_id = run.run_id
         self._session = session
@@ -92,7 +85,7 @@ class Draft:
 
     def begin(self) -> None:
         """A new commit."""
-        self.changes = Changes(self._run_id, self._session.number)
+        self.changes = Changes(self._run_id, self._session)
         self._touched: set[int] = set()
         self._ahead: set[int] = set()
         self._robots: list[tuple[str, str, bytes | None]] = []

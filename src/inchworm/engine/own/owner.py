@@ -27,7 +27,7 @@ class SystemClock:
         return time.monotonic()
 
 
-class Owner:
+class CrawlOwner:
     """The one process that may write to a crawl: lock, token, recovered archive."""
 
     def __init__(self, folder: Path, stale_seconds: float) -> None:

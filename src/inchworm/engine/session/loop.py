@@ -1,4 +1,4 @@
-"""One sitting of a run: dispatch, visit, commit in order, until a limit, a pause or the end.
+"""One session of a run: dispatch, visit, commit in order, until a limit, a pause or the end.
 
 One event loop fetches, reads and decides; a thread waits for the disk. A commit has three steps: the first (locks) and
 the last (syncing) wait and are the thread's, the one between is work and is the loop's. Work in two threads at a time
@@ -57,7 +57,7 @@ class Orders(Protocol):
         ...
 
 
-class Ended(NamedTuple):
+class SessionEnd(NamedTuple):
     """How a session ended."""
 
     by: EndedBy
@@ -72,7 +72,7 @@ class Watch(NamedTuple):
     visited: Callable[[Visit], None] | None = None
 
 
-class Session:
+class Loop:
     """Works a run until it ends or something stops it. Everything it knows can be rebuilt from the store."""
 
     def __init__(self, run: RunInfo, store: Store, ledger: Ledger, tools: Tools, orders: Orders, watch: Watch) -> None:
@@ -108,7 +108,7 @@ class Session:
         self._writing = asyncio.Lock()
         self._wake = asyncio.Event()
         self._wake_at = 0.0
-        self._ending: Ended | None = None
+        self._ending: SessionEnd | None = None
         self._ending_since = 0.0
         self._started = self._clock.monotonic()
 
@@ -138,7 +138,7 @@ class Session:
     def stop(self, by: EndedBy) -> None:
         """End soon: nothing new is sent, what is under way may finish within the grace time."""
         if self._ending is None:
-            self._ending = Ended(by)
+            self._ending = SessionEnd(by)
             self._ending_since = self._clock.monotonic()
         else:
             self._abort()
@@ -146,13 +146,13 @@ class Session:
 
     # The loop
 
-    async def work(self) -> Ended:
+    async def work(self) -> SessionEnd:
         with ThreadPoolExecutor(1, "inchworm-writer") as writer:
             polling = asyncio.create_task(self._poll(writer))
             try:
                 return await self._loop(writer)
             except InchwormError as error:
-                return Ended(EndedBy.ERROR, error.message, error)
+                return SessionEnd(EndedBy.ERROR, error.message, error)
             finally:
                 polling.cancel()
                 self._abort()
@@ -160,7 +160,7 @@ class Session:
                 if self._commit is not None:
                     await asyncio.gather(self._commit, return_exceptions=True)
 
-    async def _loop(self, writer: ThreadPoolExecutor) -> Ended:
+    async def _loop(self, writer: ThreadPoolExecutor) -> SessionEnd:
         while True:
             self._wake.clear()
             self._wake_at = float("inf")
@@ -199,7 +199,7 @@ class Session:
         except Exception as error:
             # Without a heartbeat there is no owner: whatever it was, the session ends.
             ours = _as_ours(error)
-            self._ending = Ended(EndedBy.ERROR, ours.message, ours)
+            self._ending = SessionEnd(EndedBy.ERROR, ours.message, ours)
             self._abort()
             self._wake.set()
 
@@ -345,7 +345,7 @@ class Session:
         slot = self._in_flight.pop(task)
         lane.in_flight -= 1
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._ending = Ended(EndedBy.ERROR, f"{slot.entry.request_url}: {error!r}", _as_ours(error))
+            self._ending = SessionEnd(EndedBy.ERROR, f"{slot.entry.request_url}: {error!r}", _as_ours(error))
         elif slot.turn is None:
             lane.put_back(slot)
         self._held += _weight(slot.turn)
@@ -371,7 +371,7 @@ class Session:
 
     def _looked(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._ending = Ended(EndedBy.ERROR, repr(error), _as_ours(error))
+            self._ending = SessionEnd(EndedBy.ERROR, repr(error), _as_ours(error))
         self._window.wake()
         self._wake.set()
 
@@ -459,7 +459,7 @@ class Session:
 
     # Ending
 
-    def _is_over(self, writer: ThreadPoolExecutor) -> Ended | None:
+    def _is_over(self, writer: ThreadPoolExecutor) -> SessionEnd | None:
         if self._has_failed():
             return self._ending
         if self._commit is not None or self._batch or self._writing.locked():
@@ -471,16 +471,16 @@ class Session:
         may_be_done = self._ending is not None or not self._window.is_waiting()
         if not cancelled and may_be_done and not self._window.refresh():
             if (closing := self._ledger.closing()) is None:
-                return Ended(EndedBy.FINISHED)
+                return SessionEnd(EndedBy.FINISHED)
             self._start_commit(self._commit_apart(closing, writer))
             return None
         if self._ending is not None:
             return self._ending
         if self._grants.limit_hit is not None and not self._grants.due:
-            return Ended(self._grants.limit_hit)
+            return SessionEnd(self._grants.limit_hit)
         return self._is_stuck()
 
-    def _is_stuck(self) -> Ended | None:
+    def _is_stuck(self) -> SessionEnd | None:
         """Whether all that is left must wait for longer than it is worth to sit here."""
         now, most = self._clock.monotonic(), self._settings.max_wait
         if self._wake_at - now <= most:
@@ -488,13 +488,13 @@ class Session:
             return None
         if not self._window.has_down():
             is_timed = self._wake_at != float("inf")
-            return Ended(EndedBy.WAITING, "all that is left must wait longer than max_wait") if is_timed else None
+            return SessionEnd(EndedBy.WAITING, "all that is left must wait longer than max_wait") if is_timed else None
         if self._grants.is_budget_spent:
-            return Ended(EndedBy.BUDGET)
+            return SessionEnd(EndedBy.BUDGET)
         self._stuck_since = self._stuck_since or now
         if now - self._stuck_since < most or self._lookout.tasks:
             return None
-        return Ended(EndedBy.WAITING, "; ".join(map(outage.sentence, self._outages.all())))
+        return SessionEnd(EndedBy.WAITING, "; ".join(map(outage.sentence, self._outages.all())))
 
     def _enforce_grace(self) -> None:
         if self._ending is None:
