@@ -13,6 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from tests import shrinking
 
 from inchworm.app.root import App
 
@@ -296,6 +297,73 @@ def test_a_part_of_app_is_made_of_others_and_is_small(name: str, tmp_path: Path)
     app.close()
     assert made.__bases__ == (object,), "no part inherits from another"
     assert len([verb for verb in vars(made) if not verb.startswith("_")]) <= MAX_METHODS
+
+
+# Classes and values. What is not yet so stands in `tests/shrinking.py`, whose lists may only become shorter.
+
+
+def classes() -> Iterator[tuple[str, ast.ClassDef]]:
+    """Every class of the package with its module, those that stand inside functions and classes too."""
+    for name in MODULES:
+        yield from ((name, node) for node in ast.walk(tree(name)) if isinstance(node, ast.ClassDef))
+
+
+@cache
+def classes_by_name() -> dict[str, dict[str, ast.ClassDef]]:
+    """Where a class of that name is written, by module."""
+    found: dict[str, dict[str, ast.ClassDef]] = {}
+    for name, node in classes():
+        found.setdefault(node.name, {})[name] = node
+    return found
+
+
+def public_methods(module: str, node: ast.ClassDef) -> set[str]:
+    """The names of its methods and properties, and of those that it inherits from classes of ours."""
+    own = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+    found = {name for name in own if not name.startswith("_")}
+    for base in node.bases:
+        written = classes_by_name().get(ast.unparse(base).partition("[")[0].rpartition(".")[2], {})
+        near = [one for one in written if one == module or one in inner_imports(module)]
+        found.update(*(public_methods(one, written[one]) for one in near if written[one] is not node))
+    return found
+
+
+def test_no_class_has_more_methods_than_one_can_know() -> None:
+    many = {
+        f"{module}.{node.name}"
+        for module, node in classes()
+        if module != "ports" and len(public_methods(module, node)) > MAX_METHODS
+    }
+    assert many == shrinking.LARGE_FOR_A_REASON.keys() | shrinking.LARGE_CLASSES
+    assert not shrinking.LARGE_FOR_A_REASON.keys() & shrinking.LARGE_CLASSES
+
+
+def test_inherited_methods_count() -> None:
+    heir = ast.parse("class Heir(Page):\n    def more(self): ...").body[0]
+    assert isinstance(heir, ast.ClassDef)
+    inherited = public_methods("page", classes_by_name()["Page"]["page"])
+    assert public_methods("library", heir) == inherited | {"more"}
+
+
+def test_a_name_is_given_to_one_class() -> None:
+    twice = {name: sorted(written) for name, written in classes_by_name().items() if len(written) > 1}
+    assert twice.keys() == shrinking.CLASS_NAMES_GIVEN_TWICE, twice
+
+
+def speaks_of_any(name: str) -> int:
+    """How often a module says `Any`, in what it takes, answers with and keeps, in aliases and in casts."""
+    nodes = list(ast.walk(tree(name)))
+    texts = (one.value for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str))
+    named = sum(isinstance(one, ast.Name) and one.id == "Any" for one in nodes)
+    return named + sum(bool(re.search(r"\[.*\bAny\]", text)) for text in texts)
+
+
+def test_values_of_app_and_store_have_types() -> None:
+    said = {name: speaks_of_any(name) for name in MODULES if part_of(name) in ("app", "store")}
+    said = {name: times for name, times in said.items() if times}
+    assert said.keys() == shrinking.SPEAKS_OF_ANY.keys()
+    more = {name: times for name, times in said.items() if times > shrinking.SPEAKS_OF_ANY[name]}
+    assert not more
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("app.read")])
