@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -17,7 +16,6 @@ from inchworm import __version__
 from inchworm.app.act.jobs.change import Task
 from inchworm.app.act.plan import Start
 from inchworm.app.root import App
-from inchworm.errors import Broken
 from inchworm.rules.schedule.occurrence import Ended, after_failure
 from inchworm.rules.schedule.patience import Try
 from inchworm.service.api.health import Health, Problem
@@ -73,19 +71,11 @@ class TestHealth:
         assert "<script>" not in html and 'href="/jobs">Look' in html
 
     def test_a_database_that_cannot_be_used_does_not_hide_what_is_wrong(self, api: Api) -> None:
-        class Gone(App):
-            def home_told(self) -> dict[str, Any]:
-                raise Broken("The disk is full.", "Make room.")
-
-        app = Gone(api.folder)
-        try:
-            parts = status.parts(
-                app, health_of(Problem("database", 1, "The disk is full.", "Make room."), is_down=True)
-            )
-        finally:
-            app.close()
-        assert "The database cannot be used" in parts["health"]
-        assert "The disk is full." in parts["standing"]
+        app = App(api.folder)
+        app.close()
+        parts = status.parts(app, health_of(Problem("database", 1, "The disk is full.", "Make room."), is_down=True))
+        assert "The database cannot be used" in parts["health"] and "The disk is full." in parts["health"]
+        assert "home.db: Cannot operate on a closed database." in parts["standing"]
 
     def test_services_and_executions_with_advice(self, tmp_path: Path) -> None:
         with serving(tmp_path / "busy", jobs=False) as api:

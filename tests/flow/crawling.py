@@ -23,7 +23,7 @@ from inchworm.cli import main
 from inchworm.sink.columns import KNOWN
 from inchworm.testing import Served
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 """Seconds after which a crawl of these tests is taken to hang."""
 
 
