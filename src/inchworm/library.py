@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import dataclasses
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, Unpack, cast, get_args
@@ -30,6 +30,7 @@ from inchworm.engine.run import shown
 from inchworm.errors import Unknown, WrongUse
 from inchworm.model import CrawlInfo, Progress
 from inchworm.page import Page
+from inchworm.rules.words.json_form import json_form
 
 if TYPE_CHECKING:
     import pandas
@@ -140,12 +141,12 @@ class Crawl:
     def checkpoints(self) -> list[told.Checkpoint]:
         """All there are, oldest first."""
         with self._app() as app:
-            return cast(list[told.Checkpoint], app.checkpoints.all(self._crawl(app).crawl_id))
+            return _each_told(told.Checkpoint, app.checkpoints.all(self._crawl(app).crawl_id))
 
     def checkpoint(self) -> told.Checkpoint:
         """Make one now: a place to come back to."""
         with self._app() as app:
-            return cast(told.Checkpoint, app.steer.checkpoint(self._crawl(app).crawl_id))
+            return _told(told.Checkpoint, app.steer.checkpoint(self._crawl(app).crawl_id))
 
     def delete_checkpoint(self, checkpoint: int | str) -> None:
         with self._app() as app:
@@ -215,12 +216,12 @@ class Crawl:
         named are kept with the crawl. `rebuild`: also those that were taken by the same rules."""
         with self._app() as app:
             found = app.extract.extract(self._crawl(app).crawl_id, _rules(extract, each), rebuild)
-        return cast(told.Extracted, found)
+        return _told(told.Extracted, found)
 
     def try_fields(self, url: str = "", extract: told.Fields | None = None, each: str | None = None) -> dict[str, Any]:
         """What these rules find on one page, or on the first pages where they find something. Nothing is kept."""
         with self._app() as app:
-            return app.extract.try_fields(self._crawl(app).crawl_id, url, _rules(extract, each))
+            return _told(dict[str, Any], app.extract.try_fields(self._crawl(app).crawl_id, url, _rules(extract, each)))
 
     @property
     def field_errors(self) -> int:
@@ -277,17 +278,17 @@ class Crawl:
         with self._app() as app:
             found = app.crawls.status(self._crawl(app))
         found |= {"bytes": found.pop("size"), "saved_bytes": found.pop("saved")}
-        return cast(told.Status, found)
+        return _told(told.Status, found)
 
     def runs(self) -> list[told.Run]:
         """Every run with what it found and what it saved."""
         with self._app() as app:
-            return cast(list[told.Run], app.runs.all(self._crawl(app).crawl_id))
+            return _each_told(told.Run, app.runs.all(self._crawl(app).crawl_id))
 
     def statistics(self) -> dict[str, Any]:
         """What all runs together cost, and what they saved against full crawls."""
         with self._app() as app:
-            return app.iterations.stats(self._crawl(app).crawl_id)
+            return _told(dict[str, Any], app.iterations.stats(self._crawl(app).crawl_id))
 
     def make_line(self, run: int) -> None:
         """Have later runs build on this one and go by its settings; the others stay, beside the line."""
@@ -297,38 +298,38 @@ class Crawl:
     def compare(self, first: int | None = None, second: int | None = None) -> told.Comparison:
         """What changed between two runs; without numbers between the last one and the one it builds on."""
         with self._app() as app:
-            return cast(told.Comparison, app.changes.compare(self._crawl(app).crawl_id, first, second))
+            return _told(told.Comparison, app.changes.compare(self._crawl(app).crawl_id, first, second))
 
     def diff(self, url: str, first: int | None = None, second: int | None = None) -> told.Diff:
         """What changed on one page between two runs: title, text and links, line by line."""
         with self._app() as app:
-            return cast(told.Diff, app.changes.diff(self._crawl(app).crawl_id, url, first, second))
+            return _told(told.Diff, app.changes.diff(self._crawl(app).crawl_id, url, first, second))
 
     def search(self, text: str, limit: int = 10) -> told.Results:
         """Pages that say this, in their newest version."""
         with self._app() as app:
-            return cast(told.Results, app.search.pages(self._crawl(app).crawl_id, text, limit))
+            return _told(told.Results, app.search.pages(self._crawl(app).crawl_id, text, limit))
 
     def report(self, name: str, run: int | None = None, limit: int | None = None) -> dict[str, Any]:
         """What a run found wrong, and what is slow: broken-links, redirects, duplicates, errors or slow."""
         with self._app() as app:
-            return app.reports.one(self._crawl(app).crawl_id, name, run, limit)
+            return _told(dict[str, Any], app.reports.one(self._crawl(app).crawl_id, name, run, limit))
 
     def why(self, url: str, run: int | None = None) -> told.Why:
         """Why a URL was or was not crawled."""
         with self._app() as app:
-            return cast(told.Why, app.pages.why(self._crawl(app).crawl_id, url, run))
+            return _told(told.Why, app.pages.why(self._crawl(app).crawl_id, url, run))
 
     def show(self, url: str, run: int | None = None) -> dict[str, Any]:
         """All that a run knows of a URL, whatever became of it, with every visit."""
         with self._app() as app:
-            return app.pages.page(self._crawl(app).crawl_id, url, run)
+            return _told(dict[str, Any], app.pages.page(self._crawl(app).crawl_id, url, run))
 
     def failed(self, kind: str | None = None) -> list[told.Visit]:
         """What failed in the last run, and why."""
         with self._app() as app:
             found = app.pages.failed(self._crawl(app).crawl_id, kind)
-            return [cast(told.Visit, visit_json(one)) for one in found]
+            return _each_told(told.Visit, map(visit_json, found))
 
     def urls(self, run: int | None = None) -> Iterator[str]:
         """Every URL requested, as requested, once, in the order of record."""
@@ -339,26 +340,26 @@ class Crawl:
         """Every visit to a page or resource, in the order of record."""
         with self._app() as app:
             for visit in app.export.visits(self._crawl(app).crawl_id, run):
-                yield cast(told.Visit, visit_json(visit))
+                yield _told(told.Visit, visit_json(visit))
 
     # The frontier
 
     def queue(self) -> told.Queue:
         """The frontier of the last run in numbers."""
         with self._app() as app:
-            return cast(told.Queue, app.frontier.numbers(self._crawl(app).crawl_id))
+            return _told(told.Queue, app.frontier.numbers(self._crawl(app).crawl_id))
 
     def entries(self, state: str = "", reason: str = "", after: int = 0, limit: int = 50) -> list[told.Entry]:
         """URLs of the last run in the order in which it met them, from behind a `url_id` on: all, those in a state
         (pending, done, refused), or those that were refused for a reason."""
         chosen = {name: value for name, value in (("state", state), ("reason", reason)) if value}
         with self._app() as app:
-            return cast(list[told.Entry], app.frontier.entries(self._crawl(app), chosen, None, after, limit))
+            return _each_told(told.Entry, app.frontier.entries(self._crawl(app), chosen, None, after, limit))
 
     def add(self, url: str, depth: int = 0) -> told.Added:
         """Put a URL into the last run that nobody links to. It is judged like any other, and waits for its turn."""
         with self._app() as app:
-            return cast(told.Added, app.queue.add(self._crawl(app), url, depth))
+            return _told(told.Added, app.queue.add(self._crawl(app), url, depth))
 
     def take_out(self, url: str) -> None:
         """Refuse a pending URL, so that it is not visited."""
@@ -380,7 +381,7 @@ class Crawl:
     def settings(self) -> dict[str, Any]:
         """The settings that the open run, or the next one, works with."""
         with self._app() as app:
-            return app.crawls.settings_of(self._crawl(app).crawl_id)
+            return _told(dict[str, Any], app.crawls.settings_of(self._crawl(app).crawl_id))
 
     def configure(
         self, *, name: str | None = None, enabled: bool | None = None, incremental: bool | None = None, **settings: Any
@@ -396,7 +397,7 @@ class Crawl:
     def index(self, rebuild: bool = False) -> dict[str, Any]:
         """Bring the search server that the crawl was given up to date; what it was told."""
         with self._app() as app:
-            return app.index.update(self._crawl(app).crawl_id, rebuild)
+            return _told(dict[str, Any], app.index.update(self._crawl(app).crawl_id, rebuild))
 
     def delete(self) -> None:
         """Remove the crawl: its record, its archive, everything."""
@@ -448,6 +449,15 @@ def _watched(app: App, on_page: OnPage | None, on_progress: OnProgress | None) -
         return
     with contextlib.closing(Watching(app.workspace, on_page)) as watching:
         yield Hooks(watching.started, moved, watching.visited)
+
+
+def _told(_kind: type[T], found: object) -> T:
+    """What `app` answers with as the dict that is promised: by the names of its fields."""
+    return cast(T, json_form(found))
+
+
+def _each_told(kind: type[T], found: Iterable[object]) -> list[T]:
+    return [_told(kind, one) for one in found]
 
 
 _COUNTED = ("known", "pending", "pages", "duplicates", "unchanged", "failed", "refused")

@@ -21,6 +21,7 @@ import click
 
 from inchworm.errors import WrongUse
 from inchworm.rules.words.figures import plain
+from inchworm.rules.words.json_form import json_form
 
 _ENDLESS = 1_000_000
 _NARROW = 20
@@ -87,8 +88,9 @@ def _lines(text: str) -> str:
     return text if text.isprintable() else "\n".join(map(plain, text.split("\n")))
 
 
-def print_json(value: Any, indent: int | None = None) -> None:
-    text = json.dumps(value, ensure_ascii=False, default=str, indent=indent)
+def print_json(value: object, indent: int | None = None) -> None:
+    """A value for programs, by the names of its fields."""
+    text = json.dumps(json_form(value), ensure_ascii=False, indent=indent)
     click.echo(text if text.isprintable() else "".join(map(_escaped, text)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import ConfigDict, Field
 
@@ -14,9 +14,21 @@ from inchworm.app.read.runs import iteration_id
 from inchworm.errors import Unknown
 from inchworm.service.api.iterations import NEXT, CrawlId, in_pages
 from inchworm.service.api.settings import SettingsBody, named
-from inchworm.service.api.web import Answer, Body, Home, Paged, Service, as_file, crawl_of, cursor_of, listed, refusals
+from inchworm.service.api.web import (
+    Answer,
+    Body,
+    Home,
+    Paged,
+    Service,
+    api_routes,
+    as_file,
+    crawl_of,
+    cursor_of,
+    listed,
+    refusals,
+)
 
-routes = APIRouter(prefix="/api/v1", tags=["checkpoints"])
+routes = api_routes("checkpoints")
 CheckpointId = Annotated[str, Path(max_length=300, examples=["5e8441a15c_ckpt_2"])]
 _MOST = 1_000_000_000
 
@@ -86,9 +98,9 @@ def checkpoints(app: Home, crawl_id: CrawlId, page: Paged, response: Response) -
     found = app.checkpoints.all(crawl_of(app, crawl_id).crawl_id)
     later = [one for one in found if after is None or one["checkpoint_number"] > after[0]]
     part = listed(later, page, lambda one: one["checkpoint_number"])
-    if part["next_cursor"]:
-        response.headers[NEXT] = part["next_cursor"]
-    return part["items"]
+    if part.next_cursor:
+        response.headers[NEXT] = part.next_cursor
+    return part.items
 
 
 @routes.post(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from pydantic import ConfigDict, Field
 
 from inchworm.app.act.configure import Configuration
@@ -21,6 +21,7 @@ from inchworm.service.api.web import (
     Paged,
     Service,
     Verbs,
+    api_routes,
     crawl_of,
     cursor_of,
     given,
@@ -29,7 +30,7 @@ from inchworm.service.api.web import (
     refuse_null,
 )
 
-routes = APIRouter(prefix="/api/v1", tags=["crawls"])
+routes = api_routes("crawls")
 CrawlId = Annotated[str, Path(max_length=64, examples=["7fb21d4d1e"])]
 RunId = Annotated[str, Path(max_length=100, examples=["7fb21d4d1e_iter_0"])]
 Url = Annotated[str, Field(min_length=1, max_length=4000)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, BinaryIO
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -13,9 +13,9 @@ from inchworm.app import FORMATS, Target
 from inchworm.app.act.content.export import CHARACTERS, CONTENT, TOLD, Wanted
 from inchworm.errors import WrongUse
 from inchworm.service.api.streaming import Told, streamed
-from inchworm.service.api.web import Home, Service, as_file, crawl_of, refusals
+from inchworm.service.api.web import Home, Service, api_routes, as_file, crawl_of, refusals
 
-routes = APIRouter(prefix="/api/v1/crawl/{crawl_id}", tags=["pages"])
+routes = api_routes("pages", "/api/v1/crawl/{crawl_id}")
 
 FILES = {
     "jsonl": ("jsonl", "application/x-ndjson"),

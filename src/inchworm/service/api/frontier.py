@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import ConfigDict, Field
 
 from inchworm.app.read.frontier import After, ListedRow
 from inchworm.errors import WrongUse
 from inchworm.model import Reason, Source, State
-from inchworm.service.api.web import Answer, Body, Home, Page, Paged, Service, crawl_of, cursor_of, listed, refusals
+from inchworm.service.api.web import (
+    Answer,
+    Body,
+    Home,
+    ListPage,
+    Page,
+    Paged,
+    Service,
+    api_routes,
+    crawl_of,
+    cursor_of,
+    listed,
+    refusals,
+)
 
-routes = APIRouter(prefix="/api/v1", tags=["frontier"])
+routes = api_routes("frontier")
 EntryId = Annotated[str, Path(max_length=110, examples=["7fb21d4d1e_0_1"])]
 AnyCrawl = Annotated[str | None, Query(max_length=64, description="all crawls, if left out", examples=["7fb21d4d1e"])]
 RunNumber = Annotated[int | None, Query(ge=0, lt=1 << 62, description="which run; the last, if left out")]
@@ -78,12 +91,12 @@ def list_entries(
     return listed(found, page, lambda one: one["url_id"])
 
 
-def _of_all(page: Page, rows_after: Callable[[After | None], list[ListedRow]]) -> dict[str, Any]:
+def _of_all(page: Page, rows_after: Callable[[After | None], list[ListedRow]]) -> ListPage[dict[str, Any]]:
     """One page of a list over all crawls."""
     place = cursor_of(page, int, str, int)
     pairs = rows_after((place[0], place[1], place[2]) if place else None)
     part = listed(pairs, page, lambda pair: [pair[0].created_ms, pair[0].crawl_id, pair[1]["url_id"]])
-    return {**part, "items": [row for _, row in part["items"]]}
+    return ListPage([row for _, row in part.items], part.next_cursor)
 
 
 @routes.post(

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
@@ -14,10 +14,10 @@ from inchworm import __version__
 from inchworm.app.act.jobs.dispatch import Pulse
 from inchworm.app.root import App
 from inchworm.errors import InchwormError
-from inchworm.service.api.web import Answer, Home, refusals
+from inchworm.service.api.web import Answer, Home, api_routes, refusals
 from inchworm.settings import Settings
 
-routes = APIRouter(tags=["health"])
+routes = api_routes("health", "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import ConfigDict, Field
 
 from inchworm.app.act.jobs.repetition import Rhythm
@@ -12,9 +12,21 @@ from inchworm.app.read.runs import iteration_id
 from inchworm.job import JobState
 from inchworm.model import RunState
 from inchworm.rules.schedule.repetition import Occasion
-from inchworm.service.api.web import Answer, Body, Home, Paged, Service, crawl_of, cursor_of, listed, refusals, written
+from inchworm.service.api.web import (
+    Answer,
+    Body,
+    Home,
+    Paged,
+    Service,
+    api_routes,
+    crawl_of,
+    cursor_of,
+    listed,
+    refusals,
+    written,
+)
 
-routes = APIRouter(prefix="/api/v1", tags=["iterations"])
+routes = api_routes("iterations")
 NEXT = "X-Next-Cursor"
 CrawlId = Annotated[str, Path(max_length=200, examples=["5e8441a15c"])]
 Number = Annotated[int, Path(ge=0, lt=1 << 62, description="0 is the first run")]
@@ -139,9 +151,9 @@ def iterations(app: Home, crawl_id: CrawlId, page: Paged, response: Response) ->
     crawl = crawl_of(app, crawl_id)
     found = app.iterations.all(crawl.crawl_id, after[0] if after else -1, page.limit + 1)
     part = listed(found, page, lambda one: one["iteration_number"])
-    if part["next_cursor"]:
-        response.headers[NEXT] = part["next_cursor"]
-    return part["items"]
+    if part.next_cursor:
+        response.headers[NEXT] = part.next_cursor
+    return part.items
 
 
 @routes.get("/crawl/{crawl_id}/iterations/compare", response_model=ComparisonAnswer, responses=refusals(404, 409, 503))

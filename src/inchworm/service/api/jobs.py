@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from pydantic import ConfigDict, Field
 
@@ -12,10 +12,22 @@ from inchworm.app.act.jobs.change import Task, Wanted
 from inchworm.job import ExecutionState, JobState
 from inchworm.rules.words.times import iso
 from inchworm.service.api.settings import SettingsBody, named
-from inchworm.service.api.web import Answer, Body, Home, Paged, Service, cursor_of, given, listed, refusals
+from inchworm.service.api.web import (
+    Answer,
+    Body,
+    Home,
+    ListPage,
+    Paged,
+    Service,
+    api_routes,
+    cursor_of,
+    given,
+    listed,
+    refusals,
+)
 
-routes = APIRouter(prefix="/api/v1", tags=["jobs"])
-second = APIRouter(prefix="/api/v2", tags=["jobs"])
+routes = api_routes("jobs")
+second = api_routes("jobs", "/api/v2")
 JobId = Annotated[str, Path(max_length=64, examples=["5e8441a15c74463fb105010a3dfd86f4"])]
 ExecutionId = Annotated[int, Path(ge=1, lt=1 << 62)]
 Metadata = dict[str, Any]
@@ -125,7 +137,7 @@ def list_jobs(
     after = cursor_of(page, int, str)
     jobs = app.jobs.store.find(where, after, page.limit + 1)
     part = listed(jobs, page, lambda job: [job.created_ms, job.job_id])
-    return {**part, "items": [app.jobs.json(job) for job in part["items"]]}
+    return ListPage([app.jobs.json(job) for job in part.items], part.next_cursor)
 
 
 @routes.post("/jobs", status_code=201, response_model=JobAnswer, responses=refusals(400, 409))
@@ -246,7 +258,7 @@ def logs(
 
 # The scheduler
 
-scheduler = APIRouter(prefix="/api/v1", tags=["scheduler"])
+scheduler = api_routes("scheduler")
 
 
 @scheduler.get("/scheduler/metrics", responses=refusals())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import ConfigDict, Field
 
 from inchworm.app.read.content.pages import Part
@@ -18,8 +18,10 @@ from inchworm.service.api.web import (
     Answer,
     Body,
     Home,
+    ListPage,
     Page,
     Paged,
+    api_routes,
     as_file,
     at_length,
     crawl_of,
@@ -28,7 +30,7 @@ from inchworm.service.api.web import (
     refusals,
 )
 
-routes = APIRouter(prefix="/api/v1/crawl/{crawl_id}", tags=["pages"])
+routes = api_routes("pages", "/api/v1/crawl/{crawl_id}")
 CrawlId = Annotated[str, Path(max_length=64, examples=["7fb21d4d1e"])]
 Url = Annotated[str, Query(min_length=1, max_length=4000, examples=["https://example.com/docs"])]
 RunNumber = Annotated[int | None, Query(ge=0, lt=1 << 62, description="which run; the last, if left out")]
@@ -133,7 +135,7 @@ def list_pages(
     return _listed(app, crawl_id, wanted, run, page)
 
 
-def _listed(app: App, crawl_id: str, wanted: dict[str, str], run: int | None, page: Page) -> dict[str, Any]:
+def _listed(app: App, crawl_id: str, wanted: dict[str, str], run: int | None, page: Page) -> ListPage[Any]:
     crawl, after = crawl_of(app, crawl_id), cursor_of(page, int)
     found = app.pages.listed(crawl.crawl_id, wanted, run, Part(max(0, after[0]) if after else 0, page.limit))
     more = [] if found.next_after is None else [None]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import ConfigDict, Field
 
 from inchworm.app.read.content.single import MOST_URLS, PARTS, USUAL_PARTS, page_json, refuse_unknown_parts
-from inchworm.service.api.web import Answer, Body, Service, at_length, refusals
+from inchworm.service.api.web import Answer, Body, Service, api_routes, at_length, refusals
 
-routes = APIRouter(prefix="/api/v1", tags=["pages"])
+routes = api_routes("pages")
 
 
 class Wanted(Body):

@@ -1,10 +1,13 @@
-"""What all routes share: one shape of errors, the verbs of the home, bodies in either spelling, lists by cursor."""
+"""What all routes share: values that go out as JSON, one shape of errors, the verbs of the home, bodies in either
+spelling, lists by cursor."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import contextlib
+import functools
+import inspect
 import json
 import logging
 import re
@@ -16,11 +19,12 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from functools import cached_property
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, NamedTuple, cast
+from typing import Annotated, Any, BinaryIO, Generic, NamedTuple, TypeVar, cast
 
-from fastapi import Depends, FastAPI, Query, Request
+from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.routing import APIRoute
 from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 from starlette.background import BackgroundTask
@@ -32,6 +36,7 @@ from inchworm.app.root import App
 from inchworm.app.workspace import base_settings_of
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.model import CrawlInfo
+from inchworm.rules.words.json_form import json_form
 from inchworm.settings import Settings
 
 _IDLE = 16
@@ -40,7 +45,48 @@ _IDLE = 16
 MOST = 1000
 """Items on one page of a list."""
 
+T = TypeVar("T")
+
 log = logging.getLogger("inchworm.api")
+
+
+# Values as JSON
+
+
+def api_routes(topic: str, prefix: str = "/api/v1") -> APIRouter:
+    """Where the routes of a topic are put down. What one of them answers with goes out as JSON by the names of its
+    fields, or as it is when it is a response. Its `response_model` is what the documentation says of it."""
+    return APIRouter(prefix=prefix, tags=[topic], route_class=_ValueRoute)
+
+
+class _ValueRoute(APIRoute):
+    """A route whose function answers with values."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, _in_json(endpoint), **options)
+
+
+def _in_json(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(endpoint):
+
+        @functools.wraps(endpoint)
+        async def answer_later(*args: Any, **named: Any) -> Any:
+            return _formed(await endpoint(*args, **named))
+
+        return answer_later
+
+    @functools.wraps(endpoint)
+    def answer(*args: Any, **named: Any) -> Any:
+        return _formed(endpoint(*args, **named))
+
+    return answer
+
+
+def _formed(answer: object) -> object:
+    return answer if isinstance(answer, Response) else json_form(answer)
+
+
+# Bodies and answers
 
 
 class Body(BaseModel):
@@ -187,11 +233,18 @@ def _page(
 Paged = Annotated[Page, Depends(_page)]
 
 
-def listed(items: Sequence[Any], page: Page, cursor_of: Callable[[Any], Any]) -> dict[str, Any]:
-    """One page of a list, and the cursor of the next one. Ask for one item more than the limit."""
-    shown = list(items[: page.limit])
+class ListPage(NamedTuple, Generic[T]):
+    """One page of a list, and the cursor of the next one, if there is one."""
+
+    items: Sequence[T]
+    next_cursor: str | None
+
+
+def listed(items: Sequence[T], page: Page, cursor_of: Callable[[T], Any]) -> ListPage[T]:
+    """One page of a list. Ask for one item more than the limit."""
+    shown = items[: page.limit]
     more = len(items) > page.limit
-    return {"items": shown, "next_cursor": _sealed(cursor_of(shown[-1])) if more and shown else None}
+    return ListPage(shown, _sealed(cursor_of(shown[-1])) if more and shown else None)
 
 
 def _sealed(value: Any) -> str:

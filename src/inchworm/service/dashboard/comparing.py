@@ -113,8 +113,7 @@ def _parts(crawl: CrawlInfo, found: dict[str, Any], q: str, cursor: str) -> Part
 def _cursor(after: int | None) -> str | None:
     """The cursor of what comes behind a number."""
     more = [after, after] if after is not None else []
-    sealed: str | None = listed(more, Page(None, 1), lambda number: number)["next_cursor"]
-    return sealed
+    return listed(more, Page(None, 1), lambda number: number).next_cursor
 
 
 # One page in two runs

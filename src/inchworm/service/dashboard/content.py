@@ -21,7 +21,7 @@ from inchworm.rules.formats import plain
 from inchworm.rules.words.explain import REASONS
 from inchworm.rules.words.failures import KINDS
 from inchworm.service.access import gate
-from inchworm.service.api.web import Home, Page, Paged, Service, crawl_of, cursor_of, listed
+from inchworm.service.api.web import Home, ListPage, Page, Paged, Service, crawl_of, cursor_of, listed
 from inchworm.service.dashboard.frame import Fields, Form, back, page, pages, part
 from inchworm.service.dashboard.live import Parts, view
 from inchworm.service.templating import one_of
@@ -113,7 +113,7 @@ def listing(request: Request, app: Home, crawl_id: CrawlId, wanted: Annotated[Wa
     )
 
 
-def _settled(app: App, crawl: CrawlInfo, wanted: Wanted, paged: Page) -> dict[str, Any]:
+def _settled(app: App, crawl: CrawlInfo, wanted: Wanted, paged: Page) -> ListPage[Any]:
     given = {"outcome": wanted.outcome, "failure": wanted.kind, "change": wanted.change, "text": wanted.q.strip()}
     after = cursor_of(paged, int)
     sought = {name: value for name, value in given.items() if value}
@@ -124,7 +124,7 @@ def _settled(app: App, crawl: CrawlInfo, wanted: Wanted, paged: Page) -> dict[st
     return listed([*found.items, *more], paged._replace(limit=len(found.items)), lambda _: found.next_after)
 
 
-def _entries(app: App, crawl: CrawlInfo, wanted: Wanted, paged: Page) -> dict[str, Any]:
+def _entries(app: App, crawl: CrawlInfo, wanted: Wanted, paged: Page) -> ListPage[Any]:
     given = {"state": wanted.outcome, **({"reason": wanted.reason} if wanted.reason else {})}
     after = cursor_of(paged, int)
     rows = app.frontier.entries(crawl, given, number_of(wanted.run), max(0, after[0]) if after else 0, ROWS + 1)

@@ -45,7 +45,7 @@ def list_parts(app: App, asked: str) -> Parts:
     found = app.crawls.latest(seen if any(seen) else None, _CRAWLS + 1, text)
     shown = listed(found, Page(None, _CRAWLS), lambda one: [one["created_at"], one["crawl_id"]])
     query = {"text": text, "cursor": "seen" if any(seen) else ""}
-    return {"crawls": part("_crawls_rows.html", **shown, query=query)}
+    return {"crawls": part("_crawls_rows.html", **shown._asdict(), query=query)}
 
 
 # One crawl
@@ -84,11 +84,11 @@ def crawl_parts(app: App, crawl_id: str) -> Parts:
 def _runs_part(found: CrawlInfo, history: Mapping[str, Any], before: int | None) -> str:
     """Runs, each as long a bar as it is large. `before`: the number that they are below, if they are not the newest."""
     shown = listed(history["runs"], Page(None, _RUNS), lambda one: one["run"])
-    rows = [{**one, "counts": _counts(one)} for one in shown["items"]]
+    rows = [{**one, "counts": _counts(one)} for one in shown.items]
     totals = [sum(count for _, count in one["counts"]) for one in rows]
     longest = max([1, *totals, *(pages for _, _, pages, _ in history["sizes"])])
     return part(
-        "_crawl_runs.html", crawl=found, rows=rows, longest=longest, before=before, next_cursor=shown["next_cursor"]
+        "_crawl_runs.html", crawl=found, rows=rows, longest=longest, before=before, next_cursor=shown.next_cursor
     )
 
 

@@ -166,7 +166,7 @@ def _list_part(crawl: CrawlInfo, found: dict[str, Any], paged: Place, cursor: st
         "at": f"/crawls/{crawl.crawl_id}",
         "found": found,
         "query": {"cursor": cursor},
-        **shown,
+        **shown._asdict(),
     }
     return {"checkpoint-list": part("_checkpoint_list.html", **context)}
 

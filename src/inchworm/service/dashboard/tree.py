@@ -41,7 +41,7 @@ def tree(
         runs=app.runs.newest(crawl),
         crumbs=crumbs(at),
         query={"run": run, "at": at, "cursor": request.query_params.get("cursor", "")},
-        next_cursor=more["next_cursor"] if found.get("next_offset") else None,
+        next_cursor=more.next_cursor if found.get("next_offset") else None,
     )
     if not found["is_complete"]:
         answer.headers["Refresh"] = "0"
