@@ -97,6 +97,6 @@ def _others(service: Service, url: str) -> None:
 def _delivery(service: Service) -> str:
     app = App(service.home)
     try:
-        return str(wait_for(app.notifications.listed, "a message")[0]["id"])
+        return str(wait_for(app.notifications.listed, "a message")[0].id)
     finally:
         app.close()

@@ -169,7 +169,7 @@ class TestNotifications:
         answer = told.request("POST", f"{AT}/notifications/1/replay", data={"key": "", "back": "/notifications"})
         to, text, is_bad = said(answer)
         assert to == "/notifications" and "https://hooks.example/…" in text and not is_bad
-        assert told.app.notifications.one(1)["state"] == "waiting"
+        assert told.app.notifications.one(1).line.state == "waiting"
         answer = told.request("POST", f"{AT}/notifications/99999/replay", data={"key": "", "back": "/notifications"})
         assert said(answer)[2], "there is no such message"
         assert told.request("GET", f"{AT}/notifications/1/replay").status_code == 405

@@ -332,7 +332,7 @@ class WrongClock(SystemClock):
 @pytest.mark.parametrize("days", [-1000, 1000], ids=["back", "forward"])
 def test_the_wall_clock_is_set_while_it_waits(home: Home, days: int) -> None:
     clock = WrongClock()
-    home.app.clock = clock
+    home.app.workspace.clock = clock
 
     def during(word: str) -> None:
         if word == "waits":
@@ -349,7 +349,7 @@ def test_the_wall_clock_is_set_while_it_waits(home: Home, days: int) -> None:
 @pytest.mark.parametrize(("days", "first"), [(-1000, "waits"), (1000, "run 2 completed")], ids=["back", "forward"])
 def test_the_wall_clock_is_set_before_it_starts(home: Home, days: int, first: str) -> None:
     clock = WrongClock()
-    home.app.clock = clock
+    home.app.workspace.clock = clock
     with Site(site()).serve() as served:
         home.crawl(served.url("/"))
         repeat(home)
@@ -641,7 +641,7 @@ def test_killed_between_the_end_of_a_run_and_its_notification(home: Home, hook: 
     body = json.loads(got.body)
     assert (body["run"], body["word"], body["ended_by"], body["has_changes"]) == (1, "completed", "finished", True)
     assert body["changes"]["modified"] == [served.url("/a")]
-    assert home.app.notifications.listed()[0]["event_id"] == got.headers["X-Inchworm-Delivery"]
+    assert home.app.notifications.listed()[0].event_id == got.headers["X-Inchworm-Delivery"]
 
 
 def test_killed_before_the_notification_and_others_went_on(home: Home, hook: Hook) -> None:
@@ -687,8 +687,8 @@ def test_who_has_not_been_told_yet_is_told_by_the_next_one(home: Home, hook: Hoo
         tale = Tale()
         repeat(home, tale, **wanted)
         (waiting,) = home.app.notifications.listed(home.word)
-        assert (waiting["state"], waiting["tries"]) == ("waiting", 1)
-        home.app.deliver.replay(waiting["id"])
+        assert (waiting.state, waiting.tries) == ("waiting", 1)
+        home.app.deliver.replay(waiting.id)
         again = Tale()
         assert repeat(home, again, **wanted) == Ending(Stop.ENOUGH, 1)
     told = " ".join(tale.told + again.told)
@@ -706,7 +706,7 @@ def test_others_sign_as_it_would_have(home: Home, hook: Hook, tmp_path: Path) ->
         home.crawl(served.url("/"))
         wanted: dict[str, Any] = {"notify": (hook.url(),), "notify_on": "completion"}
         repeat(home, secret_file=tmp_path / "secret", **wanted)
-    home.app.deliver.replay(home.app.notifications.listed()[0]["id"])
+    home.app.deliver.replay(home.app.notifications.listed()[0].id)
     assert home.cli("notifications", "--deliver").stdout.endswith("1 of 1 arrived.\n")
     for got in hook.got:
         made = signature(b"hush hush", got.headers["X-Inchworm-Timestamp"], got.body)
@@ -720,14 +720,14 @@ def test_one_who_comes_back_soon_is_waited_for(home: Home, hook: Hook) -> None:
         tale = Tale()
         assert repeat(home, tale, notify=(hook.url(),), notify_on="completion") == Ending(Stop.ONCE, 1)
     assert len(hook.got) == 2
-    assert home.app.notifications.listed()[0]["state"] == "delivered"
+    assert home.app.notifications.listed()[0].state == "delivered"
     assert not [word for word in tale.told if "did not arrive" in word]
 
 
 def test_while_it_waits_it_tries_again(home: Home, hook: Hook) -> None:
     hook.statuses = (404, 200)
     clock = WrongClock()
-    home.app.clock = clock
+    home.app.workspace.clock = clock
 
     def during(word: str) -> None:
         if word == "waits":

@@ -516,7 +516,7 @@ def test_what_failed_stays_failed_while_there_is_more_to_ask_for(works: Works) -
 def test_nobody_is_told_that_a_run_is_complete_that_got_nothing(works: Works) -> None:
     repeated = Repeated(notify=("http://127.0.0.1:9/hook",), notify_on="completion")
     works.run(works.scheduler(), works.add(down(), every=HOUR, repeated=repeated))
-    assert [one for one in works.app.notifications.listed() if one["state"] != "promised"] == []
+    assert [one for one in works.app.notifications.listed() if one.state != "promised"] == []
 
 
 def test_a_site_that_is_up_again_is_crawled_by_the_next_try(works: Works) -> None:

@@ -18,9 +18,11 @@ from tests.sink.test_notify import Hook
 
 from inchworm.app import App
 from inchworm.app.act.deliver import AT_ONCE, Sender, secret_of
+from inchworm.app.read.notifications import NotificationLine
 from inchworm.errors import Unknown, WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.rules.schedule.patience import FEWEST_TRIES, GIVEN_UP_MS
+from inchworm.rules.words.json_form import json_form
 from inchworm.sink.servers.notify import Message, Notifier, Patience, event_id, signature
 from inchworm.store.home.outbox import STALE_MS, Outgoing
 from inchworm.testing import ManualClock
@@ -38,7 +40,7 @@ def clock() -> ManualClock:
 @pytest.fixture
 def home(tmp_path: Path, clock: ManualClock) -> Iterator[Home]:
     made = Home(tmp_path / "home")
-    made.app.clock = clock
+    made.app.workspace.clock = clock
     yield made
     made.app.close()
 
@@ -73,12 +75,12 @@ def deliver(app: App) -> int:
     return asyncio.run(asyncio.wait_for(app.deliver.due("test"), PATIENCE))
 
 
-def only(app: App) -> dict[str, Any]:
+def only(app: App) -> NotificationLine:
     (found,) = app.notifications.listed()
     return found
 
 
-def until_settled(app: App, clock: ManualClock) -> dict[str, Any]:
+def until_settled(app: App, clock: ManualClock) -> NotificationLine:
     """Deliver whenever something is due, until there is nothing any more."""
     for _ in range(200):
         due_ms = app.notifications.outbox.next_due()
@@ -97,7 +99,7 @@ def test_what_others_named_never_goes_to_a_private_address(app: App, hooks: list
         app.notifications.outbox.enqueue(db, [letter])
     assert deliver(app) == 1
     assert not inside.got
-    assert (only(app)["state"], only(app)["status"]) == ("waiting", 0)
+    assert (only(app).state, only(app).status) == ("waiting", 0)
 
 
 # It arrives
@@ -109,7 +111,7 @@ def test_it_arrives_once(app: App, hooks: list[Hook]) -> None:
     assert deliver(app) == 2
     assert deliver(app) == 0
     assert [(got.body, got.headers["X-Inchworm-Delivery"]) for got in one.got + two.got] == [(BODY, "event")] * 2
-    assert [(found["state"], found["tries"], found["status"]) for found in app.notifications.listed()] == [
+    assert [(found.state, found.tries, found.status) for found in app.notifications.listed()] == [
         ("delivered", 1, 204),
         ("delivered", 1, 200),
     ]
@@ -122,11 +124,11 @@ def test_down_for_an_hour(app: App, clock: ManualClock, hooks: list[Hook]) -> No
     while clock.monotonic() < HOUR:
         deliver(app)
         found = only(app)
-        assert (found["state"], found["trouble"]) == ("waiting", "no connection")
+        assert (found.state, found.trouble) == ("waiting", "no connection")
         clock.advance(60)
-    assert found["tries"] > 5
+    assert found.tries > 5
     back = hook(hooks, port=gone.port)
-    assert until_settled(app, clock)["state"] == "delivered"
+    assert until_settled(app, clock).state == "delivered"
     assert clock.monotonic() < 3 * HOUR
     clock.advance(100 * HOUR)
     assert deliver(app) == 0
@@ -142,7 +144,7 @@ def test_down_for_a_day(app: App, clock: ManualClock, hooks: list[Hook]) -> None
         clock.advance(HOUR)
     one.statuses = (200,)
     tries = len(one.got)
-    assert until_settled(app, clock)["state"] == "delivered"
+    assert until_settled(app, clock).state == "delivered"
     assert len(one.got) == tries + 1
 
 
@@ -150,7 +152,7 @@ def test_down_for_ever(app: App, clock: ManualClock, hooks: list[Hook]) -> None:
     one = hook(hooks, 500)
     put(app, one.url())
     found = until_settled(app, clock)
-    assert (found["state"], found["trouble"], found["tries"]) == ("failed", "it answered 500", len(one.got))
+    assert (found.state, found.trouble, found.tries) == ("failed", "it answered 500", len(one.got))
     assert GIVEN_UP_MS <= clock.monotonic() * 1000 < GIVEN_UP_MS + HOUR * 1000
 
 
@@ -160,8 +162,8 @@ def test_an_answer_that_got_lost(app: App, clock: ManualClock, hooks: list[Hook]
     (app.folder / "notify-secret").write_text(f"{SECRET}\n")
     put(app, one.url())
     assert deliver(app) == 1
-    assert only(app)["state"] == "waiting"
-    assert until_settled(app, clock)["state"] == "delivered"
+    assert only(app).state == "waiting"
+    assert until_settled(app, clock).state == "delivered"
     first, second = one.got
     assert first.body == second.body == BODY
     assert first.headers["X-Inchworm-Delivery"] == second.headers["X-Inchworm-Delivery"] == "event"
@@ -183,15 +185,15 @@ def test_who_refuses_may_not_be_set_up_yet(app: App, clock: ManualClock, hooks: 
     one = hook(hooks, status, Location=other.url())
     put(app, one.url())
     found = until_settled(app, clock)
-    assert (found["state"], found["tries"], found["status"]) == ("failed", FEWEST_TRIES, status)
+    assert (found.state, found.tries, found.status) == ("failed", FEWEST_TRIES, status)
     assert (len(one.got), len(other.got)) == (FEWEST_TRIES, 0), "redirects are not followed"
-    assert found["trouble"].startswith(f"it answered {status}")
+    assert found.trouble.startswith(f"it answered {status}")
 
 
 def test_who_has_been_set_up_meanwhile(app: App, clock: ManualClock, hooks: list[Hook]) -> None:
     one = hook(hooks, 404, 404, 401, 200)
     put(app, one.url())
-    assert until_settled(app, clock)["state"] == "delivered"
+    assert until_settled(app, clock).state == "delivered"
     assert len(one.got) == 4
 
 
@@ -199,7 +201,7 @@ def test_who_is_gone(app: App, hooks: list[Hook]) -> None:
     one = hook(hooks, 410)
     put(app, one.url())
     deliver(app)
-    assert (only(app)["state"], only(app)["next_try_at"], len(one.got)) == ("failed", None, 1)
+    assert (only(app).state, only(app).next_try_at, len(one.got)) == ("failed", None, 1)
 
 
 @pytest.mark.parametrize(("said", "seconds"), [("600", 600), ("86400", 3600)])
@@ -211,7 +213,7 @@ def test_who_asks_for_quiet(app: App, clock: ManualClock, hooks: list[Hook], sai
     assert deliver(app) == 0
     clock.advance(1)
     assert deliver(app) == 1
-    assert only(app)["state"] == "delivered"
+    assert only(app).state == "delivered"
 
 
 def test_who_is_slow_does_not_hold_up_the_others(app: App, hooks: list[Hook]) -> None:
@@ -258,8 +260,8 @@ def test_an_address_that_nobody_understands_any_more(app: App) -> None:
     deliver(app)
     found = app.notifications.listed(state="waiting")
     assert len(found) == 2
-    assert all(one["trouble"] for one in found)
-    assert "XXXX" not in json.dumps(found)
+    assert all(one.trouble for one in found)
+    assert "XXXX" not in json.dumps(json_form(found))
 
 
 # Several senders
@@ -281,7 +283,7 @@ def test_two_senders_at_once(app: App, clock: ManualClock, hooks: list[Hook]) ->
     for thread in threads:
         thread.join()
     assert sorted(got.headers["X-Inchworm-Delivery"] for got in one.got) == sorted(f"event {n}" for n in range(50))
-    assert {found["state"] for found in app.notifications.listed()} == {"delivered"}
+    assert {found.state for found in app.notifications.listed()} == {"delivered"}
 
 
 def test_a_sender_that_is_killed_in_the_middle(home: Home, app: App, clock: ManualClock, hooks: list[Hook]) -> None:
@@ -296,7 +298,7 @@ def test_a_sender_that_is_killed_in_the_middle(home: Home, app: App, clock: Manu
     assert deliver(app) == 0, "for all that anybody knows, it is being sent"
     clock.advance(STALE_MS / 1000 + PATIENCE)
     assert deliver(app) == 1
-    assert only(app)["state"] == "delivered"
+    assert only(app).state == "delivered"
     assert [got.headers["X-Inchworm-Delivery"] for got in one.got] == ["event", "event"]
 
 
@@ -306,10 +308,10 @@ def test_a_sender_that_dies_before_it_wrote_the_answer_down(
     one = hook(hooks)
     put(app, one.url())
     home.process("notifications", "--deliver", code=-signal.SIGKILL, INCHWORM_FAULT="before_recording")
-    assert (only(app)["state"], only(app)["tries"], len(one.got)) == ("waiting", 0, 1)
+    assert (only(app).state, only(app).tries, len(one.got)) == ("waiting", 0, 1)
     clock.advance(STALE_MS / 1000 + PATIENCE)
     assert deliver(app) == 1
-    assert (only(app)["state"], only(app)["tries"]) == ("delivered", 1)
+    assert (only(app).state, only(app).tries) == ("delivered", 1)
     assert [(got.body, got.headers["X-Inchworm-Delivery"]) for got in one.got] == [(BODY, "event")] * 2
 
 
@@ -328,7 +330,7 @@ def test_a_sender_that_is_stopped_gives_back_what_it_has(app: App, hooks: list[H
     asyncio.run(asyncio.wait_for(stop_it(), PATIENCE))
     one.hangs = False
     assert deliver(app) == 1
-    assert only(app)["state"] == "delivered"
+    assert only(app).state == "delivered"
 
 
 # Names
@@ -375,10 +377,10 @@ def test_whoever_sends_it_signs_with_the_secret_it_was_meant_for(
     (app.folder / "notify-secret").write_text("another")
     put(app, one.url(), secret_file=str(file))
     deliver(app)
-    assert (only(app)["state"], one.got) == ("waiting", [])
-    assert only(app)["trouble"] == f"{file} cannot be read: No such file or directory"
+    assert (only(app).state, one.got) == ("waiting", [])
+    assert only(app).trouble == f"{file} cannot be read: No such file or directory"
     file.write_text(SECRET)
-    assert until_settled(app, clock)["state"] == "delivered"
+    assert until_settled(app, clock).state == "delivered"
     (got,) = one.got
     made = signature(SECRET.encode(), got.headers["X-Inchworm-Timestamp"], got.body)
     assert got.headers["X-Inchworm-Signature"] == made
@@ -392,20 +394,21 @@ def test_the_log(app: App, clock: ManualClock, hooks: list[Hook]) -> None:
     one = hook(hooks, 500, 200)
     put(app, one.url("/XXXX?key=XXXX", user="jo:XXXX@"))
     deliver(app)
-    found = app.notifications.one(only(app)["id"])
-    assert (found["crawl"], found["crawl_id"], found["event_id"]) == ("docs", "c1", "event")
-    assert (found["address"], found["body"]) == (f"http://127.0.0.1:{one.port}/…", json.loads(BODY))
-    assert found["next_try_at"] is not None
+    detail = app.notifications.one(only(app).id)
+    found = detail.line
+    assert (found.crawl, found.crawl_id, found.event_id) == ("docs", "c1", "event")
+    assert (found.address, detail.body) == (f"http://127.0.0.1:{one.port}/…", json.loads(BODY))
+    assert found.next_try_at is not None
     until_settled(app, clock)
-    found = app.notifications.one(1)
-    assert [(one["number"], one["status"], one["trouble"]) for one in found["log"]] == [
+    detail = app.notifications.one(1)
+    assert [(one.number, one.status, one.trouble) for one in detail.log] == [
         (1, 500, "it answered 500"),
         (2, 200, ""),
     ]
-    assert found["settled_at"] == found["log"][1]["at"]
+    assert detail.line.settled_at == detail.log[1].at
     assert app.notifications.listed("docs") == app.notifications.listed() == app.notifications.listed(state="delivered")
     assert app.notifications.listed(after=1) == app.notifications.listed(state="failed") == []
-    assert "XXXX" not in json.dumps(found)
+    assert "XXXX" not in json.dumps(json_form(detail))
 
 
 def test_again(app: App, clock: ManualClock, hooks: list[Hook]) -> None:
@@ -413,11 +416,11 @@ def test_again(app: App, clock: ManualClock, hooks: list[Hook]) -> None:
     put(app, one.url())
     deliver(app)
     clock.advance(1000 * HOUR)
-    assert app.deliver.replay(1)["state"] == "waiting"
+    assert app.deliver.replay(1).line.state == "waiting"
     assert deliver(app) == 1
     first, second = one.got
     assert (first.body, first.headers["X-Inchworm-Delivery"]) == (second.body, second.headers["X-Inchworm-Delivery"])
-    assert (only(app)["tries"], only(app)["state"]) == (2, "delivered")
+    assert (only(app).tries, only(app).state) == (2, "delivered")
     clock.advance(31 * 24 * HOUR)
     assert (app.deliver.prune(), app.notifications.listed()) == (1, [])
 

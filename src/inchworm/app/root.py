@@ -52,7 +52,11 @@ class App:
 
     def __init__(self, folder: Path | None = None, clock: Clock | None = None) -> None:
         self.workspace = Workspace(folder, clock)
-        self.home, self.folder, self.clock = self.workspace.home, self.workspace.folder, self.workspace.clock
+        self.home, self.folder = self.workspace.home, self.workspace.folder
+
+    @property
+    def clock(self) -> Clock:
+        return self.workspace.clock
 
     def close(self) -> None:
         self.workspace.close()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
-from inchworm.app.act.deliver import Post, Sent
-from inchworm.app.read.notifications import LIMIT
+from inchworm.app.act.deliver import Sent
+from inchworm.app.read.notifications import LIMIT, NotificationDetail, NotificationLine
 from inchworm.app.root import App
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, opened, run_loop
@@ -18,10 +17,9 @@ from inchworm.cli.screen.door import print_json, say
 from inchworm.errors import WrongUse
 from inchworm.rules.web.url import shorten
 from inchworm.rules.words.figures import clip
+from inchworm.rules.words.json_form import json_form
 
 _WIDTH = 80
-
-Row = Mapping[str, Any]
 
 
 @main.command()
@@ -64,78 +62,74 @@ def notifications(
     with opened() as app:
         if show is not None:
             found = app.notifications.one(show)
-            print_json(found) if as_json else _show(found)
+            print_json(json_form(found)) if as_json else _show(found)
             return
         replayed = app.deliver.replay(replay) if replay is not None else None
         if deliver:
-            _tell(_deliver(app, Post(word, secret_file)), as_json)
+            _tell(_deliver(app, word, secret_file), as_json)
         elif replayed is not None:
-            print_json(replayed) if as_json else say(f"{replay} is due now. Send it: {_SEND}")
+            print_json(json_form(replayed)) if as_json else say(f"{replay} is due now. Send it: {_SEND}")
         else:
             state = "failed" if failed else "waiting" if waiting else None
             listed = app.notifications.listed(word, state, after, limit)
-            print_json({"notifications": listed}) if as_json else _list(listed, limit)
+            print_json(json_form({"notifications": listed})) if as_json else _list(listed, limit)
 
 
 _SEND = "inchworm notifications --deliver"
 
 
-def _deliver(app: App, post: Post) -> list[Row]:
+def _deliver(app: App, word: str | None, secret_file: Path | None) -> list[NotificationLine]:
     """One round, and how what was tried stands after it."""
 
     async def work() -> list[Sent]:
         app.deliver.prune()
-        return await app.deliver.send_due(f"command line {os.getpid()}", post)
+        return await app.deliver.send_due(f"command line {os.getpid()}", word, secret_file)
 
-    return [_without_body(app.notifications.one(one.delivery_id)) for one in run_loop(work())]
-
-
-def _without_body(found: Row) -> Row:
-    return {name: value for name, value in found.items() if name not in ("body", "log")}
+    return [app.notifications.one(one.delivery_id).line for one in run_loop(work())]
 
 
-def _tell(sent: Sequence[Row], as_json: bool) -> None:
+def _tell(sent: Sequence[NotificationLine], as_json: bool) -> None:
     if as_json:
-        print_json({"tried": sent})
+        print_json(json_form({"tried": sent}))
         return
     for one in sent:
-        say(clip(f"{one['id']:>6}  {one['state']:<9}  {one['address']}", _WIDTH))
+        say(clip(f"{one.id:>6}  {one.state:<9}  {one.address}", _WIDTH))
         _trouble(one)
-    arrived = sum(one["state"] == "delivered" for one in sent)
+    arrived = sum(one.state == "delivered" for one in sent)
     say(f"{arrived} of {len(sent)} arrived." if sent else "Nothing is due.")
 
 
-def _list(listed: Sequence[Row], limit: int) -> None:
+def _list(listed: Sequence[NotificationLine], limit: int) -> None:
     if not listed:
         say("No notifications. `inchworm repeat CRAWL --notify URL` sends some.")
         return
     say(f"{'ID':>6}  {'TIME':<19}  {'STATE':<9} {'TRIES':>5}  CRAWL, ADDRESS")
     for one in listed:
-        name, when = one["crawl"] or one["crawl_id"], _time(one["created_at"])
-        where = f"{shorten(name, 18)}, {one['address']}"
-        say(clip(f"{one['id']:>6}  {when}  {one['state']:<9} {one['tries']:>5}  {where}", _WIDTH))
+        name, when = one.crawl or one.crawl_id, _time(one.created_at)
+        where = f"{shorten(name, 18)}, {one.address}"
+        say(clip(f"{one.id:>6}  {when}  {one.state:<9} {one.tries:>5}  {where}", _WIDTH))
         _trouble(one)
     if len(listed) == limit:
-        say(f"Older ones: --after {listed[-1]['id']}")
+        say(f"Older ones: --after {listed[-1].id}")
 
 
-def _trouble(one: Row) -> None:
+def _trouble(one: NotificationLine) -> None:
     """Why it has not arrived, and when it is tried again."""
-    if one["state"] == "delivered":
+    if one.state == "delivered":
         return
-    again = f"next try {_time(one['next_try_at'])}" if one["next_try_at"] else ""
-    if said := "; ".join(filter(None, (one["trouble"], again))):
+    again = f"next try {_time(one.next_try_at)}" if one.next_try_at else ""
+    if said := "; ".join(filter(None, (one.trouble, again))):
         say(" " * 8 + clip(said, _WIDTH - 8))
 
 
-def _show(found: Row) -> None:
+def _show(found: NotificationDetail) -> None:
     for name in ("id", "event_id", "crawl", "crawl_id", "job_id", "address", "state", "created_at", "next_try_at"):
-        if found[name] is not None:
-            say(f"{name.replace('_', ' '):<12} {found[name]}")
-    for one in found["log"]:
-        said = one["trouble"] or "it arrived"
-        say(clip(f"try {one['number']:<8} {_time(one['at'])}  {one['status'] or '-'}  {said}", _WIDTH))
-    print_json(found["body"], indent=2)
+        if (value := getattr(found.line, name)) is not None:
+            say(f"{name.replace('_', ' '):<12} {value}")
+    for tried in found.log:
+        said = tried.trouble or "it arrived"
+        say(clip(f"try {tried.number:<8} {_time(tried.at)}  {tried.status or '-'}  {said}", _WIDTH))
+    print_json(found.body, indent=2)
 
 
 def _time(text: str) -> str:

@@ -11,11 +11,11 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from inchworm import fault
 from inchworm.app.read.changes import Changes
-from inchworm.app.read.notifications import Notifications, unknown
+from inchworm.app.read.notifications import NotificationDetail, Notifications, unknown
 from inchworm.app.read.runs import Runs, has_changes
 from inchworm.app.workspace import Workspace
 from inchworm.engine import run
@@ -54,13 +54,6 @@ class Sent(NamedTuple):
     outcome: Outcome
 
 
-class Post(NamedTuple):
-    """What is to be sent: that of one crawl or of all, signed with the secret in this file or as it was meant to be."""
-
-    word: str | None = None
-    secret_file: Path | None = None
-
-
 class Deliverer:
     """Sends messages to others."""
 
@@ -70,7 +63,7 @@ class Deliverer:
         self._changes = changes
         self._notifications = notifications
 
-    def replay(self, delivery_id: int) -> dict[str, Any]:
+    def replay(self, delivery_id: int) -> NotificationDetail:
         """Have a delivery sent again, settled or not: it is due now, under the same event id."""
         if not self._notifications.outbox.replay(delivery_id, self._workspace.clock.now_ms()):
             raise unknown(delivery_id)
@@ -80,12 +73,12 @@ class Deliverer:
         """Try everything that is due, all of it at the same time; how many tries that were."""
         return len(await self.send_due(who))
 
-    async def send_due(self, who: str, post: Post | None = None) -> list[Sent]:
-        """Try what is due, of one crawl or of all, and say what came of each."""
-        post = post or Post()
-        secret_of(self._workspace.folder, post.secret_file)  # What is wrong with it is said before anything is tried.
-        share = Share(self._workspace.find(post.word).crawl_id) if post.word is not None else EVERYTHING
-        return await Sender(self._workspace, share, post.secret_file).send_due(who)
+    async def send_due(self, who: str, word: str | None = None, secret_file: Path | None = None) -> list[Sent]:
+        """Try what is due, of one crawl or of all, signed with the secret in this file or as it was meant to be; what
+        came of each."""
+        secret_of(self._workspace.folder, secret_file)  # What is wrong with it is said before anything is tried.
+        share = Share(self._workspace.find(word).crawl_id) if word is not None else EVERYTHING
+        return await Sender(self._workspace, share, secret_file).send_due(who)
 
     def prune(self) -> int:
         """Forget what has been settled for a month; how many."""
@@ -174,7 +167,7 @@ class Sender:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Subscription:
     """Who wants to be told of a crawl's runs, and of which."""
 
     crawl_id: str
@@ -184,32 +177,38 @@ class Wish:
     guarded: bool = False
 
 
-class Telling:
+class RunAnnouncer:
     """Tells whoever wants to know of complete runs. A failure is said, and changes nothing.
 
     A run is promised when its session starts, and told of when it is complete, by this process or by a later one.
     Only what this crawl has to say at the addresses that were named is sent here.
     """
 
-    def __init__(self, workspace: Workspace, deliver: Deliverer, wish: Wish, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, workspace: Workspace, deliver: Deliverer, subscription: Subscription, say: Callable[[str], None]
+    ) -> None:
         self._workspace, self._deliver = workspace, deliver
         self._outbox = Outbox(workspace.home)
-        self._wish = wish
+        self._subscription = subscription
         self._say = say
-        secret = secret_of(workspace.folder, wish.secret_file) if wish.addresses or wish.secret_file else b""
+        secret = (
+            secret_of(workspace.folder, subscription.secret_file)
+            if subscription.addresses or subscription.secret_file
+            else b""
+        )
         # What is wrong with an address or the secret is found out here.
-        self.is_unsigned = notify.Notifier(wish.addresses, secret).is_unsigned
-        self._sender = Sender(workspace, Share(wish.crawl_id, wish.addresses), wish.secret_file)
+        self.is_unsigned = notify.Notifier(subscription.addresses, secret).is_unsigned
+        self._sender = Sender(workspace, Share(subscription.crawl_id, subscription.addresses), subscription.secret_file)
         self._who = f"repeat {os.getpid()}"
 
     def promising(self, hooks: Hooks) -> Hooks:
         """The same hooks, but that the run is promised before anything else."""
-        if not self._wish.addresses:
+        if not self._subscription.addresses:
             return hooks
 
         def started(crawl: CrawlInfo, current: RunInfo, session: int) -> None:
             now_ms = self._workspace.clock.now_ms()
-            self._outbox.promise(crawl.crawl_id, current.number, self._wish.addresses, now_ms)
+            self._outbox.promise(crawl.crawl_id, current.number, self._subscription.addresses, now_ms)
             if hooks.started:
                 hooks.started(crawl, current, session)
 
@@ -244,7 +243,7 @@ class Telling:
 
     def seconds_until_due(self) -> float:
         """How long until there is something to try again."""
-        due_ms = self._sender.next_due() if self._wish.addresses else None
+        due_ms = self._sender.next_due() if self._subscription.addresses else None
         if due_ms is None:
             return math.inf
         return max(_LEAST_NAP_SECONDS, (due_ms - self._workspace.clock.now_ms()) / 1000)
@@ -257,8 +256,8 @@ class Telling:
             self._say(f"Notifications were not sent: {error.message}")
 
     def _write_down(self) -> None:
-        outbox, crawl = self._outbox, self._workspace.find(self._wish.crawl_id)
-        mine = [one for one in outbox.promises(crawl.crawl_id) if one.address in self._wish.addresses]
+        outbox, crawl = self._outbox, self._workspace.find(self._subscription.crawl_id)
+        mine = [one for one in outbox.promises(crawl.crawl_id) if one.address in self._subscription.addresses]
         if not mine:
             return
         with self._workspace.reading(crawl) as store:
@@ -279,22 +278,22 @@ class Telling:
         return made
 
     def _addressed(self, message: notify.Message, address: str) -> Outgoing:
-        file = self._wish.secret_file
+        file = self._subscription.secret_file
         return Outgoing(
             message.event_id,
-            self._wish.crawl_id,
+            self._subscription.crawl_id,
             address,
             message.body,
             message.title,
             message.text,
             self._workspace.clock.now_ms(),
             secret_file=str(file.resolve()) if file else "",
-            guarded=self._wish.guarded,
+            guarded=self._subscription.guarded,
         )
 
     def _is_told(self, current: RunInfo) -> bool:
         is_complete = current.state is RunState.COMPLETED
-        return repetition.is_told(self._wish.occasion, is_complete, has_changes(current))
+        return repetition.is_told(self._subscription.occasion, is_complete, has_changes(current))
 
     async def _persist(self) -> None:
         """Rounds, as long as something may still arrive while one is willing to wait. What did not is said once."""

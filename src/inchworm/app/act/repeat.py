@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from inchworm import fault, settings
-from inchworm.app.act.deliver import Deliverer, Telling, Wish
+from inchworm.app.act.deliver import Deliverer, RunAnnouncer, Subscription
 from inchworm.app.act.start import Starter
 from inchworm.app.read.runs import Runs
 from inchworm.app.workspace import Workspace
@@ -85,9 +85,9 @@ class Repeater:
         crawl_id = self._workspace.find(wanted.word).crawl_id
         # What is wrong is said now, not after the first wait.
         settings.make({**self._workspace.base_settings(), **wanted.given})
-        wish = Wish(crawl_id, wanted.notify, Occasion(wanted.notify_on), wanted.secret_file)
-        telling = Telling(self._workspace, self._deliver, wish, listener.said)
-        tools = _Tools(self._workspace, self._start, self._runs, telling)
+        subscription = Subscription(crawl_id, wanted.notify, Occasion(wanted.notify_on), wanted.secret_file)
+        announcer = RunAnnouncer(self._workspace, self._deliver, subscription, listener.said)
+        tools = _Tools(self._workspace, self._start, self._runs, announcer)
         return await _Series(tools, crawl_id, wanted, listener).work()
 
 
@@ -97,14 +97,14 @@ class _Tools(NamedTuple):
     workspace: Workspace
     start: Starter
     runs: Runs
-    telling: Telling
+    announcer: RunAnnouncer
 
 
 class _Series:
     """One repetition in one process. All that it has to know when it starts is in the store."""
 
     def __init__(self, tools: _Tools, crawl_id: str, wanted: Repetition, listener: Listener) -> None:
-        self._workspace, self._start, self._runs, self._telling = tools
+        self._workspace, self._start, self._runs, self._announcer = tools
         self._crawl_id = crawl_id
         self._wanted = wanted
         self._listener = listener
@@ -114,7 +114,7 @@ class _Series:
         self._has_tried = False
 
     async def work(self) -> Ending:
-        if self._telling.is_unsigned:
+        if self._announcer.is_unsigned:
             self._listener.said(
                 "Notifications are not signed: there is no --notify-secret-file, no notify-secret in the home, and no"
                 " INCHWORM_NOTIFY_SECRET."
@@ -125,7 +125,7 @@ class _Series:
 
     async def _repeat(self) -> Stop:
         # Whoever was killed after a run and before its message left that to us.
-        if self._wanted.notify and not await self._interruption.during(self._telling.catch_up()):
+        if self._wanted.notify and not await self._interruption.during(self._announcer.catch_up()):
             return Stop.SIGNAL
         while not repetition.is_enough(self._look()[0].iterations, self._wanted.max_iterations):
             due = self._due()
@@ -169,10 +169,10 @@ class _Series:
     async def _rest(self, until: float) -> bool:
         """Sleep, and meanwhile try again what has not arrived yet; False when a signal ended that."""
         while (left := until - self._workspace.clock.monotonic()) > 0:
-            nap = min(left, _NAP_SECONDS, self._telling.seconds_until_due())
+            nap = min(left, _NAP_SECONDS, self._announcer.seconds_until_due())
             if not await self._interruption.during(asyncio.sleep(nap)):
                 return False
-            if self._wanted.notify and not await self._interruption.during(self._telling.try_again()):
+            if self._wanted.notify and not await self._interruption.during(self._announcer.try_again()):
                 return False
         return True
 
@@ -183,7 +183,7 @@ class _Series:
             crawl = self._workspace.find(self._crawl_id)
             with self._listener.session() as hooks:
                 return await self._start.continue_line(
-                    crawl, self._wanted.mode, self._wanted.given, self._telling.promising(hooks)
+                    crawl, self._wanted.mode, self._wanted.given, self._announcer.promising(hooks)
                 )
         except (Lost, Unknown):
             raise
@@ -202,8 +202,8 @@ class _Series:
             self._listener.ran({**self._runs.outcome(crawl, current), "seconds": summary.seconds}, summary)
             fault.point("before_telling")
             if summary.signal:
-                self._telling.write_down()  # Whoever is told to stop does not wait for others.
-            elif self._wanted.notify and not await self._interruption.during(self._telling.tell()):
+                self._announcer.write_down()  # Whoever is told to stop does not wait for others.
+            elif self._wanted.notify and not await self._interruption.during(self._announcer.tell()):
                 self._listener.said("Stopped before all notifications were delivered; the others wait.")
                 return Stop.SIGNAL
             if why := self._why_end(current, summary):

@@ -88,7 +88,7 @@ def notification_parts(app: App, name: str) -> Parts:
 
 def _notification_parts(app: App, state: str | None, after: int | None) -> Parts:
     found = app.notifications.listed(None, state, after, _ROWS + 1)
-    rows = listed(found, Place(None, _ROWS), lambda one: one["id"])
+    rows = listed(found, Place(None, _ROWS), lambda one: one.id)
     query = {"state": state or "", "cursor": "yes" if after else ""}
     return {"deliveries": part("_notifications_rows.html", rows=rows, query=query)}
 
@@ -96,9 +96,15 @@ def _notification_parts(app: App, state: str | None, after: int | None) -> Parts
 @routes.get("/notifications/{delivery_id}")
 def notification(request: Request, app: Home, delivery_id: DeliveryId) -> Any:
     found = app.notifications.one(delivery_id)
-    body = json.dumps(found["body"], indent=2, ensure_ascii=False)
+    body = json.dumps(found.body, indent=2, ensure_ascii=False)
     return page(
-        request, "notification.html", path=_PLACE, one=found, body=body[:_MOST_BODY], is_cut=len(body) > _MOST_BODY
+        request,
+        "notification.html",
+        path=_PLACE,
+        one=found.line,
+        log=found.log,
+        body=body[:_MOST_BODY],
+        is_cut=len(body) > _MOST_BODY,
     )
 
 
@@ -107,5 +113,5 @@ def replay(request: Request, app: Home, delivery_id: DeliveryId, _: Fields) -> A
     found = app.deliver.replay(delivery_id)
     to: str = request.state.back
     return back(
-        to or "/notifications", f"The message to {found['address']} is sent once more, as soon as a service runs."
+        to or "/notifications", f"The message to {found.line.address} is sent once more, as soon as a service runs."
     )

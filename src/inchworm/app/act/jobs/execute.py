@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable
 
 from inchworm import fault
-from inchworm.app.act.deliver import Deliverer, Telling, Wish
+from inchworm.app.act.deliver import Deliverer, RunAnnouncer, Subscription
 from inchworm.app.act.jobs.change import Task
 from inchworm.app.act.jobs.keeper import CONTROL, Keeper
 from inchworm.app.act.plan import Start
@@ -95,7 +95,9 @@ class Executor:
         try:
             if crawl is None:
                 raise InchwormError("The crawl of this job is gone.", "Delete the job.")
-            telling = Telling(self._workspace, self._deliver, _wish(job), lambda text: keeper.say("warning", text))
+            announcer = RunAnnouncer(
+                self._workspace, self._deliver, _subscription(job), lambda text: keeper.say("warning", text)
+            )
             before = self._earlier_try(execution)
             session = self._session_of(crawl, before) if before else None
             goes_on = before is not None and session is not None and self._is_open(crawl, before)
@@ -103,16 +105,16 @@ class Executor:
                 # Whoever made it died before it could say so.
                 keeper.say("info", f"The session of attempt {before.attempt} had come to its end")
                 ended = self._judged(job, crawl, before, str(session.ended_by), session.message)
-                telling.write_down()
+                announcer.write_down()
                 return _measured(ended), None
-            hooks = telling.promising(keeper.hooks())
+            hooks = announcer.promising(keeper.hooks())
             summary = await self._session(crawl, Task(**job.task), is_begun=goes_on, hooks=hooks)
             # Whoever is asked to stop now has done so; it only has to say how it went.
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: None)
             fault.point("before_finishing")
             this = dataclasses.replace(execution, run=summary.run, session=summary.session, indexed=summary.indexed)
             ended = Ended() if summary.signal else self._judged(job, crawl, this, summary.ended_by, summary.message)
-            telling.write_down()
+            announcer.write_down()
         except Owned as error:
             # Whoever asked for one try, now, sees that; a job that goes on by itself comes later.
             is_patient = bool(job.max_retries) or occurrence.recurs(job)
@@ -176,11 +178,11 @@ class Executor:
         return sum(1 for one in line if one["mode"] != "baseline" and one["state"] == "completed")
 
 
-def _wish(job: Job) -> Wish:
+def _subscription(job: Job) -> Subscription:
     """Who is to be told of the runs of a job. The service sends it."""
     wanted = job.repetition or {}
     addresses, occasion = tuple(wanted.get("notify", ())), Occasion(wanted.get("notify_on", Occasion.CHANGES))
-    return Wish(job.crawl_id, addresses, occasion, guarded=bool(wanted.get("guarded")))
+    return Subscription(job.crawl_id, addresses, occasion, guarded=bool(wanted.get("guarded")))
 
 
 def _seed_changed(store: CrawlStore, current: RunInfo, url: str, began_ms: int) -> bool | None:
