@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -12,12 +12,12 @@ from inchworm.engine import run
 from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.owner import NoArchive
 from inchworm.engine.session.window import Slot, Window
-from inchworm.model import Entry, Mode, Outcome, RunInfo, Visit
-from inchworm.settings import RUN, Settings, to_json
+from inchworm.model import Entry, Kind, Mode, Outcome, RunInfo, Turn, Visit
+from inchworm.rules.order.order import LAG
+from inchworm.settings import RUN, make, to_json
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.lock import Life
 
-VALUES = Settings(robots=False, sitemap=False)
 SEEDS = tuple(f"http://h.test/{number}" for number in range(6))
 
 
@@ -27,18 +27,33 @@ def store(tmp_path: Path) -> Iterator[CrawlStore]:
         yield made
 
 
-@pytest.fixture
-def begun(store: CrawlStore) -> tuple[RunInfo, Ledger]:
-    """A run with six pages that wait, and who commits what comes of them."""
-    token = store.take(Life.of_this_process())
-    seeds = run.seeds_of(SEEDS)
-    new = run.with_seeds(run.next_run([], Mode.BASELINE, to_json(VALUES, RUN), 0), seeds)
-    changes = Ledger(store, NoArchive(), new, Author(0, token), VALUES).seed(seeds)
-    store.create_run(token, new, changes)
+def begin(store: CrawlStore, seeds: int, **given: object) -> tuple[RunInfo, Ledger]:
+    """A run with so many pages of one host that wait, and who commits what comes of them."""
+    values, token = make({"sitemap": False, **given}), store.take(Life.of_this_process())
+    typed = run.seeds_of(tuple(f"http://h.test/{number}" for number in range(seeds)))
+    new = run.with_seeds(run.next_run([], Mode.BASELINE, to_json(values, RUN), 0), typed)
+    store.create_run(token, new, Ledger(store, NoArchive(), new, Author(0, token), values).seed(typed))
     made = store.run(0)
     assert made is not None
     store.start_session(token, made, "{}", 0)
-    return made, Ledger(store, NoArchive(), made, Author(1, token), VALUES)
+    return made, Ledger(store, NoArchive(), made, Author(1, token), values)
+
+
+@pytest.fixture
+def begun(store: CrawlStore) -> tuple[RunInfo, Ledger]:
+    return begin(store, len(SEEDS), robots=False)
+
+
+def leave(window: Window, slots: Iterable[Slot]) -> list[Turn]:
+    """These are done, and leave the window."""
+    for slot in slots:
+        slot.turn = failed(slot.entry) if slot.entry.kind is Kind.PAGE else without_rules(slot.entry)
+    return list(window.retire())
+
+
+def commit(window: Window, ledger: Ledger, turns: list[Turn]) -> None:
+    committed = ledger.commit(turns)
+    window.committed([turn.entry for turn in turns], committed.lanes, committed.seq)
 
 
 def fill(window: Window) -> list[Slot]:
@@ -49,6 +64,10 @@ def fill(window: Window) -> list[Slot]:
 
 def failed(entry: Entry) -> Visit:
     return Visit(entry, 0, Outcome.FAILED, "connect", "nobody was there")
+
+
+def without_rules(entry: Entry) -> Visit:
+    return Visit(entry, 0, Outcome.CONTROL, status=404, robots=b"")
 
 
 def test_what_is_being_committed_is_not_loaded_again(store: CrawlStore, begun: tuple[RunInfo, Ledger]) -> None:
@@ -113,3 +132,70 @@ def test_nothing_pending_means_nothing_to_wait_for(store: CrawlStore, begun: tup
     committed = ledger.commit(turns)
     window.committed([turn.entry for turn in turns], committed.lanes, committed.seq)
     assert not window.refresh()
+
+
+def test_what_is_behind_one_that_is_being_committed_is_read_after_it(
+    store: CrawlStore, begun: tuple[RunInfo, Ledger]
+) -> None:
+    """Its commit may put it elsewhere, so the order of what follows is not known before."""
+    current, ledger = begun
+    window = Window(store, current.run_id, current.seq)
+    turns = leave(window, fill(window)[:3])
+    window.refresh()
+    (lane,) = window.lanes()
+    assert lane.has_more, "the commit under way tells what is next"
+    commit(window, ledger, turns)
+    assert [slot.entry.url for slot in fill(window)] == list(SEEDS[3:])
+
+
+def test_a_lane_that_is_read_again_is_looked_at_at_once(store: CrawlStore, begun: tuple[RunInfo, Ledger]) -> None:
+    """It may sleep for a host that is down, and what was put ahead may be another's."""
+    current, _ = begun
+    window = Window(store, current.run_id, current.seq)
+    fill(window)
+    (lane,) = window.lanes()
+    lane.asleep_until = float("inf")
+    window.read_again([lane.number])
+    assert lane.asleep_until == 0.0
+
+
+def test_answers_that_wait_for_one_before_them_are_bounded(store: CrawlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many were sent already: all of them lie in memory until the first is there."""
+    monkeypatch.setattr("inchworm.engine.session.window.LOOK_AHEAD", 600)
+    current, _ = begin(store, 2000, robots=False)
+    window = Window(store, current.run_id, current.seq)
+    for _ in range(5):
+        fill(window)
+        (lane,) = window.lanes()
+        lane.todo.clear()
+    assert 600 <= len(lane.slots) < 600 + 512
+
+
+def test_no_more_are_chosen_by_rank_than_may_be_under_way(store: CrawlStore) -> None:
+    """What left the window is under way until it is committed."""
+    current, ledger = begin(store, 100, order="freshness")
+    window = Window(store, current.run_id, current.seq, "freshness")
+    commit(window, ledger, leave(window, fill(window)))
+    slots = fill(window)
+    assert len(slots) == LAG
+    turns = leave(window, slots[:10])
+    assert len(fill(window)) == LAG - 10
+    commit(window, ledger, turns)
+    assert len(fill(window)) == LAG
+
+
+def test_nothing_is_chosen_behind_a_robots_txt_that_is_asked_for_again(store: CrawlStore) -> None:
+    """Not even when pages that left before it are committed meanwhile."""
+    current, ledger = begin(store, 100, order="freshness")
+    window = Window(store, current.run_id, current.seq, "freshness")
+    commit(window, ledger, leave(window, fill(window)))
+    turns = leave(window, fill(window)[:10])
+    under_way = ledger.commit(turns)
+    refreshed = ledger.refresh_robots(["http://h.test"])
+    assert refreshed is not None
+    window.read_again(refreshed.lanes)
+    window.committed([turn.entry for turn in turns], under_way.lanes, under_way.seq)
+    slots = fill(window)
+    assert (slots[0].entry.kind, len(slots)) == (Kind.ROBOTS, LAG - 10 + 1)
+    commit(window, ledger, leave(window, slots[:1]))
+    assert len(fill(window)) == LAG

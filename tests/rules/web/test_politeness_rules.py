@@ -119,6 +119,13 @@ def test_a_host_that_gets_slow_is_asked_less():
     assert politeness.extra_delay(pace) == 0.0
 
 
+def test_one_page_that_hangs_does_not_hide_that_its_host_gets_slow():
+    pace = politeness.Pace()
+    for seconds in (*[0.05] * 50, 60.0, *[2.0] * 6):
+        pace = politeness.answered(pace, seconds)
+    assert politeness.extra_delay(pace) == 2.0
+
+
 def test_what_was_under_way_at_a_push_back_says_nothing_new():
     pace = politeness.pushed_back(politeness.Pace(), sent_at=1.0, now=2.0)
     assert politeness.pushed_back(pace, sent_at=1.5, now=2.1) == pace
