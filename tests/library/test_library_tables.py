@@ -20,7 +20,7 @@ from tests.flow.crawling import page as made
 from inchworm import Crawl
 from inchworm.app import FORMATS
 from inchworm.errors import Unknown, WrongUse
-from inchworm.sink import columns, table
+from inchworm.sink import arrow, columns
 from inchworm.testing import Served, Site
 
 NAMES = [column.flat for column in columns.USUAL]
@@ -71,7 +71,7 @@ def test_which_pages_and_columns(crawl: Crawl, served: Served) -> None:
 
 
 def test_batches_are_made_while_they_are_read(crawl: Crawl, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "BATCH_ROWS", 4)
+    monkeypatch.setattr(arrow, "BATCH_ROWS", 4)
     reader = crawl.to_batches(columns="title,text")
     assert [batch.num_rows for batch in reader] == [4, 4, 2]
     dropped = crawl.to_batches()

@@ -20,7 +20,7 @@ from tests.sink.pages import pages_of
 
 from inchworm.errors import WrongUse
 from inchworm.rules.words.times import iso
-from inchworm.sink import export, table
+from inchworm.sink import arrow, export, table
 from inchworm.sink.columns import USUAL as COLUMNS
 from inchworm.sink.columns import Type
 
@@ -199,8 +199,8 @@ def test_any_text_fits_into_parquet(title, meta):
 
 def test_row_groups_are_bounded(monkeypatch):
     """By rows, and by characters: what waits in memory is not much, however long the record and its texts."""
-    monkeypatch.setattr(table, "BATCH_ROWS", 10)
-    monkeypatch.setattr(table, "BATCH_CHARS", 20_000)
+    monkeypatch.setattr(arrow, "BATCH_ROWS", 10)
+    monkeypatch.setattr(arrow, "BATCH_CHARS", 20_000)
     monkeypatch.setattr(table, "ROW_GROUP_BYTES", 1)
     out = io.BytesIO()
     beginnings = []
@@ -220,7 +220,7 @@ def test_row_groups_are_bounded(monkeypatch):
 
 def test_batches_are_gathered_into_row_groups(monkeypatch):
     """Many small groups would be slow to read."""
-    monkeypatch.setattr(table, "BATCH_ROWS", 10)
+    monkeypatch.setattr(arrow, "BATCH_ROWS", 10)
     monkeypatch.setattr(table, "ROW_GROUP_BYTES", 100_000)
     out = io.BytesIO()
     visits = ({**VISIT, "seq": seq, "title": "x" * 1_900} for seq in range(95))

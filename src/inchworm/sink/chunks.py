@@ -18,7 +18,7 @@ from inchworm.page import Page
 from inchworm.rules.text import chunks as rules
 from inchworm.rules.text.chunks import LEAST, Limits
 from inchworm.rules.words.times import iso
-from inchworm.sink.table import as_json
+from inchworm.sink.columns import as_json
 
 CHARACTERS, TOKENS = 1_500, 400
 """How large a chunk may be unless somebody says so, in characters and in tokens."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -164,6 +165,9 @@ def nested(columns: Sequence[Column]) -> Callable[[Page], dict[str, Any]]:
 
     return made
 
+
+as_json = json.JSONEncoder(ensure_ascii=False).encode
+"""A value as JSON, in the letters that it has. Whoever writes it has to mind halves of characters."""
 
 _SHOWN = tuple(column for column in KNOWN if column.name not in ("run", "alternate_of", "alternate_urls"))
 _as_shown = nested(_SHOWN)

@@ -6,23 +6,18 @@ Pages are read once, in the order in which they come, and written as they come.
 from __future__ import annotations
 
 import codecs
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from csv import writer
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from inchworm.errors import WrongUse
 from inchworm.page import Page
 from inchworm.rules.words.times import iso
-from inchworm.sink.columns import CONTENT, Column, Type, chosen, nested
+from inchworm.sink.arrow import batches, schema
+from inchworm.sink.columns import CONTENT, Column, Type, as_json, chosen, nested
 
 if TYPE_CHECKING:
     import pyarrow
-
-BATCH_ROWS = 10_000
-BATCH_CHARS = 1_000_000
-"""So many rows or characters are turned into Arrow at a time."""
 
 ROW_GROUP_BYTES = 8_000_000
 """A row group of Parquet is held in memory until it is this large."""
@@ -100,36 +95,6 @@ def parquet(pages: Iterable[Page], columns: Sequence[Column], out: BinaryIO) -> 
     return count
 
 
-def schema(columns: Sequence[Column]) -> pyarrow.Schema:
-    """The columns as Arrow has them."""
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise WrongUse(
-            "Parquet, and tables for other programs, need pyarrow.", "Install it: pip install 'inchworm[parquet]'"
-        ) from error
-    types = {
-        Type.TEXT: pyarrow.string(),
-        Type.INTEGER: pyarrow.int64(),
-        Type.NUMBER: pyarrow.float64(),
-        Type.TIME: pyarrow.timestamp("ms", "UTC"),
-        Type.LIST: pyarrow.list_(pyarrow.string()),
-        Type.JSON: pyarrow.string(),
-    }
-    return pyarrow.schema([(column.flat, types[column.type]) for column in columns])
-
-
-def batches(pages: Iterable[Page], columns: Sequence[Column]) -> Iterator[pyarrow.RecordBatch]:
-    """Pages as batches of Arrow, each of a bounded size."""
-    arrow_schema = schema(columns)
-    import pyarrow
-
-    for group in _groups(pages, columns):
-        values = zip(zip(*group, strict=True), arrow_schema, strict=True)
-        arrays = [pyarrow.array(some, field.type) for some, field in values]
-        yield pyarrow.RecordBatch.from_arrays(arrays, schema=arrow_schema)
-
-
 def _row_groups(found: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:
     """Batches gathered into tables, each of which makes one row group."""
     import pyarrow
@@ -144,35 +109,3 @@ def _row_groups(found: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]
             held, size = [], 0
     if held:
         yield pyarrow.Table.from_batches(held)
-
-
-def _groups(pages: Iterable[Page], columns: Sequence[Column]) -> Iterator[list[list[Any]]]:
-    """As many rows as make a batch, with values that Arrow can hold."""
-    group: list[list[Any]] = []
-    chars = 0
-    for page in pages:
-        row = [None if (value := column.get(page)) is None else _plain(column.type, value) for column in columns]
-        group.append(row)
-        chars += sum(len(value) for value in row if isinstance(value, str))
-        if len(group) == BATCH_ROWS or chars >= BATCH_CHARS:
-            yield group
-            group, chars = [], 0
-    if group:
-        yield group
-
-
-def _plain(kind: Type, value: Any) -> Any:
-    if kind is Type.TEXT:
-        return _whole(value)
-    if kind is Type.LIST:
-        return [_whole(text) for text in value]
-    return _whole(as_json(value)) if kind is Type.JSON else value
-
-
-def _whole(text: str) -> str:
-    """Text that UTF-8 can hold: no halves of characters."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -20,7 +20,7 @@ from inchworm.errors import NotNow, WrongUse
 from inchworm.model import Change, CrawlInfo, RunInfo
 from inchworm.page import Page
 from inchworm.rules.web import url as urls
-from inchworm.sink import columns, export, table
+from inchworm.sink import arrow, columns, export
 from inchworm.sink.columns import Column
 from inchworm.sink.export import FORMATS, Rows, Target, Written
 from inchworm.sink.fields import columns_of
@@ -81,7 +81,7 @@ class Exporter:
         with self._opened(word, wanted) as selection:
             chosen = selection.columns()
             with selection.rows(selection.pages(), chosen) as rows:
-                yield from table.batches(rows, chosen)
+                yield from arrow.batches(rows, chosen)
 
     def field_rows(self, word: str, wanted: Wanted) -> Iterator[dict[str, Any]]:
         """The fields of the pages that an export would hold, row by row, each with the address of its page."""
@@ -96,7 +96,7 @@ class Exporter:
     def table_schema(self, word: str, wanted: Wanted) -> pyarrow.Schema:
         """The columns of that table with their types."""
         with self._opened(word, wanted) as selection:
-            return table.schema(selection.columns())
+            return arrow.schema(selection.columns())
 
     def check_wanted(self, word: str, wanted: Wanted) -> None:
         """Refuse at once what could only fail when the first page is taken."""
