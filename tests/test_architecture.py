@@ -32,8 +32,8 @@ page
 apart
 reader
 ports | rules
-settings
 model | job | told
+settings
 errors | fault | __init__
 """
 """Top to bottom. A module imports only from lower layers; `|` marks siblings that do not import each other."""

@@ -390,3 +390,18 @@ def test_the_parts_of_run_session_and_service_are_the_whole():
     assert not (run.keys() & session.keys() or session.keys() & service.keys() or service.keys() & run.keys())
     assert run | session | service == settings.to_json(Settings())
     assert run.keys() | session.keys() | service.keys() == {field.name for field in dataclasses.fields(Settings)}
+
+
+def test_some_settings_are_changed_and_checked():
+    values = settings.changed(make({"workers": 9}), {"query": "boats", "include": ["a"]})
+    assert (values.workers, values.query, values.include, values.order) == (9, "boats", ("a",), "breadth")
+    with pytest.raises(WrongUse):
+        settings.changed(values, {"workers": "many"})
+
+
+def test_lists_and_the_part_of_the_run_among_what_was_named():
+    named = {"proxies": "http://127.0.0.1:1", "include": ["a", "b"], "max_depth": "3"}
+    assert settings.texts(named, "proxies") == ("http://127.0.0.1:1",)
+    assert settings.texts(named, "exclude") == ()
+    assert settings.of_run(named) == {"include": ("a", "b"), "max_depth": 3}
+    assert settings.plain(("a", "b")) == ["a", "b"]

@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:  # whoever only reads a page does not wait for it
+    from inchworm.settings import NamedSettings
 
 
 class State(StrEnum):
@@ -476,7 +479,7 @@ class RunInfo:
     parent: int | None
     state: RunState
     seq: int
-    settings: Mapping[str, Any]
+    settings: "NamedSettings"
     counters: Counters
     seeds: tuple[Seed, ...]
     disturbed: str
@@ -556,9 +559,9 @@ class CrawlInfo:
     crawl_id: str
     name: str
     seeds: tuple[str, ...]
-    settings: Mapping[str, Any]
+    settings: "NamedSettings"
     created_ms: int
-    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    defaults: "NamedSettings" = dataclasses.field(default_factory=dict)
     incremental: bool = True
     enabled: bool = True
     typed: bool = True

@@ -13,16 +13,22 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from inchworm.errors import WrongUse
 
 RUN = "run"
 SESSION = "session"
 SERVICE = "service"
+
+SettingValue: TypeAlias = bool | int | float | str | Sequence[str] | Mapping[str, str]
+"""What a setting may be given as; `check` says what it comes to. A mapping is for lists of name=value."""
+
+NamedSettings: TypeAlias = Mapping[str, SettingValue]
+"""Some of the settings, by their names."""
 
 USER_AGENT = "inchworm/0.1 (+https://github.com/inchworm/inchworm)"
 
@@ -199,12 +205,37 @@ def is_kept(name: str) -> bool:
     return bool(FIELDS[name].metadata.get("kept"))
 
 
-def make(given: Mapping[str, Any]) -> Settings:
+def make(given: NamedSettings) -> Settings:
     """Settings with these values, every one checked. Whoever looks for something wants the best first."""
-    checked = {name: check(name, value) for name, value in given.items()}
+    checked = _checked(given)
     if checked.get("query") and "order" not in checked:
         checked["order"] = "best"
     return Settings(**checked)
+
+
+def changed(values: Settings, given: NamedSettings) -> Settings:
+    """Settings with some of them as they are given, every one checked."""
+    return dataclasses.replace(values, **_checked(given))
+
+
+def _checked(given: NamedSettings) -> dict[str, Any]:
+    return {name: check(name, value) for name, value in given.items()}
+
+
+def of_run(given: NamedSettings) -> dict[str, SettingValue]:
+    """Those that belong to the run, every one checked."""
+    return {name: check(name, value) for name, value in given.items() if belongs_to_run(name)}
+
+
+def texts(given: NamedSettings, name: str) -> tuple[str, ...]:
+    """A setting that is a list of texts; none when it is not named."""
+    found: tuple[str, ...] = check(name, given.get(name, ()))
+    return found
+
+
+def plain(value: SettingValue) -> SettingValue:
+    """A value as JSON has it."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def check(name: str, value: Any) -> Any:
@@ -274,7 +305,7 @@ def _describe(name: str) -> str:
     return " ".join([kind.get(_TYPES[name], "text"), *([", ".join(limits)] if limits else [])])
 
 
-def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+def from_environment(environment: Mapping[str, str]) -> dict[str, SettingValue]:
     """What INCHWORM_… variables and their aliases say."""
     refuse_unknown(environment)
     names = dict(ALIASES) | {f"INCHWORM_{name.upper()}": name for name in FIELDS}
@@ -330,9 +361,9 @@ def notes(environment: Mapping[str, str]) -> list[str]:
     return found
 
 
-def cautions(values: Mapping[str, Any]) -> list[str]:
+def cautions(values: NamedSettings) -> list[str]:
     """What to tell a user about settings that are allowed and seldom meant."""
-    if values.get("max_depth", 0) > DEEP:
+    if check("max_depth", values.get("max_depth", 0)) > DEEP:
         return [
             f"max_depth is {values['max_depth']}: more than {DEEP} links from a seed, most sites have no end."
             " A page limit or a budget keeps the crawl in bounds."
@@ -340,7 +371,7 @@ def cautions(values: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def from_file(path: Path) -> dict[str, Any]:
+def from_file(path: Path) -> dict[str, SettingValue]:
     """What a TOML file of `name = value` lines says; nothing when there is no file."""
     try:
         text = path.read_text()
@@ -366,7 +397,7 @@ def _check_line(path: Path, text: str, name: str, value: Any) -> Any:
         raise WrongUse(f"{path}, line {next(lines, '?')}: {error.message}", hint + error.hint) from None
 
 
-def to_json(settings: Settings, belongs: str | None = None) -> dict[str, Any]:
+def to_json(settings: Settings, belongs: str | None = None) -> dict[str, SettingValue]:
     """Settings as plain values, all or only those of the run or of the session."""
     values = dataclasses.asdict(settings)
     return {

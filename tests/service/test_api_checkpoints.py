@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -17,10 +16,10 @@ from tests.service.in_process import Api, serving, wait_for
 from inchworm.app import App
 from inchworm.app.act.jobs.change import Task
 from inchworm.app.act.plan import WayBack
-from inchworm.app.read.checkpoints import Back
+from inchworm.app.read.checkpoints import Back, Past
 from inchworm.app.workspace import settings_of_run
 from inchworm.service.api.iterations import NEXT
-from inchworm.settings import Settings
+from inchworm.settings import Settings, changed
 from inchworm.testing import Hit, Page, Served, Site, linked_site
 
 SIZE = 40
@@ -478,10 +477,10 @@ def test_a_branch_whose_maker_died_at_once(home, served: Served, is_named: bool,
     home.crawl(served.url(), budget=15, checkpoint_every=EVERY)
     crawl, back = home.app.workspace.find(home.word), Back(0 if is_named else None, as_new_run=True)
     with home.app.workspace.owning(crawl, 60) as owner:
-        past = WayBack(owner, crawl, 1)
+        past = Past(owner.store, owner.archive, crawl)
         point = past.point(back)
-        values = dataclasses.replace(Settings(), **{**settings_of_run(past.run(point)), **settings})
-        made = past.branch(point, values)
+        values = changed(Settings(), {**settings_of_run(past.run(point)), **settings})
+        made = WayBack(owner, past, 1).branch(point, values)
         if has_session:
             owner.store.start_session(owner.token, made, "{}", 1)
     named = {"delay": 0, "allow_private": True, "budget": 0, **settings}

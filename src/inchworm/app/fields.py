@@ -24,6 +24,7 @@ from inchworm.errors import Broken, InchwormError
 from inchworm.model import CrawlInfo
 from inchworm.page import Page
 from inchworm.rules.fields.selectors import Rules, parsed, to_json
+from inchworm.settings import NamedSettings
 from inchworm.sink.columns import Column
 from inchworm.sink.fields import OWN, ROW, TAKEN, Rows, columns_of, spread, told
 from inchworm.store.crawl.session import CrawlStore
@@ -45,10 +46,10 @@ Function = Callable[[Page], Mapping[str, Any] | Sequence[Mapping[str, Any]]]
 # ---- rules
 
 
-def rules_of(workspace: Workspace, crawl: CrawlInfo, given: Mapping[str, Any] | None = None) -> Rules | None:
+def rules_of(workspace: Workspace, crawl: CrawlInfo, given: NamedSettings | None = None) -> Rules | None:
     """The rules that hold for a crawl, with what was given for it last; None when nothing is to be taken."""
     levels = {**workspace.base_settings(), **defaults_of(crawl), **crawl.settings, **(given or {})}
-    extract, each = (settings.check(name, levels[name]) if name in levels else "" for name in NAMES)
+    extract, each = settings.texts(levels, "extract"), str(settings.check("each", levels.get("each", "")))
     return parsed(extract, each, TAKEN) if extract or each else None
 
 
@@ -162,7 +163,7 @@ class OwnFields:
 class Asked(NamedTuple):
     """What a caller asks for himself: rules in the place of the crawl's own, as settings, or a function instead."""
 
-    given: Mapping[str, Any] = MappingProxyType({})
+    given: NamedSettings = MappingProxyType({})
     own: OwnFields | None = None
 
 

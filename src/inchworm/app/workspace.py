@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import shlex
 import time
@@ -20,7 +19,7 @@ from inchworm.model import CrawlInfo, RunInfo
 from inchworm.ports import Clock
 from inchworm.rules.web import proxies
 from inchworm.rules.web import url as urls
-from inchworm.settings import Settings
+from inchworm.settings import NamedSettings, Settings, SettingValue
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.home.crawls import Home
 from inchworm.store.lock import OwnerLock
@@ -37,7 +36,7 @@ def home_folder() -> Path:
     return Path(os.environ.get("INCHWORM_HOME") or Path.home() / ".inchworm")
 
 
-def base_settings_of(folder: Path) -> dict[str, Any]:
+def base_settings_of(folder: Path) -> NamedSettings:
     """What file and environment say, below everything that the user names."""
     return {**settings.from_file(folder / "config.toml"), **settings.from_environment(os.environ)}
 
@@ -53,7 +52,7 @@ class Workspace:
     def close(self) -> None:
         self.home.close()
 
-    def base_settings(self) -> dict[str, Any]:
+    def base_settings(self) -> NamedSettings:
         """What file and environment say, below everything that the user names."""
         return base_settings_of(self.folder)
 
@@ -164,35 +163,35 @@ class Workspace:
 
 def ledger_of(owner: CrawlOwner, current: RunInfo) -> Ledger:
     """The ledger of a run, to change something in it outside of a session."""
-    values = dataclasses.replace(Settings(), **settings_of_run(current))
+    values = settings.changed(Settings(), settings_of_run(current))
     return Ledger(owner.store, NoArchive(), current, Author(0, owner.token), values)
 
 
-def settings_of_run(current: RunInfo) -> dict[str, Any]:
-    """The frozen settings of a run, as typed values."""
-    return {name: settings.check(name, value) for name, value in current.settings.items() if name in settings.FIELDS}
+def settings_of_run(current: RunInfo) -> NamedSettings:
+    """The frozen settings of a run; those that this version does not know any more are left out."""
+    return {name: value for name, value in current.settings.items() if name in settings.FIELDS}
 
 
 def identity(current: RunInfo, url: str) -> str:
     """What a run calls a URL that somebody typed."""
-    address = urls.canonicalizer(tuple(current.settings.get("drop_params", ()))).canonicalize(url)
+    address = urls.canonicalizer(settings.texts(current.settings, "drop_params")).canonicalize(url)
     if address is None:
         raise WrongUse(f"{url!r} is not a web address.", "Give a full URL such as https://example.org/page.")
     return address
 
 
-def presentable(values: Mapping[str, Any]) -> dict[str, Any]:
+def presentable(values: NamedSettings) -> dict[str, SettingValue]:
     """Settings to be stored and shown: no proxy and no search server with its password."""
-    shown = dict(values)
+    shown = {name: settings.plain(value) for name, value in values.items()}
     for name in ("proxies", "allowed_proxies", "allowed_indexes"):
         if name in values:
-            shown[name] = [proxies.masked(one) for one in values[name]]
+            shown[name] = [proxies.masked(one) for one in settings.texts(values, name)]
     if "index" in values:
-        shown["index"] = proxies.masked(values["index"])
+        shown["index"] = proxies.masked(str(values["index"]))
     return shown
 
 
-def defaults_of(crawl: CrawlInfo) -> dict[str, Any]:
+def defaults_of(crawl: CrawlInfo) -> NamedSettings:
     """What holds for every session of a crawl. A budget is for those that go on where the last one stopped."""
     return {name: value for name, value in crawl.defaults.items() if name != "budget" or crawl.incremental}
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 from urllib.parse import unquote
 
 from inchworm.errors import Frozen, WrongUse
@@ -14,7 +13,7 @@ from inchworm.model import Counters, EndedBy, Found, Kind, Mode, RunInfo, RunSta
 from inchworm.rules.web import url as urls
 from inchworm.rules.web.scope import scope_of_seed
 from inchworm.rules.words.figures import clip
-from inchworm.settings import flag_of
+from inchworm.settings import NamedSettings, flag_of
 
 _PASSWORD = re.compile(r"^(\s*(?:[A-Za-z][A-Za-z0-9+.-]*:[/\\]*)?[^:@]*:).*@", re.DOTALL)
 
@@ -106,7 +105,7 @@ def line_to(runs: Sequence[RunInfo], end: RunInfo) -> list[RunInfo]:
     return found[::-1]
 
 
-def next_run(runs: Sequence[RunInfo], mode: Mode, settings: Mapping[str, Any], now_ms: int) -> RunInfo:
+def next_run(runs: Sequence[RunInfo], mode: Mode, settings: NamedSettings, now_ms: int) -> RunInfo:
     """The run after the last one. Its parent is the last completed run of the line; without one it is a baseline."""
     number, line = runs[-1].number + 1 if runs else 0, line_of(runs)
     completed = [run.number for run in line if run.state is RunState.COMPLETED]
@@ -118,7 +117,7 @@ def next_run(runs: Sequence[RunInfo], mode: Mode, settings: Mapping[str, Any], n
     return replace(new, horizon=run_id, follows=line[-1].run_id if line else None)
 
 
-def branch_of(old: RunInfo, runs: Sequence[RunInfo], settings: Mapping[str, Any], now_ms: int) -> RunInfo:
+def branch_of(old: RunInfo, runs: Sequence[RunInfo], settings: NamedSettings, now_ms: int) -> RunInfo:
     """A run that goes on from within another one, beside the line."""
     number, run_id = runs[-1].number + 1, max(run.run_id for run in runs) + 1
     return replace(old, run_id=run_id, number=number, settings=settings, created_ms=now_ms, beside=True)
@@ -134,7 +133,7 @@ def with_seeds(run: RunInfo, seeds: Sequence[Found]) -> RunInfo:
     return replace(run, seeds=rows)
 
 
-def refuse_changes(frozen: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def refuse_changes(frozen: NamedSettings, wanted: NamedSettings) -> None:
     """A run setting cannot change half way."""
     for name, value in wanted.items():
         plain = list(value) if isinstance(value, tuple) else value

@@ -17,6 +17,7 @@ from inchworm.app.read.executions import ExecutionReads
 from inchworm.app.workspace import Workspace, presentable
 from inchworm.errors import Broken, NotNow, WrongUse
 from inchworm.model import CrawlInfo
+from inchworm.settings import NamedSettings, SettingValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Configuration:
     """What is to hold for a crawl. None: as it is. Of `defaults`, a setting that is None is taken away."""
 
     name: str | None = None
-    defaults: Mapping[str, Any] | None = None
+    defaults: Mapping[str, SettingValue | None] | None = None
     incremental: bool | None = None
     enabled: bool | None = None
 
@@ -75,8 +76,10 @@ class Configurer:
             self._schedule.set_enabled(crawl.crawl_id, wanted.enabled)
         return self._workspace.find(crawl.crawl_id)
 
-    def _with_defaults(self, crawl: CrawlInfo, changes: Mapping[str, Any]) -> dict[str, Any]:
-        wanted = {name: _stored(name, value) for name, value in changes.items() if value is not None}
+    def _with_defaults(self, crawl: CrawlInfo, changes: Mapping[str, SettingValue | None]) -> dict[str, NamedSettings]:
+        wanted = {
+            name: settings.plain(settings.check(name, value)) for name, value in changes.items() if value is not None
+        }
         if presentable(wanted) != wanted:
             raise WrongUse(
                 "A password is not kept for every session.",
@@ -119,9 +122,3 @@ class Configurer:
     def _erase(self, crawl: CrawlInfo) -> None:
         self._workspace.home.remove(crawl.crawl_id)
         shutil.rmtree(self._workspace.crawl_folder(crawl), ignore_errors=True)
-
-
-def _stored(name: str, value: Any) -> Any:
-    """A setting as it is kept, checked."""
-    checked = settings.check(name, value)
-    return list(checked) if isinstance(checked, tuple) else checked

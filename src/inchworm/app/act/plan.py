@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from inchworm import fault, settings
 from inchworm.app.read.checkpoints import Back, Past
@@ -20,7 +19,7 @@ from inchworm.ports import Unreached
 from inchworm.rules.order import freshness, order
 from inchworm.rules.web import proxies
 from inchworm.rules.web.scope import Patterns
-from inchworm.settings import RUN, Settings, to_json
+from inchworm.settings import RUN, NamedSettings, Settings, to_json
 from inchworm.store.crawl.history import History
 
 
@@ -30,7 +29,7 @@ class Start:
 
     seeds: tuple[str, ...]
     name: str = ""
-    given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    given: NamedSettings = dataclasses.field(default_factory=dict)
     fresh: bool = False
     mode: str = ""
     typed: bool = True
@@ -39,7 +38,7 @@ class Start:
     guarded: bool = False
     """Refuse seeds there at once, unless the user of this machine has typed them before."""
 
-    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    defaults: NamedSettings = dataclasses.field(default_factory=dict)
     """What holds for every session, should the crawl be new."""
 
 
@@ -47,7 +46,7 @@ class Start:
 class Plan:
     """Which run a session is to work on: its frozen settings, and what to do to have it."""
 
-    settings: Mapping[str, Any]
+    settings: NamedSettings
     begin: Callable[[Settings], RunInfo]
 
 
@@ -81,7 +80,7 @@ class Plans:
         )
 
     def _to_go_on(self, last: RunInfo, start: Start) -> Plan:
-        frozen, wanted = {**last.settings, "mode": last.mode}, _of_run(start.given)
+        frozen, wanted = {**last.settings, "mode": last.mode}, settings.of_run(start.given)
         run.refuse_changes(frozen, {**wanted, "mode": start.mode} if start.mode else wanted)
         return Plan(settings_of_run(last), lambda _: last)
 
@@ -100,8 +99,7 @@ class Plans:
         """With what the last session of a branch was told: the crawl remembers only what holds for the line."""
         told = owner.store.session_settings(last.run_id).items()
         own = {name: value for name, value in told if name in settings.FIELDS and name not in start.given}
-        checked = {name: settings.check(name, value) for name, value in self.unmasked(own).items()}
-        return Plan({**checked, **plan.settings}, plan.begin)
+        return Plan({**self.unmasked(own), **plan.settings}, plan.begin)
 
     def to_recrawl(self, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> Plan:
         """Start a new run, and no other. One that used up its budget and was left open ends here; a branch stays."""
@@ -116,7 +114,7 @@ class Plans:
     def to_go_back(self, back: Back, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> Plan:
         if back.checkpoint is None and not back.as_new_run:
             return self.to_resume(owner, crawl, start)
-        past, given = Past(owner.store, owner.archive, crawl), _of_run(start.given)
+        past, given = Past(owner.store, owner.archive, crawl), settings.of_run(start.given)
         way = WayBack(owner, past, self._workspace.clock.now_ms())
         point = past.point(back)
         frozen = settings_of_run(past.run(point))
@@ -175,24 +173,19 @@ class Plans:
         assert made is not None
         return made
 
-    def unmasked(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def unmasked(self, values: NamedSettings) -> NamedSettings:
         """Without a proxy whose password nobody remembers. Going on without any would show the user's own address to
         the site, so there has to be another one."""
         named, ground = dict(values), self._workspace.base_settings()
         if "proxies" in named:
             # Callers of the API name those that the operator has with user and password.
-            listed, wanted = ground.get("allowed_proxies", ()), settings.check("proxies", named["proxies"])
+            listed, wanted = (settings.texts(*one) for one in ((ground, "allowed_proxies"), (named, "proxies")))
             named["proxies"] = [proxies.among(one, listed) or one for one in wanted]
-        if not any(map(proxies.is_masked, named.get("proxies", ()))):
+        if not any(map(proxies.is_masked, settings.texts(named, "proxies"))):
             return named
         if "proxies" not in ground:
             raise WrongUse("This crawl went through a proxy with a password.", "Give it again: --proxy URL.")
         return {name: value for name, value in named.items() if name != "proxies"}
-
-
-def _of_run(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The run settings among those that were named, as typed values."""
-    return {name: settings.check(name, value) for name, value in given.items() if settings.belongs_to_run(name)}
 
 
 class WayBack:

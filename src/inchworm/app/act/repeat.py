@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from inchworm.errors import InchwormError, Lost, NotNow, Owned, TooNew, Unknown,
 from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo, RunState, SessionInfo
 from inchworm.rules.schedule import repetition
 from inchworm.rules.schedule.repetition import Clocks, Due, Occasion, Standing, Stop
+from inchworm.settings import NamedSettings
 
 MOST_EVERY = 3_660 * 86_400.0
 _NAP_SECONDS = 3_600.0
@@ -38,7 +39,7 @@ class Repetition:
     max_iterations: int | None = None
     stop_if_no_changes: bool = False
     mode: str = ""
-    given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    given: NamedSettings = dataclasses.field(default_factory=dict)
     notify: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     notify_on: str = Occasion.CHANGES
     secret_file: Path | None = None

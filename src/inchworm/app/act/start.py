@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from inchworm import settings
@@ -21,7 +21,7 @@ from inchworm.errors import WrongUse
 from inchworm.model import CheckpointType, CrawlInfo, RunInfo
 from inchworm.rules.order import order
 from inchworm.rules.web import url as urls
-from inchworm.settings import SESSION, Settings
+from inchworm.settings import SESSION, NamedSettings, Settings
 
 
 class Starter:
@@ -42,7 +42,7 @@ class Starter:
     async def resume(
         self,
         word: str,
-        given: Mapping[str, Any] | None = None,
+        given: NamedSettings | None = None,
         hooks: Hooks | None = None,
         seeds: tuple[str, ...] = (),
     ) -> Summary:
@@ -55,7 +55,7 @@ class Starter:
         self,
         word: str,
         mode: str,
-        given: Mapping[str, Any],
+        given: NamedSettings,
         hooks: Hooks | None = None,
         seeds: tuple[str, ...] = (),
     ) -> Summary:
@@ -64,18 +64,18 @@ class Starter:
         start = Start(seeds or (word,), crawl.name, given, mode=mode)
         return await self.sit(crawl, start, hooks or Hooks(), self._plans.to_recrawl)
 
-    async def continue_line(self, crawl: CrawlInfo, mode: str, given: Mapping[str, Any], hooks: Hooks) -> Summary:
+    async def continue_line(self, crawl: CrawlInfo, mode: str, given: NamedSettings, hooks: Hooks) -> Summary:
         """One session on the line: of the run that is open, whatever its mode, else of the next one."""
         start = Start((crawl.crawl_id,), crawl.name, given, mode=mode)
         return await self.sit(crawl, start, hooks, self._plans.for_the_line)
 
-    async def go_on(self, word: str, back: Back, given: Mapping[str, Any], hooks: Hooks | None = None) -> Summary:
+    async def go_on(self, word: str, back: Back, given: NamedSettings, hooks: Hooks | None = None) -> Summary:
         """Continue a crawl from a checkpoint: the run goes back to it, or a new run branches off there."""
         crawl = self._workspace.find(word)
         start = Start((word,), crawl.name, given)
         return await self.sit(crawl, start, hooks or Hooks(), functools.partial(self._plans.to_go_back, back))
 
-    def go_back(self, word: str, back: Back, given: Mapping[str, Any]) -> RunInfo:
+    def go_back(self, word: str, back: Back, given: NamedSettings) -> RunInfo:
         """The same without crawling on: the next session does that."""
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl):
@@ -127,7 +127,7 @@ class Starter:
         wanted."""
         given = {**self._workspace.base_settings(), **defaults_of(crawl), **crawl.settings, **start.given}
         if not start.given.keys().isdisjoint(("extract", "each")):
-            refuse_fields(settings.check("extract", given.get("extract", ())), str(given.get("each", "")))
+            refuse_fields(settings.texts(given, "extract"), str(given.get("each", "")))
         index = str(given.get("index") or "")
         if not given.get("extract"):
             return await self._indexed(crawl, start, hooks, planned, index)
@@ -178,12 +178,12 @@ class Starter:
                 note = " ".join(filter(None, (summary.note, _about_lost(owner.lost_files))))
                 return dataclasses.replace(summary, note=note)
 
-    def _values(self, crawl: CrawlInfo, named: Mapping[str, Any], plan: Plan | None = None) -> Settings:
+    def _values(self, crawl: CrawlInfo, named: NamedSettings, plan: Plan | None = None) -> Settings:
         """What a session goes by, with what was named for it; the run that is planned has settings of its own."""
         values = settings.make(
             {**self._workspace.base_settings(), **self._plans.unmasked({**defaults_of(crawl), **named})}
         )
-        return dataclasses.replace(values, **plan.settings) if plan is not None else values
+        return settings.changed(values, plan.settings) if plan is not None else values
 
     def _keep_what_made_it(self, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> None:
         """What the first start of a crawl names belongs to the crawl, until somebody changes it there. Some of it does

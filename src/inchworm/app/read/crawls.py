@@ -17,7 +17,7 @@ from inchworm.errors import InchwormError, NotNow
 from inchworm.model import CrawlInfo, Down, RunInfo, RunState, SessionInfo
 from inchworm.rules.order import order
 from inchworm.rules.words.times import iso
-from inchworm.settings import SERVICE
+from inchworm.settings import SERVICE, NamedSettings
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import View
 from inchworm.store.sqlite import last_written
@@ -100,14 +100,14 @@ class Crawls:
         files = [(name, length, archive / name) for _, _, name, length in store.files()]
         return [name for name, length, path in files if not path.exists() or path.stat().st_size < length]
 
-    def settings_of(self, word: str) -> dict[str, Any]:
+    def settings_of(self, word: str) -> NamedSettings:
         """The settings that the open run, or the next one, works with."""
         crawl = self._workspace.find(word)
         values = settings.make({**self._workspace.base_settings(), **defaults_of(crawl), **crawl.settings})
         with contextlib.suppress(NotNow), self._workspace.reading(crawl) as store:
             last = store.run()
             if last is not None and run.is_open(last):
-                values = dataclasses.replace(values, **settings_of_run(last))
+                values = settings.changed(values, settings_of_run(last))
         return presentable(settings.to_json(values))
 
     # Looking

@@ -37,6 +37,7 @@ from inchworm.model import (
 from inchworm.ports import Changes, Known, Original, Row, Standing, VisitRow
 from inchworm.rules.order.order import CONTROL
 from inchworm.rules.web.url import hash64
+from inchworm.settings import NamedSettings
 from inchworm.store.crawl import commit, votes
 from inchworm.store.crawl.commit import COOKIE, COUNTERS, LINKS, marks, unpack
 from inchworm.store.crawl.earlier import IS_WHOLE, AcrossRuns, chunks
@@ -172,7 +173,7 @@ class CrawlStore(AcrossRuns):
         row = self.db.execute(query, (run_id,)).fetchone()
         return _session(row) if row else None
 
-    def session_settings(self, run_id: int) -> dict[str, Any]:
+    def session_settings(self, run_id: int) -> NamedSettings:
         """What the last session of a run was told; nothing when there was none."""
         query = "SELECT settings FROM session WHERE run_id = ? ORDER BY number DESC LIMIT 1"
         row = self.db.execute(query, (run_id,)).fetchone()

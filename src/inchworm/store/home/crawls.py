@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from inchworm.errors import Broken, NotNow, WrongUse
 from inchworm.model import CrawlInfo
+from inchworm.settings import NamedSettings
 from inchworm.store.sqlite import BUSY_SECONDS, open_file, plain_errors, transaction
 
 _TURN_SECONDS = 0.002
@@ -125,7 +126,7 @@ class Home:
             )
         return dataclasses.replace(crawl, name=name)
 
-    def remember(self, crawl_id: str, settings: Mapping[str, Any]) -> None:
+    def remember(self, crawl_id: str, settings: NamedSettings) -> None:
         with self.writing() as db:
             db.execute("UPDATE crawl SET settings = ? WHERE crawl_id = ?", (json.dumps(dict(settings)), crawl_id))
 

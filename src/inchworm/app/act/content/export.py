@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from inchworm import settings
 from inchworm.app.act.content import folders
 from inchworm.app.act.content.selection import Chosen, Progress, Selection, read_ahead
 from inchworm.app.act.content.selection import Wanted as Wanted
@@ -315,7 +316,7 @@ class _Source:
     def to_folder(self, format_name: str, into: Path | BinaryIO) -> Written:
         """Into a folder, or a zip file of one."""
         if format_name == "markdown":
-            canonicalizer = urls.canonicalizer(tuple(self._run.settings.get("drop_params", ())))
+            canonicalizer = urls.canonicalizer(settings.texts(self._run.settings, "drop_params"))
             return folders.markdown(self._selection, canonicalizer.canonicalize, into, self._wanted.images)
         if format_name == "files":
             return export.files(self._selection.visits(resources=True), self._body, into, self._wanted.types)

@@ -15,6 +15,7 @@ from inchworm.errors import Unknown, WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.page import Page
 from inchworm.rules.fields.selectors import Rules, to_json
+from inchworm.settings import NamedSettings
 from inchworm.sink.fields import columns_of, told
 from inchworm.store.crawl.now import Now
 from inchworm.store.crawl.session import CrawlStore
@@ -38,7 +39,7 @@ class Extractor:
     def extract(
         self,
         word: str,
-        given: Mapping[str, Any] | None = None,
+        given: NamedSettings | None = None,
         rebuild: bool = False,
         progress: Progress = lambda _done, _total: None,
     ) -> dict[str, Any]:
@@ -69,7 +70,7 @@ class Extractor:
             "unmatched_fields": list(unmatched(rules, counts)),
         }
 
-    def try_fields(self, word: str, url: str = "", given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def try_fields(self, word: str, url: str = "", given: NamedSettings | None = None) -> dict[str, Any]:
         """The rows of one page, or of the first pages that have any. Nothing is kept."""
         crawl = self._workspace.find(word)
         rules = self._rules(crawl, given)
@@ -94,7 +95,7 @@ class Extractor:
                 rows = taken(StoredPages(store, folder / "archive").of(visit)).rows
         return None if rows is None else [told(rules, row) for row in rows]
 
-    def _rules(self, crawl: CrawlInfo, given: Mapping[str, Any] | None) -> Rules:
+    def _rules(self, crawl: CrawlInfo, given: NamedSettings | None) -> Rules:
         rules = rules_of(self._workspace, crawl, given)
         if rules is None:
             raise WrongUse(

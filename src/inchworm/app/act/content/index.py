@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from inchworm import settings
 from inchworm.app.read.content.search import Texts
 from inchworm.app.workspace import Workspace, defaults_of
 from inchworm.errors import Broken, WrongUse
@@ -94,7 +95,7 @@ def address_of(workspace: Workspace, crawl: CrawlInfo, wanted: str = "") -> str:
     address = wanted or next((str(level["index"]) for level in levels if level.get("index")), "")
     if not proxies.has_secret(address):
         # Callers of the API name one that the operator has with user and password.
-        address = proxies.among(address, ground.get("allowed_indexes", ())) or address
+        address = proxies.among(address, settings.texts(ground, "allowed_indexes")) or address
     if proxies.is_masked(address):
         # User and password are not kept; who has them gives them in the environment.
         address = str(ground.get("index") or "")

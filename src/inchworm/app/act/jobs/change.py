@@ -25,6 +25,7 @@ from inchworm.model import CrawlInfo, Mode
 from inchworm.rules.schedule import occurrence, states, timetable
 from inchworm.rules.schedule.states import Action
 from inchworm.rules.web import url as urls
+from inchworm.settings import NamedSettings
 
 DEFAULT_DEPTH = 3
 """How deep a crawl goes that a job makes, unless it is told."""
@@ -48,7 +49,7 @@ class Task:
     checkpoint: str | None = None
     as_new_run: bool = False
     validate: bool = True
-    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    settings: NamedSettings = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +23,7 @@ from inchworm.model import Checkpoint, CrawlInfo, Mode, RunInfo, RunState
 from inchworm.rules.order import order
 from inchworm.rules.schedule import states
 from inchworm.rules.schedule.states import Action
+from inchworm.settings import NamedSettings
 from inchworm.store.crawl.history import History
 
 FETCHERS = {"http": True, "scrapy": True, "browser": False, "playwright": False}
@@ -39,7 +39,7 @@ class Beginning:
     fetcher: str = "http"
     mode: str = ""
     fresh: bool = False
-    given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    given: NamedSettings = dataclasses.field(default_factory=dict)
     guarded: bool = False
     """Targets in a private network are refused."""
 
@@ -85,7 +85,7 @@ class HandOver:
             verb = "fresh" if wanted.fresh else "crawl"
             return crawl, self._once(crawl, Task(verb, wanted.mode, settings=dict(wanted.given)))
 
-    def resume_crawl(self, crawl: CrawlInfo, given: Mapping[str, Any]) -> str:
+    def resume_crawl(self, crawl: CrawlInfo, given: NamedSettings) -> str:
         """Make a job that goes on with the open run of a crawl; its id."""
         self._executions.let_end(crawl)
         with self._schedule.taking_turns():
@@ -103,7 +103,7 @@ class HandOver:
         """A job that is tried once, now: whoever asked sees how it goes, and may ask again."""
         return str(self._schedule.add(Wanted(crawl=crawl, task=task, max_retries=0))["id"])
 
-    def refuse_wrong(self, given: Mapping[str, Any], below: Mapping[str, Any] | None = None) -> None:
+    def refuse_wrong(self, given: NamedSettings, below: NamedSettings | None = None) -> None:
         values = settings.make({**self._workspace.base_settings(), **(below or {}), **given})
         refuse_unusable(values)
         if values.order == order.BEST and not values.query:
@@ -162,7 +162,7 @@ class HandOver:
                 return self._schedule.run(job.job_id)
             return self._schedule.start(crawl, Task("recrawl" if last else "crawl", mode))
 
-    def start_again(self, word: str, back: Back, given: Mapping[str, Any]) -> dict[str, Any]:
+    def start_again(self, word: str, back: Back, given: NamedSettings) -> dict[str, Any]:
         """Have a crawl continue from a checkpoint, seen to be possible; where from, and the job that does it."""
         crawl = self._workspace.find(word)
         self._executions.let_end(crawl)
@@ -224,8 +224,8 @@ def refuse_odd(name: str) -> None:
         raise WrongUse(f"A crawl cannot be called {name!r}.", "Give it a name that people can read.")
 
 
-def _refuse_changes(last: RunInfo, given: Mapping[str, Any], mode: str = "") -> None:
-    wanted = {name: settings.check(name, value) for name, value in given.items() if settings.belongs_to_run(name)}
+def _refuse_changes(last: RunInfo, given: NamedSettings, mode: str = "") -> None:
+    wanted = settings.of_run(given)
     try:
         run.refuse_changes({**last.settings, "mode": last.mode}, {**wanted, **({"mode": mode} if mode else {})})
     except Frozen as error:
@@ -241,16 +241,16 @@ def _message(current: RunInfo, execution: Execution) -> str:
 
 
 # Continuing
-def _task(back: Back, point: Checkpoint, given: Mapping[str, Any]) -> Task:
+def _task(back: Back, point: Checkpoint, given: NamedSettings) -> Task:
     if back.checkpoint is None and not back.as_new_run:
         return Task("resume", settings=given)
     checkpoint = None if back.checkpoint is None else str(point.number)
     return Task("continue", "", checkpoint, back.as_new_run, back.validate, given)
 
 
-def _refuse_wrong_settings(current: RunInfo, back: Back, given: Mapping[str, Any]) -> None:
+def _refuse_wrong_settings(current: RunInfo, back: Back, given: NamedSettings) -> None:
     """What was named has to be right, and a run that goes on keeps its own settings."""
-    of_run = {name: settings.check(name, value) for name, value in given.items() if settings.belongs_to_run(name)}
+    of_run = settings.of_run(given)
     values = settings.make({**given, **settings_of_run(current), **of_run})
     refuse_unusable(values)
     if not back.as_new_run:

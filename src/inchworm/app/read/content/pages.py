@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from inchworm import settings
 from inchworm.app.read.runs import MOST_RUNS
 from inchworm.app.workspace import Workspace, identity, settings_of_run
 from inchworm.archive import reader as warc_reader
@@ -136,7 +136,7 @@ class Pages:
         crawl = self._workspace.find(word)
         with contextlib.suppress(Unknown, NotNow), self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store, number)
-            values, address = dataclasses.replace(Settings(), **settings_of_run(current)), identity(current, url)
+            values, address = settings.changed(Settings(), settings_of_run(current)), identity(current, url)
             hosts = Hosts(values, store.robots(current.run_id, urls.origin_of(address)))
             reason = _linked_by_a_seed(current, values, address)
             if reason is None and hosts.is_known(address) and not hosts.trouble(address) and not hosts.allows(address):
