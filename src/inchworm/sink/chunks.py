@@ -11,7 +11,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from inchworm.errors import WrongUse
 from inchworm.page import Page
@@ -68,16 +68,41 @@ def chunks(pages: Iterable[Page], most: Limits, out: BinaryIO, tells_all: bool =
     return count
 
 
+class _About(NamedTuple):
+    """What every chunk of a page says of its page: what stands before its text, and behind it."""
+
+    before: dict[str, Any]
+    behind: dict[str, Any]
+
+
 def _rows(page: Page, most: Limits, tells_all: bool) -> Iterator[dict[str, Any]]:
-    url, seen = page.record.get("canonical_url", page.url), Counter[str]()
+    about, seen = _about(page), Counter[str]()
+    url = about.before["canonical_url"]
     for position, piece in enumerate(_pieces(page, most)):
         digest = hashlib.sha256(piece.text.encode()).hexdigest()
         name = f"{url}\n{digest}\n{seen[digest]}".encode("utf-8", "replace")
         seen[digest] += 1
-        number = hashlib.sha256(name).hexdigest()[:_ID_DIGITS]
-        yield _row(page, number, list(piece.headings), piece.text, position, digest)
+        yield {
+            "id": hashlib.sha256(name).hexdigest()[:_ID_DIGITS],
+            **about.before,
+            "headings": piece.headings,
+            "text": piece.text,
+            "position": position,
+            "hash": digest,
+            **about.behind,
+        }
     if not seen and tells_all:
-        yield _row(page)
+        nothing = {"headings": (), "text": None, "position": None, "hash": None}
+        yield {"id": None, **about.before, **nothing, **about.behind}
+
+
+def _about(page: Page) -> _About:
+    record = page.record
+    at_ms = record.get("at_ms")
+    return _About(
+        {"url": page.url, "canonical_url": record.get("canonical_url", page.url), "title": record.get("title")},
+        {"fetched_at": None if at_ms is None else iso(at_ms), "change": record.get("change")},
+    )
 
 
 def _pieces(page: Page, most: Limits) -> Iterator[rules.Piece]:
@@ -86,27 +111,3 @@ def _pieces(page: Page, most: Limits) -> Iterator[rules.Piece]:
     text = (page.markdown or page.text).encode("utf-8", "replace").decode()
     kind = page.content_type.partition(";")[0].strip().lower()
     return rules.cut(text, most, kind not in _WITHOUT_HEADINGS)
-
-
-def _row(
-    page: Page,
-    number: str | None = None,
-    headings: list[str] | None = None,
-    text: str | None = None,
-    position: int | None = None,
-    digest: str | None = None,
-) -> dict[str, Any]:
-    record = page.record
-    at_ms = record.get("at_ms")
-    return {
-        "id": number,
-        "url": page.url,
-        "canonical_url": record.get("canonical_url", page.url),
-        "title": record.get("title"),
-        "headings": headings or [],
-        "text": text,
-        "position": position,
-        "hash": digest,
-        "fetched_at": None if at_ms is None else iso(at_ms),
-        "change": record.get("change"),
-    }

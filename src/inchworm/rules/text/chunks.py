@@ -98,7 +98,7 @@ def _sections(text: str, has_headings: bool) -> Iterator[_Section]:
                 paragraphs.append(at)
             at += len(line) + 1
             continue
-        elif opened := _FENCE.match(line):
+        elif ("```" in line or "~~~" in line) and (opened := _FENCE.match(line)):
             fence = opened[1]
         body = at if body < 0 else body
         at += len(line) + 1
