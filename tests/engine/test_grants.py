@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.engine.earlier import OLD, Before
+
 from inchworm.engine.session.grants import Grants
 from inchworm.engine.session.hosts import Hosts
 from inchworm.engine.session.outages import Outages
 from inchworm.engine.session.window import Slot
 from inchworm.engine.visit import Tools
-from inchworm.model import EndedBy, Entry, Kind, Reason, Refusal, Seed, Source
+from inchworm.model import Down, EndedBy, Entry, Kind, Outcome, Reason, Refusal, Seed, Source, Visit
+from inchworm.rules.web.outage import SESSIONS
 from inchworm.settings import make
 from inchworm.testing import ManualClock
 
@@ -19,13 +22,20 @@ HOST = "http://h.test"
 class Desk:
     """The grants of a session on one host. Nothing is fetched or read here."""
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, *down: Down, known: dict[str, Any] | None = None, **given: Any) -> None:
         values: Any = make(given)
         nobody: Any = None
         self.hosts = Hosts(values, [(HOST, "allow", None)])
-        tools = Tools(values, nobody, nobody, ManualClock(), nobody, lambda: 0.0, {})
-        self.grants = Grants(tools, self.hosts, Outages([HOST], [], 0.0), [Seed(0, f"{HOST}/", "h.test", "/")])
+        self.outages = Outages([HOST], down, 0.0)
+        clock = ManualClock()
+        before = Before(OLD._replace(**{"at_ms": clock.now_ms(), **known})) if known is not None else None
+        tools = Tools(values, nobody, nobody, clock, nobody, lambda: 0.0, {}, earlier=before)
+        self.grants = Grants(tools, self.hosts, self.outages, [Seed(0, f"{HOST}/", "h.test", "/")])
         self.slots = [Slot(entry(number)) for number in range(5)]
+
+    def answered(self) -> list[int]:
+        """Which entries need no request."""
+        return [number for number, slot in enumerate(self.slots) if self.grants.answer(slot)]
 
     def granted(self) -> list[int]:
         """Which entries are granted, each asked for in its turn."""
@@ -62,3 +72,30 @@ def test_what_is_forbidden_after_an_outage_gives_its_page_of_the_limit_back() ->
     assert desk.grants.answer(desk.slots[1])
     assert desk.slots.pop(1).turn == Refusal(entry(1), Reason.ROBOTS)
     assert [desk.slots[number].entry.url[-1] for number in desk.granted()] == ["0", "2", "3"]
+
+
+def test_what_fails_with_its_host_takes_no_page_from_others() -> None:
+    """It has a page of the limit until it is committed, and gives back no more than that."""
+    desk = Desk(Down(HOST, "connect", "connection refused", 0, SESSIONS), page_limit=2)
+    desk.outages.looked_in_vain(HOST, 0.0, 0)
+    for slot in (desk.slots.pop(), desk.slots.pop()):
+        assert desk.grants.answer(slot)
+        assert isinstance(slot.turn, Visit)
+        assert slot.turn.outcome is Outcome.FAILED
+        desk.grants.give_back(slot.turn)
+    desk.outages.answered(HOST)
+    assert desk.granted() == [0, 1]
+
+
+def test_what_is_reused_takes_its_page_of_the_limit_at_once() -> None:
+    """Nobody waits for an answer, so all of them may be asked about before the first is committed."""
+    assert Desk(known={}, max_age=3600).answered() == [0, 1, 2, 3, 4]
+    assert Desk(known={}, max_age=3600, page_limit=3).answered() == [0, 1, 2]
+
+
+def test_only_what_is_there_and_young_enough_is_reused() -> None:
+    assert Desk(known={}).answered() == []
+    assert Desk(known={"missing": 1}, max_age=3600).answered() == []
+    assert Desk(known={"at_ms": 0}, max_age=3600).answered() == []
+    assert Desk(known={"reader": "another"}, max_age=3600).answered() == []
+    assert Desk(known={}, max_age=3600, skip_cache=True).answered() == []

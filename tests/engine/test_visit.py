@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from tests.engine.earlier import OLD, Before
 
 from inchworm.engine.visit import Tools, is_there, visit
 from inchworm.model import (
@@ -16,13 +16,11 @@ from inchworm.model import (
     Entry,
     Failure,
     Kind,
-    Note,
     Outcome,
     Reply,
     Request,
     Response,
     Source,
-    Substance,
     Unanswered,
     Version,
     Visit,
@@ -140,34 +138,6 @@ def test_a_page_in_doubt_is_believed_where_nobody_will_ever_know(trouble: Reply)
 
 
 # What earlier runs know
-
-
-OLD = Version(
-    1, 5, 0, 200, 9, "text/html", '"v1"', "", b"digest", b"text", b"links", "Old", "", "", None, (), "", 1, "", 0, 0, 0
-)
-
-
-class Before(NamedTuple):
-    """One version, as the runs before have it."""
-
-    known: Version
-
-    def expect(self, entry: Entry, upcoming: Iterator[Entry]) -> None: ...
-
-    def version(self, entry: Entry) -> Version:
-        return self.known
-
-    def objection(self, entry: Entry, version: Version) -> Note | None:
-        return None
-
-    def had(self, entry: Entry, text_hash: bytes) -> bool:
-        return False
-
-    def text_hash(self, version: Version, url: str) -> bytes:
-        return version.text_hash
-
-    def substance(self, version: Version, url: str) -> Substance | None:
-        return None
 
 
 def again(said: Response, known: Version = OLD, kind: Kind = Kind.PAGE, **more: Any) -> tuple[Visit, Request]:

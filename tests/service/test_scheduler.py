@@ -29,6 +29,7 @@ from inchworm.app.act.jobs.execute import TOKEN_VARIABLE
 from inchworm.app.machine import is_gone, this_machine
 from inchworm.app.read.checkpoints import Back
 from inchworm.job import Execution
+from inchworm.model import EndedBy
 from inchworm.service.scheduler import Scheduler
 from inchworm.settings import Settings
 from inchworm.testing import ManualClock, Page, Served, Site, linked_site
@@ -53,6 +54,10 @@ class Works:
         made.enrol()
         self._schedulers.append(made)
         return made
+
+    def stop(self, scheduler: Scheduler) -> None:
+        self._schedulers.remove(scheduler)
+        scheduler.leave()
 
     def close(self) -> None:
         end_processes(self.folder)
@@ -373,6 +378,22 @@ def test_what_is_too_old_is_forgotten_by_and_by(works: Works, served: Served) ->
     assert len(works.tries(name)) == 1
     works.look(scheduler, 2 * 24 * HOUR)
     assert works.tries(name) == []
+
+
+def test_runs_beside_the_line_are_no_iterations_of_its_job(works: Works, served: Served) -> None:
+    scheduler = works.scheduler()
+    every = {"checkpoint_every": 1}
+    name = works.add(served.url("/"), every=HOUR, settings=every, repeated=Repeated(max_iterations=3))
+    works.run(scheduler, name)
+    works.run(scheduler, name, works.due_in(name) or 0)
+    crawl_id = works.app.home.crawls()[0].crawl_id
+    back = Back(max(one["checkpoint_number"] for one in works.app.checkpoints.all(crawl_id)), as_new_run=True)
+    branch = asyncio.run(works.app.start.go_on(crawl_id, back, {"delay": 0}))
+    assert (branch.run, branch.run_state, branch.on_line) == (2, "completed", False)
+    works.run(scheduler, name, works.due_in(name) or 0)
+    assert works.job(name)["status"] == "scheduled", "there is one more to come"
+    works.run(scheduler, name, works.due_in(name) or 0)
+    assert (works.job(name)["status"], works.job(name)["reason"]) == ("completed", "max_iterations")
 
 
 def test_a_job_whose_crawl_somebody_works_on_comes_a_minute_later(works: Works) -> None:
@@ -1374,6 +1395,21 @@ def test_an_adopted_child_that_dies_is_noticed(works: Works) -> None:
             works.look(scheduler)
         done = works.finish(scheduler, name)
     assert (done["status"], done["attempt"]) == ("completed", 2)
+
+
+def test_an_adopted_child_pauses_its_run_when_the_service_stops(works: Works) -> None:
+    """It is asked to end as those are that the service has started itself."""
+    scheduler = works.scheduler()
+    with slowly(200, 0.2).serve() as served:
+        works.add(served.url("/"), settings={"workers": 1})
+        with scheduling(works.folder) as process:
+            wait_for(served, 2)
+            process.kill()
+            process.wait()
+        works.look(scheduler, 120)
+        works.stop(scheduler)
+    with works.app.workspace.reading(works.app.home.crawls()[0]) as store:
+        assert [one.ended_by for one in store.all_sessions()] == [EndedBy.PAUSED]
 
 
 def test_a_service_that_was_taken_for_dead_comes_back(works: Works) -> None:

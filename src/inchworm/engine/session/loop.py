@@ -465,6 +465,7 @@ class Loop:
         if self._commit is not None or self._batch or self._writing.locked():
             return None
         if self._in_flight:
+            self._stuck_since = None
             self._enforce_grace()
             return None
         cancelled = self._ending is not None and self._ending.by is EndedBy.CANCELLED
@@ -484,7 +485,6 @@ class Loop:
         """Whether all that is left must wait for longer than it is worth to sit here."""
         now, most = self._clock.monotonic(), self._settings.max_wait
         if self._wake_at - now <= most:
-            self._stuck_since = None
             return None
         if not self._window.has_down():
             is_timed = self._wake_at != float("inf")

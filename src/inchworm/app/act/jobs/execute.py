@@ -222,8 +222,7 @@ def _enough(job: Job, iterations: int, current: RunInfo) -> str:
     """Why a job is not repeated any more."""
     if not job.repetition or current.state is not RunState.COMPLETED:
         return ""
-    is_quiet = current.mode != "baseline" and repetition.is_unchanged(current.counters)
-    if is_quiet and job.repetition["stop_if_no_changes"]:
+    if job.repetition["stop_if_no_changes"] and repetition.is_unchanged(current.counters):
         return Stop.NO_CHANGES
     return Stop.ENOUGH if repetition.is_enough(iterations, job.repetition["max_iterations"]) else ""
 

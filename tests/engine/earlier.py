@@ -1,0 +1,56 @@
+"""What the runs before have of every URL, for tests: one version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from inchworm.model import Entry, Note, Substance, Version
+
+OLD = Version(
+    run_id=1,
+    seq=5,
+    at_ms=0,
+    status=200,
+    size=9,
+    content_type="text/html",
+    etag='"v1"',
+    last_modified="",
+    payload=b"digest",
+    text_hash=b"text",
+    link_hash=b"links",
+    title="Old",
+    language="",
+    canonical="",
+    meta=None,
+    links=(),
+    reader="",
+    file_id=1,
+    file="",
+    offset=0,
+    length=0,
+    revisit=0,
+)
+
+
+class Before(NamedTuple):
+    """A `ports.Earlier` with nothing against the validators of its version."""
+
+    known: Version
+
+    def expect(self, entry: Entry, upcoming: Iterator[Entry]) -> None: ...
+
+    def version(self, entry: Entry) -> Version:
+        return self.known
+
+    def objection(self, entry: Entry, version: Version) -> Note | None:
+        return None
+
+    def had(self, entry: Entry, text_hash: bytes) -> bool:
+        return False
+
+    def text_hash(self, version: Version, url: str) -> bytes:
+        return version.text_hash
+
+    def substance(self, version: Version, url: str) -> Substance | None:
+        return None

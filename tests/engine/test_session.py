@@ -1,0 +1,136 @@
+"""One session against a web that is no network, with a clock that goes on only while the session polls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from inchworm.archive.warc import WarcWriter
+from inchworm.engine import run
+from inchworm.engine.ledger.commit import Author, Ledger
+from inchworm.engine.session.loop import Loop, SessionEnd, Watch
+from inchworm.engine.visit import Tools
+from inchworm.model import EndedBy, Failure, Mode, Reply, Request, Response
+from inchworm.reader import DocumentReader
+from inchworm.settings import RUN, make, to_json
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.lock import Life
+from inchworm.testing import ManualClock
+
+DEAD = Failure("connect", "connection refused", unreachable=True)
+
+
+def page(text: str, *links: str) -> Response:
+    body = f"<title>{text}</title><p>This is {text}.{''.join(f'<a href={link}>x</a>' for link in links)}".encode()
+    return Response(200, b"HTTP/1.1 200 OK\r\n\r\n", {"content-type": "text/html"}, body, body, 0.01)
+
+
+NOTHING = Response(404, b"HTTP/1.1 404 Not Found\r\n\r\n", {}, b"", b"", 0.01)
+
+
+class Works:
+    """A run, its web, and its sessions. `answer` says what comes of a path; `asked` is what was asked for, in order."""
+
+    def __init__(self, folder: Path, answer: Callable[[str], Reply], **given: Any) -> None:
+        self.values = make({"delay": 0, "sitemap": False, **given})
+        self.clock = ManualClock()
+        self.asked: list[str] = []
+        self._answer = answer
+        self._store = CrawlStore(folder / "crawl.db")
+        (folder / "archive").mkdir()
+        self._archive = WarcWriter(folder / "archive", "test", {})
+        self._token = self._store.take(Life.of_this_process())
+        typed = run.seeds_of(("http://h.test/",))
+        new = run.with_seeds(run.next_run([], Mode.BASELINE, to_json(self.values, RUN), 0), typed)
+        changes = Ledger(self._store, self._archive, new, Author(0, self._token), self.values).seed(typed)
+        self._store.create_run(self._token, new, changes)
+
+    def close(self) -> None:
+        self._archive.close()
+        self._store.close()
+
+    # What a session works with
+
+    async def fetch(self, request: Request) -> Reply:
+        path = urlsplit(request.url).path
+        self.asked.append(path)
+        await asyncio.sleep(0)
+        return self._answer(path)
+
+    def poll(self) -> None:
+        """Nobody wants anything, and five seconds have passed."""
+        self.clock.advance(5.0)
+
+    def set(self, url_id: int) -> None: ...
+
+    def clear(self) -> None: ...
+
+    def work(self) -> SessionEnd:
+        current = self._store.run(0)
+        assert current is not None
+        self._store.start_session(self._token, current, "{}", 0)
+        ledger = Ledger(self._store, self._archive, current, Author(1, self._token), self.values)
+        tools = Tools(self.values, self, DocumentReader(), self.clock, self, lambda: 0.0, {})
+        with closing(CrawlStore(self._store.path, read_only=True)) as reading:
+            return asyncio.run(self._work(current, reading, ledger, tools))
+
+    async def _work(self, current: Any, reading: CrawlStore, ledger: Ledger, tools: Tools) -> SessionEnd:
+        session = Loop(current, reading, ledger, tools, self, Watch())
+        return await asyncio.wait_for(session.work(), 60)
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Callable[..., Works]]:
+    made: list[Works] = []
+
+    def begin(answer: Callable[[str], Reply], **given: Any) -> Works:
+        made.append(Works(tmp_path, answer, **given))
+        return made[-1]
+
+    yield begin
+    for one in made:
+        one.close()
+
+
+class Chain:
+    """Pages that link to the next one. From some of them on, the host is down until it was looked at so often."""
+
+    def __init__(self, length: int, outages: dict[int, int]) -> None:
+        self._length = length
+        self._outages = outages
+        self._looks = 0
+        self.passing: Callable[[], None] = lambda: None
+
+    def __call__(self, path: str) -> Reply:
+        if path == "/robots.txt":
+            if self._looks:
+                self._looks -= 1
+                return DEAD
+            return NOTHING
+        number = int(path[1:] or 0)
+        if number in self._outages:
+            self._looks = self._outages.pop(number)
+            self.passing()
+        if self._looks:
+            return DEAD
+        return page(f"page {number}", *([f"/{number + 1}"] if number + 1 < self._length else []))
+
+
+@pytest.mark.parametrize("delay", [0, 1])
+def test_each_outage_of_a_session_may_last_as_long_as_it_waits(begin: Callable[..., Works], delay: float) -> None:
+    """The second one begins long after the first was over, and is as short."""
+    site = Chain(8, {3: 3, 6: 3})
+    works = begin(site, max_wait=100, delay=delay)
+    site.passing = lambda: works.clock.advance(1000)
+    assert works.work().by is EndedBy.FINISHED
+
+
+def test_an_outage_that_lasts_longer_ends_the_session(begin: Callable[..., Works]) -> None:
+    works = begin(Chain(8, {3: 1000}), max_wait=30)
+    assert works.work().by is EndedBy.WAITING
