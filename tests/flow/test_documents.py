@@ -126,7 +126,7 @@ def test_what_was_only_made_anew_is_unchanged_and_what_says_something_else_is_mo
     modified = {path for path, change in changes(home).items() if change == "modified"}
     assert modified == {"/a.pdf", "/c.xlsx", "/d.txt"}
     assert (found(home, "aardvark"), found(home, "armadillo")) == ([], ["/a.pdf"])
-    diff = home.app.changes.diff(home.word, served.url("/a.pdf"))["diff"]
+    diff = home.app.changes.diff(home.word, served.url("/a.pdf")).diff
     assert [line for line in diff if line[:1] in "+-"][2:] == ["-It says aardvark.", "+It says armadillo."]
 
 

@@ -29,8 +29,7 @@ QUICK = {"max_retries": 0}
 
 def why(home: Home) -> dict[str, int]:
     """Why nothing is known of pages, and of how many."""
-    found: dict[str, int] = home.app.changes.compare(home.word)["unknown_reasons"]
-    return found
+    return dict(home.app.changes.compare(home.word).counts.unknown_reasons)
 
 
 def hubs() -> Pages:

@@ -126,7 +126,7 @@ def changes(home: Home, run: int | None = None) -> dict[str, str | None]:
 def compared(home: Home, *runs: int) -> dict[str, list[str]]:
     """What `inchworm compare` says, by paths."""
     found = home.app.changes.compare(home.word, *runs)
-    return {name: sorted(map(path_of, found[f"{name}_documents"])) for name in CHANGES}
+    return {name: sorted(map(path_of, getattr(found, f"{name}_documents"))) for name in CHANGES}
 
 
 def asked_for(served: Served, since: int = 0) -> list[str]:
@@ -685,7 +685,7 @@ def test_compare_answers_in_json_with_everything_there_is(four: Home) -> None:
     assert {*documents, "total_changes", "has_changes", "summary", "unknown_reasons"} < set(found)
     assert found["baseline_iteration_id"] == f"{four.word}_iter_0"
     assert found["current_iteration_id"] == f"{four.word}_iter_3"
-    counts = {name: len(found[f"{name}_documents"]) for name in CHANGES}
+    counts = {name: len(getattr(found, f"{name}_documents")) for name in CHANGES}
     assert found["total_changes"] == counts["new"] + counts["modified"] + counts["deleted"] == 5
     assert found["has_changes"] is True
     assert found["summary"] == "Iteration 3 vs 0: 2 new, 1 modified, 2 deleted, 3 unchanged, 1 unknown"
@@ -759,7 +759,7 @@ def test_recrawl_closes_a_run_that_used_up_its_budget_and_starts_the_next(home: 
         first, second = home.ask("runs", home.word)["runs"][1:]
         assert (first["state"], [first[name] for name in CHANGES]) == ("completed", [0, 0, 4, 0, 5])
         assert (second["mode"], unsound(home)) == ("incremental", [])
-        assert home.app.changes.compare(home.word, 0, 1)["unknown_reasons"] == {"cleared": 5}
+        assert home.app.changes.compare(home.word, 0, 1).counts.unknown_reasons == {"cleared": 5}
         assert compared(home, 0, 2)["modified"] == ["/p7"]
 
 

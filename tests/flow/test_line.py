@@ -153,8 +153,8 @@ def test_a_branch_and_a_later_run_of_the_line_are_compared_by_what_they_hold(hom
         home.crawl(served.url("/"))
         found = home.app.changes.compare(home.word, 1, 2)
         last = served.url("/p19")
-    assert found["modified_documents"] == [last]
-    assert home.app.changes.compare(home.word, 0, 2)["modified_documents"] == []
+    assert found.modified_documents == [last]
+    assert home.app.changes.compare(home.word, 0, 2).modified_documents == []
 
 
 # Making a run the line

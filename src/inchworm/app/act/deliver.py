@@ -90,7 +90,7 @@ class Deliverer:
         changes: dict[str, Sequence[str]] = {}
         if current.parent is not None:
             compared = self._changes.compare(crawl.crawl_id, current.parent, current.number)
-            changes = {kind: compared[f"{kind}_documents"] for kind in _CHANGES}
+            changes = {kind: getattr(compared, f"{kind}_documents") for kind in _CHANGES}
         rest = {name: value for name, value in found.items() if name not in (*_COUNTED, "pending", "ended_at")}
         whole = {
             "event": "run_completed",

@@ -7,9 +7,10 @@ import difflib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from tempfile import SpooledTemporaryFile
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from inchworm.app.read.runs import iteration_id
 from inchworm.app.workspace import Workspace, identity
@@ -18,11 +19,67 @@ from inchworm.errors import NotNow, Unknown
 from inchworm.model import Change, CrawlInfo, RunInfo
 from inchworm.page import opened
 from inchworm.ports import VisitRow
+from inchworm.rules.words.json_form import FLAT, Json, json_object
 from inchworm.store.crawl.compare import Compared, Comparison, turned
 from inchworm.store.crawl.session import CrawlStore
 
 _IN_MEMORY = 250_000
 """Bytes of each list of a comparison; what is more goes to disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRuns:
+    """Which runs are compared."""
+
+    baseline_iteration_id: str
+    current_iteration_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCounts:
+    """What two runs came to, in numbers and in a sentence."""
+
+    unknown_reasons: Mapping[str, int]
+    total_changes: int
+    has_changes: bool
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """Every page of two runs, by what became of it."""
+
+    runs: ComparedRuns = field(metadata=FLAT)
+    new_documents: Sequence[str]
+    modified_documents: Sequence[str]
+    unchanged_documents: Sequence[str]
+    deleted_documents: Sequence[str]
+    unknown_documents: Sequence[str]
+    counts: ChangeCounts = field(metadata=FLAT)
+
+
+@dataclass(frozen=True, slots=True)
+class PageTexts:
+    """The lines of one page in two runs; None for the run that does not have it."""
+
+    url: str
+    canonical_url: str
+    baseline: int
+    current: int
+    before: Sequence[str] | None
+    after: Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class PageDifference:
+    """One page in two runs, as lines of a unified diff."""
+
+    url: str
+    canonical_url: str
+    baseline: int
+    current: int
+    diff: Sequence[str]
+    is_cut: bool
 
 
 class Changes:
@@ -31,7 +88,7 @@ class Changes:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def compare(self, word: str, first: int | None = None, second: int | None = None) -> dict[str, Any]:
+    def compare(self, word: str, first: int | None = None, second: int | None = None) -> RunComparison:
         """Every page of two runs by what became of it; without numbers: the last run and the one it builds on."""
         crawl, reasons = self._workspace.find(word), Counter[str]()
         listed: dict[Change, list[str]] = {change: [] for change in Change}
@@ -40,8 +97,15 @@ class Changes:
                 listed[one.change].append(one.url)
                 reasons.update([one.why] if one.change is Change.UNKNOWN else ())
         counts = {change: len(urls) for change, urls in listed.items()}
-        lists = {f"{change}_documents": urls for change, urls in listed.items()}
-        return {**_ids(crawl, a, b), **lists, **_counted(a, b, counts, reasons)}
+        return RunComparison(
+            _runs(crawl, a, b),
+            listed[Change.NEW],
+            listed[Change.MODIFIED],
+            listed[Change.UNCHANGED],
+            listed[Change.DELETED],
+            listed[Change.UNKNOWN],
+            _counts(a, b, counts, reasons),
+        )
 
     def write_comparison(self, word: str, first: int | None, second: int | None, out: BinaryIO) -> None:
         """The same as JSON, however many pages there are: only a part of them is in memory."""
@@ -54,7 +118,8 @@ class Changes:
                     counts[one.change] += 1
                     reasons.update([one.why] if one.change is Change.UNKNOWN else ())
             # The brace that ends it comes last.
-            out.write(_as_json({**_ids(crawl, a, b), **_counted(a, b, counts, reasons)})[:-1])
+            head = json_object(_runs(crawl, a, b)) | json_object(_counts(a, b, counts, reasons))
+            out.write(_as_json(head)[:-1])
             for change, urls in lists.items():
                 out.write(b', "%s_documents": [' % change.encode())
                 urls.seek(0)
@@ -90,31 +155,31 @@ class Changes:
 
     def diff(
         self, word: str, url: str, first: int | None = None, second: int | None = None, most: int | None = None
-    ) -> dict[str, Any]:
+    ) -> PageDifference:
         """The text of one page in two runs, line by line. `most`: no more lines than this are compared, because whoever
         writes a page must not decide how long others think about it."""
         found = self.texts(word, url, first, second)
-        before, after = (lines or [] for lines in found.pop("texts"))
+        before, after = found.before or (), found.after or ()
         is_cut = most is not None and max(len(before), len(after)) > most
-        names = (f"run {found['baseline']}", f"run {found['current']}")
+        names = (f"run {found.baseline}", f"run {found.current}")
         lines = difflib.unified_diff(before[:most], after[:most], names[0], names[1], lineterm="")
-        return {**found, "diff": list(lines), "is_cut": is_cut}
+        return PageDifference(found.url, found.canonical_url, found.baseline, found.current, list(lines), is_cut)
 
-    def texts(self, word: str, url: str, first: int | None = None, second: int | None = None) -> dict[str, Any]:
-        """The lines of one page in two runs; None for the run that does not have it."""
+    def texts(self, word: str, url: str, first: int | None = None, second: int | None = None) -> PageTexts:
+        """The lines of one page in two runs."""
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
             a, b = self._two(crawl, store, first, second)
             address = identity(b, url)
-            texts = [self._lines(crawl, store, one, address) for one in (a, b)]
+            before, after = (self._lines(crawl, store, one, address) for one in (a, b))
             asked = [found.request_url for one in (b, a) if (found := _last_visit(store, one, address))]
-        if texts[0] is None and texts[1] is None:
+        if before is None and after is None:
             raise Unknown(
                 f"Neither run {a.number} nor run {b.number} of {crawl.name!r} has the page {address}.",
                 "`inchworm runs` lists the runs, `inchworm show` what is known of a URL.",
             )
         asked_for = next(filter(None, asked), address)
-        return {"url": asked_for, "canonical_url": address, "baseline": a.number, "current": b.number, "texts": texts}
+        return PageTexts(asked_for, address, a.number, b.number, before, after)
 
     def _lines(self, crawl: CrawlInfo, store: CrawlStore, one: RunInfo, url: str) -> list[str] | None:
         """Title, text and links of a page as a run has it; None when it has none."""
@@ -141,25 +206,16 @@ def _last_visit(store: CrawlStore, one: RunInfo, url: str) -> VisitRow | None:
     return store.visit_of(one.run_id, known.url_id) if known and known.in_run else None
 
 
-def _ids(crawl: CrawlInfo, a: RunInfo, b: RunInfo) -> dict[str, Any]:
-    return {
-        "baseline_iteration_id": iteration_id(crawl, a.number),
-        "current_iteration_id": iteration_id(crawl, b.number),
-    }
+def _runs(crawl: CrawlInfo, a: RunInfo, b: RunInfo) -> ComparedRuns:
+    return ComparedRuns(iteration_id(crawl, a.number), iteration_id(crawl, b.number))
 
 
-def _counted(a: RunInfo, b: RunInfo, counts: Mapping[Change, int], reasons: Mapping[str, int]) -> dict[str, Any]:
-    """What two runs came to, in numbers and in a sentence."""
+def _counts(a: RunInfo, b: RunInfo, counts: Mapping[Change, int], reasons: Mapping[str, int]) -> ChangeCounts:
     total = counts[Change.NEW] + counts[Change.MODIFIED] + counts[Change.DELETED]
-    return {
-        "unknown_reasons": dict(reasons),
-        "total_changes": total,
-        "has_changes": total > 0,
-        "summary": _summary(a.number, b.number, counts),
-    }
+    return ChangeCounts(dict(reasons), total, total > 0, _summary(a.number, b.number, counts))
 
 
-def _as_json(value: Any) -> bytes:
+def _as_json(value: Json) -> bytes:
     return json.dumps(value).encode()
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from inchworm.app.memory import Memory
 from inchworm.app.workspace import Workspace
@@ -41,22 +41,43 @@ class Counting:
 _TALLIES: Memory[Counting] = Memory(8)
 
 
-class Sought(NamedTuple):
-    """Which pages of a comparison are wanted: those with which this happened, with this in their URL. Without a change:
-    those of the first one that there is."""
+class PagesWanted(NamedTuple):
+    """Which pages of a comparison are wanted: those with which this happened, with this in their URL, behind this
+    number, at most so many. Without a change: those of the first one that there is."""
 
     change: str = ""
     text: str = ""
-
-
-class Place(NamedTuple):
-    """Which part of a list is wanted: behind this number, at most so much."""
-
     after: int = 0
     limit: int = 50
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
+class ComparedPage:
+    """A page of a comparison. `note`: what is said of it; of one of which nothing certain is known, why."""
+
+    url: str
+    title: str
+    note: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonPart:
+    """Two runs side by side: how many pages came to what, and a part of those that are wanted. `looked_at` of `urls`
+    says how far they are counted."""
+
+    baseline: int
+    current: int
+    counts: Mapping[str, int]
+    is_on_record: bool
+    looked_at: int
+    urls: int
+    change: str
+    rows: Sequence[ComparedPage]
+    next_after: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Pair:
     """Two runs of a crawl, and the store they are in."""
 
@@ -87,29 +108,27 @@ class Comparisons:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def part(
-        self, crawl: CrawlInfo, runs: tuple[int | None, int | None], sought: Sought, place: Place
-    ) -> dict[str, Any]:
-        """Two runs side by side: how many pages came to what, and a part of those that are wanted. Where the later run
-        did not note it down itself, it is counted a while at a time; `looked_at` of `urls` says how far."""
+    def part(self, crawl: CrawlInfo, runs: tuple[int | None, int | None], wanted: PagesWanted) -> ComparisonPart:
+        """Two runs side by side. Where the later run did not note down itself what changed, it is counted a while at a
+        time."""
         with self._workspace.reading(crawl) as store:
             pair, last = self._pair(crawl, store, runs), Whole(store).last_url()
-            needs_count = not pair.is_on_record or sought.change == Change.UNKNOWN
+            needs_count = not pair.is_on_record or wanted.change == Change.UNKNOWN
             tally = _go_on(pair, last) if needs_count else None
             counts = _on_record(pair.second) if pair.is_on_record or tally is None else tally.counts()
-            change = _chosen(sought.change, counts)
-            rows, next_after = _sifted(_source(pair, change, tally), sought.text, place)
-            return {
-                "baseline": pair.first.number,
-                "current": pair.second.number,
-                "counts": counts,
-                "is_on_record": pair.is_on_record,
-                "looked_at": tally.looked_at if tally else last,
-                "urls": last,
-                "change": change.value,
-                "rows": _told(pair, change, rows),
-                "next_after": next_after,
-            }
+            change = _chosen(wanted.change, counts)
+            rows, next_after = _sifted(_source(pair, change, tally), wanted)
+            return ComparisonPart(
+                pair.first.number,
+                pair.second.number,
+                counts,
+                pair.is_on_record,
+                tally.looked_at if tally else last,
+                last,
+                change.value,
+                _pages(pair, change, rows),
+                next_after,
+            )
 
     def _pair(self, crawl: CrawlInfo, store: CrawlStore, runs: tuple[int | None, int | None]) -> Pair:
         """The runs of these numbers; else the last one, and the one that it builds on or that comes before it. What
@@ -197,33 +216,33 @@ def _titled(pair: Pair, numbers: list[int]) -> list[Changed]:
     return Whole(pair.store).titled(numbers, (pair.first.run_id, pair.second.run_id))
 
 
-def _sifted(source: Source, text: str, place: Place) -> tuple[list[Changed], int | None]:
+def _sifted(source: Source, wanted: PagesWanted) -> tuple[list[Changed], int | None]:
     """A part of a list with only those that have this text in their URL. Looks at a bounded number of them, so there
     may be less than is wanted though there is more."""
+    text = wanted.text.lower()
     if not text:
-        return source(place.after, place.limit)
+        return source(wanted.after, wanted.limit)
     found: list[Changed] = []
-    after: int | None = place.after
+    after: int | None = wanted.after
     for _ in range(_SIFTED // _CHUNK):
-        if after is None or len(found) >= place.limit:
+        if after is None or len(found) >= wanted.limit:
             break
         part, after = source(after, _CHUNK)
-        found += [one for one in part if text.lower() in one.url.lower()]
-    if len(found) > place.limit:
-        found = found[: place.limit]
+        found += [one for one in part if text in one.url.lower()]
+    if len(found) > wanted.limit:
+        found = found[: wanted.limit]
         after = found[-1].number
     return found, after
 
 
-def _told(pair: Pair, change: Change, rows: Iterable[Changed]) -> list[dict[str, Any]]:
-    """Pages as they are shown; of those of which nothing certain is known, why."""
+def _pages(pair: Pair, change: Change, rows: Iterable[Changed]) -> list[ComparedPage]:
     comparison = pair.comparison()
-    told = []
+    found = []
     for one in rows:
         part = comparison.part(one.number - 1, one.number) if change is Change.UNKNOWN else []
         note = _why(part[0][1].why) if part else one.note
-        told.append({"url": one.url, "title": one.title, "note": note, "number": one.number})
-    return told
+        found.append(ComparedPage(one.url, one.title, note, one.number))
+    return found
 
 
 def _why(word: str) -> str:

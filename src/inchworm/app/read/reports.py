@@ -5,18 +5,20 @@ from __future__ import annotations
 import codecs
 import csv
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, TypeAlias
 
 from inchworm.app.memory import Memory
 from inchworm.app.workspace import Workspace
 from inchworm.errors import InchwormError, WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.rules.words.failures import KINDS
+from inchworm.rules.words.json_form import FLAT
 from inchworm.sink.columns import Type
 from inchworm.sink.table import cell
-from inchworm.store.crawl.reports import NO_LIMIT, Reports
+from inchworm.store.crawl.reports import NO_LIMIT, Fetched, Hop, Reports
 from inchworm.store.sqlite import last_written
 
 if TYPE_CHECKING:
@@ -31,7 +33,168 @@ _FRESH_SECONDS = 30
 _PATIENCE_SECONDS = 0.15
 PERCENTILES = (50, 90, 99)
 _DELETED = "The page was there in an earlier run, and the server says that it is gone."
-Report = dict[str, Any]
+
+
+# ---- the reports, and as tables
+
+Row: TypeAlias = tuple[str | int | None, ...]
+"""A line of a table, with a value for each of its columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportHead:
+    """Which report it is, and on what."""
+
+    report: str
+    crawl_id: str
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkingPage:
+    """A page that links to something. `through`: the address it names, where that redirects there."""
+
+    url: str
+    title: str
+    through: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenLinkRow:
+    """A URL that brought no page, and those that link there: `pages` in all."""
+
+    url: str
+    status: int | None
+    kind: str
+    message: str
+    pages: int
+    linked_from: Sequence[LinkingPage]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenLinksReport:
+    """URLs that failed or are gone."""
+
+    columns: ClassVar = ("url", "status", "kind", "message", "pages", "page", "page_title", "through")
+
+    about: ReportHead = field(metadata=FLAT)
+    count: int
+    rows: Sequence[BrokenLinkRow]
+
+    def lines(self) -> Iterator[Row]:
+        for one in self.rows:
+            for page in one.linked_from or (LinkingPage("", "", ""),):
+                yield one.url, one.status, one.kind, one.message, one.pages, page.url, page.title, page.through
+
+
+@dataclass(frozen=True, slots=True)
+class RedirectRow:
+    """Redirects from a first address to a last one, and what came of that."""
+
+    url: str
+    final_url: str
+    final_status: int | None
+    final_outcome: str
+    hops: Sequence[Hop]
+    permanent: bool
+    trouble: str | None
+    pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class RedirectsReport:
+    """Where links are redirected."""
+
+    columns: ClassVar = (
+        *("url", "final_url", "final_status", "final_outcome", "hops"),
+        *("statuses", "permanent", "trouble", "pages"),
+    )
+
+    about: ReportHead = field(metadata=FLAT)
+    count: int
+    rows: Sequence[RedirectRow]
+
+    def lines(self) -> Iterator[Row]:
+        for one in self.rows:
+            addresses, statuses = " ".join(hop.url for hop in one.hops), " ".join(str(hop.status) for hop in one.hops)
+            lasting = "yes" if one.permanent else "no"
+            ends = one.final_url, one.final_status, one.final_outcome
+            yield one.url, *ends, addresses, statuses, lasting, one.trouble, one.pages
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicatesRow:
+    """URLs with the same content, the primary one first."""
+
+    url: str
+    title: str
+    size: int
+    count: int
+    alternate_urls: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicatesReport:
+    """Contents that have several URLs."""
+
+    columns: ClassVar = ("primary", "url", "title", "count")
+
+    about: ReportHead = field(metadata=FLAT)
+    count: int
+    rows: Sequence[DuplicatesRow]
+
+    def lines(self) -> Iterator[Row]:
+        for one in self.rows:
+            for url in one.alternate_urls:
+                yield one.url, url, one.title, one.count
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRow:
+    """How often something went wrong in one way, what that means, and where for example."""
+
+    kind: str
+    status: int | None
+    count: int
+    meaning: str
+    examples: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorsReport:
+    """What went wrong, by kind and status."""
+
+    columns: ClassVar = ("kind", "status", "count", "meaning", "example")
+
+    about: ReportHead = field(metadata=FLAT)
+    count: int
+    rows: Sequence[ErrorRow]
+
+    def lines(self) -> Iterator[Row]:
+        for one in self.rows:
+            for url in one.examples:
+                yield one.kind, one.status, one.count, one.meaning, url
+
+
+@dataclass(frozen=True, slots=True)
+class SlowReport:
+    """How long answers took, the slowest ones, and the largest ones."""
+
+    columns: ClassVar = ("list", "url", "millis", "size", "status", "content_type")
+
+    about: ReportHead = field(metadata=FLAT)
+    count: int
+    percentiles: Mapping[str, int]
+    rows: Sequence[Fetched]
+    largest: Sequence[Fetched]
+
+    def lines(self) -> Iterator[Row]:
+        for name, rows in (("slowest", self.rows), ("largest", self.largest)):
+            for one in rows:
+                yield name, one.url, one.millis, one.size, one.status, one.content_type
+
+
+Report: TypeAlias = BrokenLinksReport | RedirectsReport | DuplicatesReport | ErrorsReport | SlowReport
 
 
 class RunReports:
@@ -54,8 +217,7 @@ class RunReports:
             current = self._workspace.run_of(crawl, store, number)
             reports = Reports(store, current.run_id, linking)
             with reports.snapshot():
-                found = REPORTS[name](reports, limit)
-        return {"report": name, "crawl_id": crawl.crawl_id, "run": current.number, **found}
+                return REPORTS[name](ReportHead(name, crawl.crawl_id, current.number), reports, limit)
 
     def soon(self, crawl: CrawlInfo, name: str, number: int | None = None) -> Report | None:
         """What a page shows of a report; None while it is being made, beside the one who asks. It is made again when
@@ -78,10 +240,9 @@ class RunReports:
         """The same as a table, harmless in a spreadsheet; how many rows."""
         found = self.one(word, name, number, limit)
         lines = csv.writer(codecs.getwriter("utf-8")(out, "replace"), lineterminator="\r\n")
-        heads, rows = TABLES[name]
-        lines.writerow(heads)
+        lines.writerow(found.columns)
         count = 0
-        for row in rows(found):
+        for row in found.lines():
             lines.writerow([value if isinstance(value, int) else cell(Type.TEXT, value) for value in row])
             count += 1
         return count
@@ -106,66 +267,55 @@ def _made(folder: Path, crawl_id: str, name: str, number: int | None) -> Report:
         workspace.close()
 
 
-# ---- the reports
+# ---- how each is made
 
 
-def _broken_links(reports: Reports, limit: int | None) -> Report:
+def _broken_links(about: ReportHead, reports: Reports, limit: int | None) -> Report:
     total, found = reports.broken_links(_most(limit))
     rows = [
-        {
-            "url": one.url,
-            "status": one.status or None,
-            "kind": one.kind,
-            "message": one.message,
-            "pages": one.pages,
-            "linked_from": [
-                {"url": page.url, "title": page.title, "through": page.through or None} for page in one.linked_from
-            ],
-        }
+        BrokenLinkRow(
+            one.url,
+            one.status or None,
+            one.kind,
+            one.message,
+            one.pages,
+            [LinkingPage(page.url, page.title, page.through or None) for page in one.linked_from],
+        )
         for one in found
     ]
-    return {"count": total, "rows": rows}
+    return BrokenLinksReport(about, total, rows)
 
 
-def _redirects(reports: Reports, limit: int | None) -> Report:
+def _redirects(about: ReportHead, reports: Reports, limit: int | None) -> Report:
     total, found = reports.redirects(_most(limit))
     rows = [
-        {
-            "url": one.hops[0].url,
-            "final_url": one.final_url,
-            "final_status": one.final_status or None,
-            "final_outcome": one.final_outcome,
-            "hops": [hop._asdict() for hop in one.hops],
-            "permanent": one.is_permanent,
-            "trouble": one.trouble or None,
-            "pages": one.pages,
-        }
+        RedirectRow(
+            one.hops[0].url,
+            one.final_url,
+            one.final_status or None,
+            one.final_outcome,
+            one.hops,
+            one.is_permanent,
+            one.trouble or None,
+            one.pages,
+        )
         for one in found
     ]
-    return {"count": total, "rows": rows}
+    return RedirectsReport(about, total, rows)
 
 
-def _duplicates(reports: Reports, limit: int | None) -> Report:
+def _duplicates(about: ReportHead, reports: Reports, limit: int | None) -> Report:
     total, found = reports.duplicates(_most(limit))
-    rows = [
-        {"url": one.urls[0], "title": one.title, "size": one.size, "count": len(one.urls), "alternate_urls": one.urls}
-        for one in found
-    ]
-    return {"count": total, "rows": rows}
+    rows = [DuplicatesRow(one.urls[0], one.title, one.size, len(one.urls), one.urls) for one in found]
+    return DuplicatesReport(about, total, rows)
 
 
-def _errors(reports: Reports, limit: int | None) -> Report:
+def _errors(about: ReportHead, reports: Reports, limit: int | None) -> Report:
     rows = [
-        {
-            "kind": one.kind,
-            "status": one.status or None,
-            "count": one.urls,
-            "meaning": _meaning(one.kind),
-            "examples": one.examples,
-        }
+        ErrorRow(one.kind, one.status or None, one.urls, _meaning(one.kind), one.examples)
         for one in reports.errors(limit or EXAMPLES)
     ]
-    return {"count": sum(row["count"] for row in rows), "rows": rows}
+    return ErrorsReport(about, sum(row.count for row in rows), rows)
 
 
 def _meaning(kind: str) -> str:
@@ -174,77 +324,21 @@ def _meaning(kind: str) -> str:
     return f"{KINDS[kind].sentence} {KINDS[kind].advice}" if kind in KINDS else ""
 
 
-def _slow(reports: Reports, limit: int | None) -> Report:
+def _slow(about: ReportHead, reports: Reports, limit: int | None) -> Report:
     count, found = reports.percentiles(PERCENTILES)
-    return {
-        "count": count,
-        "percentiles": {f"p{percent}": millis for percent, millis in found.items()},
-        "rows": [one._asdict() for one in reports.slowest(limit or SLOWEST)],
-        "largest": [one._asdict() for one in reports.largest(limit or SLOWEST)],
-    }
+    percentiles = {f"p{percent}": millis for percent, millis in found.items()}
+    most = limit or SLOWEST
+    return SlowReport(about, count, percentiles, reports.slowest(most), reports.largest(most))
 
 
 def _most(limit: int | None) -> int:
     return NO_LIMIT if limit is None else limit
 
 
-REPORTS: dict[str, Callable[[Reports, int | None], Report]] = {
+REPORTS: Mapping[str, Callable[[ReportHead, Reports, int | None], Report]] = {
     "broken-links": _broken_links,
     "redirects": _redirects,
     "duplicates": _duplicates,
     "errors": _errors,
     "slow": _slow,
-}
-
-
-# ---- as tables
-
-
-Row = tuple[Any, ...]
-
-
-def _broken_rows(found: Report) -> Iterator[Row]:
-    for one in found["rows"]:
-        head = (one["url"], one["status"], one["kind"], one["message"], one["pages"])
-        for page in one["linked_from"] or [{"url": "", "title": "", "through": ""}]:
-            yield *head, page["url"], page["title"], page["through"]
-
-
-def _redirect_rows(found: Report) -> Iterator[Row]:
-    for one in found["rows"]:
-        ways, statuses = (" ".join(str(hop[name]) for hop in one["hops"]) for name in ("url", "status"))
-        head = (one["url"], one["final_url"], one["final_status"], one["final_outcome"], ways, statuses)
-        yield *head, "yes" if one["permanent"] else "no", one["trouble"], one["pages"]
-
-
-def _duplicate_rows(found: Report) -> Iterator[Row]:
-    for one in found["rows"]:
-        for url in one["alternate_urls"]:
-            yield one["url"], url, one["title"], one["count"]
-
-
-def _error_rows(found: Report) -> Iterator[Row]:
-    for one in found["rows"]:
-        for url in one["examples"]:
-            yield one["kind"], one["status"], one["count"], one["meaning"], url
-
-
-def _slow_rows(found: Report) -> Iterator[Row]:
-    for name, rows in (("slowest", found["rows"]), ("largest", found["largest"])):
-        for one in rows:
-            yield name, one["url"], one["millis"], one["size"], one["status"], one["content_type"]
-
-
-TABLES: dict[str, tuple[tuple[str, ...], Callable[[Report], Iterable[Row]]]] = {
-    "broken-links": (
-        ("url", "status", "kind", "message", "pages", "page", "page_title", "through"),
-        _broken_rows,
-    ),
-    "redirects": (
-        ("url", "final_url", "final_status", "final_outcome", "hops", "statuses", "permanent", "trouble", "pages"),
-        _redirect_rows,
-    ),
-    "duplicates": (("primary", "url", "title", "count"), _duplicate_rows),
-    "errors": (("kind", "status", "count", "meaning", "example"), _error_rows),
-    "slow": (("list", "url", "millis", "size", "status", "content_type"), _slow_rows),
 }

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import click
 
-from inchworm.app.read.reports import EXAMPLES, REPORTS, SLOWEST
+from inchworm.app.read.reports import (
+    EXAMPLES,
+    REPORTS,
+    SLOWEST,
+    BrokenLinksReport,
+    DuplicatesReport,
+    ErrorsReport,
+    RedirectsReport,
+    Report,
+    SlowReport,
+)
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, opened, opened_file
 from inchworm.cli.screen.door import print_json, say
@@ -26,8 +34,6 @@ _TROUBLE = {
     "too_many_redirects": "TOO LONG: nobody follows that far",
     "bad_redirect": "NOWHERE: it leads to no usable address",
 }
-
-Row = Mapping[str, Any]
 
 
 @main.command()
@@ -68,77 +74,88 @@ def report(word: str, name: str, number: int | None, limit: int | None, as_json:
     print_json(found) if as_json else _show(found, word)
 
 
-def _show(found: Row, word: str) -> None:
-    one, several, show = _SHOW[found["report"]]
-    say(clip(f"{counted(found['count'], one, several)} in run {found['run']} of {quoted(word)}", _WIDTH))
-    if found["count"]:
-        show(found)
+def _show(found: Report, word: str) -> None:
+    one, several = _COUNTED[found.about.report]
+    say(clip(f"{counted(found.count, one, several)} in run {found.about.run} of {quoted(word)}", _WIDTH))
+    if not found.count:
+        return
+    match found:
+        case BrokenLinksReport():
+            _broken_links(found)
+        case RedirectsReport():
+            _redirects(found)
+        case DuplicatesReport():
+            _duplicates(found)
+        case ErrorsReport():
+            _errors(found)
+        case SlowReport():
+            _slow(found)
 
 
-def _broken_links(found: Row) -> None:
-    for one in found["rows"]:
-        say(f"\n{one['status'] or '-':>5}  {_address(one['url'], 7)}")
-        _line(f"{one['kind']}: {one['message']}", 7)
-        pages = one["linked_from"]
+def _broken_links(found: BrokenLinksReport) -> None:
+    for one in found.rows:
+        say(f"\n{one.status or '-':>5}  {_address(one.url, 7)}")
+        _line(f"{one.kind}: {one.message}", 7)
+        pages = one.linked_from
         _line(counted(len(pages), "page links here", "pages link here") + (":" if pages else ""), 7)
         for page in pages[:_SHOWN_PAGES]:
-            say(f"{'':9}{_address(page['url'], 9)}")
-            _line(page["title"], 11)
-            if page["through"]:
-                say(f"{'':11}through {_address(page['through'], 19)}")
+            say(f"{'':9}{_address(page.url, 9)}")
+            _line(page.title, 11)
+            if page.through:
+                say(f"{'':11}through {_address(page.through, 19)}")
         _more(len(pages) - _SHOWN_PAGES, 9)
     _rest(found)
 
 
-def _redirects(found: Row) -> None:
-    for one in found["rows"]:
-        first, *others = one["hops"]
-        say(f"\n{first['status'] or '-':>5}  {_address(first['url'], 7)}")
+def _redirects(found: RedirectsReport) -> None:
+    for one in found.rows:
+        first, *others = one.hops
+        say(f"\n{first.status or '-':>5}  {_address(first.url, 7)}")
         for hop in others:
-            say(f"{hop['status'] or '-':>5}  → {_address(hop['url'], 9)}")
-        if one["final_url"] != one["hops"][-1]["url"]:
-            say(f"{one['final_status'] or '-':>5}  → {_address(one['final_url'], 9)}")
-        lasting = "permanent" if one["permanent"] else "temporary"
-        said = _TROUBLE.get(one["trouble"] or "", f"{lasting}, ends as {one['final_outcome']}")
-        _line(f"{said}; {counted(one['pages'], 'page links', 'pages link')} to it", 7)
+            say(f"{hop.status or '-':>5}  → {_address(hop.url, 9)}")
+        if one.final_url != one.hops[-1].url:
+            say(f"{one.final_status or '-':>5}  → {_address(one.final_url, 9)}")
+        lasting = "permanent" if one.permanent else "temporary"
+        said = _TROUBLE.get(one.trouble or "", f"{lasting}, ends as {one.final_outcome}")
+        _line(f"{said}; {counted(one.pages, 'page links', 'pages link')} to it", 7)
     _rest(found)
 
 
-def _duplicates(found: Row) -> None:
-    for one in found["rows"]:
-        say(f"\n{one['count']:>5}  {clip(one['title'] or '(no title)', _WIDTH - 7)}")
-        urls = one["alternate_urls"]
+def _duplicates(found: DuplicatesReport) -> None:
+    for one in found.rows:
+        say(f"\n{one.count:>5}  {clip(one.title or '(no title)', _WIDTH - 7)}")
+        urls = one.alternate_urls
         for url in urls[: _SHOWN_PAGES + 1]:
             say(f"{'':7}{_address(url, 7)}")
         _more(len(urls) - _SHOWN_PAGES - 1, 7)
     _rest(found)
 
 
-def _errors(found: Row) -> None:
-    for one in found["rows"]:
-        status = f" {one['status']}" if one["status"] else ""
-        say(f"\n{one['count']:>5}  {one['kind']}{status}")
-        for line in textwrap.wrap(one["meaning"], _WIDTH - 7):
+def _errors(found: ErrorsReport) -> None:
+    for one in found.rows:
+        status = f" {one.status}" if one.status else ""
+        say(f"\n{one.count:>5}  {one.kind}{status}")
+        for line in textwrap.wrap(one.meaning, _WIDTH - 7):
             _line(line, 7)
-        for url in one["examples"]:
+        for url in one.examples:
             say(f"{'':9}{_address(url, 9)}")
 
 
-def _slow(found: Row) -> None:
-    half, most, nearly_all = (found["percentiles"][name] for name in ("p50", "p90", "p99"))
+def _slow(found: SlowReport) -> None:
+    half, most, nearly_all = (found.percentiles[name] for name in ("p50", "p90", "p99"))
     say(f"half of them within {half:,} ms, 90 % within {most:,} ms, 99 % within {nearly_all:,} ms")
-    for title, rows in (("slowest", found["rows"]), ("largest", found["largest"])):
+    for title, rows in (("slowest", found.rows), ("largest", found.largest)):
         say(f"\n{'MS':>7} {'SIZE':>9}  THE {title.upper()}")
         for one in rows:
-            say(f"{one['millis']:>7,} {size(one['size']):>9}  {_address(one['url'], 19)}")
+            say(f"{one.millis:>7,} {size(one.size):>9}  {_address(one.url, 19)}")
 
 
-_SHOW: dict[str, tuple[str, str, Callable[[Row], None]]] = {
-    "broken-links": ("broken link", "broken links", _broken_links),
-    "redirects": ("redirect", "redirects", _redirects),
-    "duplicates": ("content with several URLs", "contents with several URLs", _duplicates),
-    "errors": ("error", "errors", _errors),
-    "slow": ("answer", "answers", _slow),
+_COUNTED = {
+    "broken-links": ("broken link", "broken links"),
+    "redirects": ("redirect", "redirects"),
+    "duplicates": ("content with several URLs", "contents with several URLs"),
+    "errors": ("error", "errors"),
+    "slow": ("answer", "answers"),
 }
 
 
@@ -156,7 +173,6 @@ def _more(number: int, indent: int) -> None:
         say(f"{'':{indent}}… and {number:,} more")
 
 
-def _rest(found: Row) -> None:
-    rows: Sequence[Any] = found["rows"]
-    if len(rows) < found["count"]:
-        say(f"\n… and {found['count'] - len(rows):,} more; --limit, --json and --csv list them.")
+def _rest(found: Report) -> None:
+    if (left := found.count - len(found.rows)) > 0:
+        say(f"\n… and {left:,} more; --limit, --json and --csv list them.")

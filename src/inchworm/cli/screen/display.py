@@ -10,7 +10,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from inchworm.cli.screen.door import folded, paragraph, say, styled
 from inchworm.cli.screen.table import table
@@ -22,6 +22,9 @@ from inchworm.rules.web.url import host_of, shorten
 from inchworm.rules.words import failures
 from inchworm.rules.words.explain import LONGEST, explanation
 from inchworm.rules.words.figures import clip, size
+
+if TYPE_CHECKING:  # whoever shows something else does not wait for it
+    from inchworm.app.read.changes import PageDifference, RunComparison
 
 LOG_SECONDS = 5.0
 LATER_LOG_SECONDS = 60.0
@@ -252,14 +255,19 @@ def runs(found: Sequence[Mapping[str, Any]]) -> None:
     table(heads, rows, notes=notes)
 
 
-def comparison(found: Mapping[str, Any], show_all: bool) -> None:
+def comparison(found: RunComparison, show_all: bool) -> None:
     """Lists per kind of change; what is unchanged is only counted."""
-    say(found["summary"])
-    for kind in ("new", "modified", "deleted", "unknown"):
-        urls = found[f"{kind}_documents"]
+    say(found.counts.summary)
+    listed = {
+        "new": found.new_documents,
+        "modified": found.modified_documents,
+        "deleted": found.deleted_documents,
+        "unknown": found.unknown_documents,
+    }
+    for kind, urls in listed.items():
         if not urls:
             continue
-        why = ", ".join(f"{count:,} {word}" for word, count in found["unknown_reasons"].items())
+        why = ", ".join(f"{count:,} {word}" for word, count in found.counts.unknown_reasons.items())
         say(f"\n{kind} ({len(urls):,})" + (f": {why}" if kind == "unknown" else ""))
         for url in urls if show_all else urls[:SHOWN_URLS]:
             say(f"  {shorten(url, LONGEST)}")
@@ -267,10 +275,10 @@ def comparison(found: Mapping[str, Any], show_all: bool) -> None:
             say(f"  … and {len(urls) - SHOWN_URLS:,} more; --all lists them")
 
 
-def difference(found: Mapping[str, Any]) -> None:
-    if not found["diff"]:
-        say(f"The text of {found['url']} is the same in run {found['baseline']} and run {found['current']}.")
-    for text in found["diff"]:
+def difference(found: PageDifference) -> None:
+    if not found.diff:
+        say(f"The text of {found.url} is the same in run {found.baseline} and run {found.current}.")
+    for text in found.diff:
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(text[:1])
         for piece in folded(text[1:], 1):
             say(styled(text[:1] + piece, fg=colour))

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 from fastapi import Query, Request
 
-from inchworm.app.read.comparisons import Place, Sought
+from inchworm.app.read.comparisons import ComparisonPart, PagesWanted
 from inchworm.app.root import App
 from inchworm.errors import Unknown
 from inchworm.model import Change, CrawlInfo
@@ -73,11 +73,10 @@ def compare(
         return page(request, "compare.html", **context, found=None, parts={})
     after = cursor_of(paged, int)
     runs = (_number(baseline), _number(current))
-    place = Place(after[0] if after else 0, paged.limit)
-    found = app.comparisons.part(crawl, runs, Sought(change, q), place)
+    found = app.comparisons.part(crawl, runs, PagesWanted(change, q, after[0] if after else 0, paged.limit))
     shown = _parts(crawl, found, q, request.query_params.get("cursor", ""))
-    is_counting = found["looked_at"] < found["urls"] and after is None
-    named = f"compare:{crawl_id}:{found['baseline']}:{found['current']}:{found['change']}:{q}"
+    is_counting = found.looked_at < found.urls and after is None
+    named = f"compare:{crawl_id}:{found.baseline}:{found.current}:{found.change}:{q}"
     return page(request, "compare.html", **context, found=found, parts=shown, view=named if is_counting else "")
 
 
@@ -93,19 +92,19 @@ def compare_parts(app: App, name: str) -> Parts:
         raise Unknown("There is no such comparison.", "Load the page again.")
     crawl_id, baseline, current, change, q = parts.groups()
     crawl = crawl_of(app, crawl_id)
-    found = app.comparisons.part(crawl, (int(baseline), int(current)), Sought(change, q), Place())
+    found = app.comparisons.part(crawl, (int(baseline), int(current)), PagesWanted(change, q))
     return _parts(crawl, found, q, "")
 
 
-def _parts(crawl: CrawlInfo, found: dict[str, Any], q: str, cursor: str) -> Parts:
-    numbers = {"baseline": found["baseline"], "current": found["current"]}
+def _parts(crawl: CrawlInfo, found: ComparisonPart, q: str, cursor: str) -> Parts:
+    numbers = {"baseline": found.baseline, "current": found.current}
     context = {
         "at": f"/crawls/{crawl.crawl_id}",
         "found": found,
-        "order": [(change.value, found["counts"][change.value]) for change in _ORDER],
-        "query": {**numbers, "change": found["change"], "q": q, "cursor": cursor},
-        "next_cursor": _cursor(found["next_after"]),
-        "owner": found["baseline"] if found["change"] in ("deleted", "unknown") else found["current"],
+        "order": [(change.value, found.counts[change.value]) for change in _ORDER],
+        "query": {**numbers, "change": found.change, "q": q, "cursor": cursor},
+        "next_cursor": _cursor(found.next_after),
+        "owner": found.baseline if found.change in ("deleted", "unknown") else found.current,
     }
     return {f"compare-{name}": part(f"_compare_{name}.html", **context) for name in ("counts", "pages")}
 
@@ -153,15 +152,15 @@ def diff(
 ) -> Any:
     crawl = crawl_of(app, crawl_id)
     found = app.changes.texts(crawl.crawl_id, url, _number(baseline), _number(current))
-    before, after = found.pop("texts")
-    rows = side_by_side((before or [])[:LINES], (after or [])[:LINES])
+    before, after = found.before or (), found.after or ()
+    rows = side_by_side(before[:LINES], after[:LINES])
     context: dict[str, Any] = {
         "crawl": crawl,
         "tab": "compare",
         "found": found,
-        "has": (before is not None, after is not None),
+        "has": (found.before is not None, found.after is not None),
         "rows": rows[: (shown := fitting(rows))],
-        "is_cut": len(rows) > shown or max(len(before or ()), len(after or ())) > LINES,
+        "is_cut": len(rows) > shown or max(len(before), len(after)) > LINES,
         "is_same": all(row.is_same or row.folded for row in rows),
     }
     return page(request, "diff.html", **context)
