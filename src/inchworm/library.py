@@ -23,7 +23,7 @@ from inchworm.app.act.content.selection import Wanted
 from inchworm.app.fields import NAMES, Asked, Function, OwnFields
 from inchworm.app.read.checkpoints import Back
 from inchworm.app.read.content.bodies import Watching
-from inchworm.app.read.content.pages import visit_json
+from inchworm.app.read.content.visits import url_line
 from inchworm.engine.beside import Beside, has_loop
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.engine.run import shown
@@ -308,7 +308,7 @@ class Crawl:
     def search(self, text: str, limit: int = 10) -> told.Results:
         """Pages that say this, in their newest version."""
         with self._app() as app:
-            return _told(told.Results, app.search.pages(self._crawl(app).crawl_id, text, limit))
+            return _told(told.Results, app.search.find(self._crawl(app).crawl_id, text, limit))
 
     def report(self, name: str, run: int | None = None, limit: int | None = None) -> dict[str, Any]:
         """What a run found wrong, and what is slow: broken-links, redirects, duplicates, errors or slow."""
@@ -323,24 +323,24 @@ class Crawl:
     def show(self, url: str, run: int | None = None) -> dict[str, Any]:
         """All that a run knows of a URL, whatever became of it, with every visit."""
         with self._app() as app:
-            return _told(dict[str, Any], app.pages.page(self._crawl(app).crawl_id, url, run))
+            return _told(dict[str, Any], url_line(app.pages.one(self._crawl(app).crawl_id, url, run)))
 
     def failed(self, kind: str | None = None) -> list[told.Visit]:
         """What failed in the last run, and why."""
         with self._app() as app:
             found = app.pages.failed(self._crawl(app).crawl_id, kind)
-            return _each_told(told.Visit, map(visit_json, found))
+            return _each_told(told.Visit, [one.line for one in found])
 
     def urls(self, run: int | None = None) -> Iterator[str]:
         """Every URL requested, as requested, once, in the order of record."""
         with self._app() as app:
-            yield from app.export.requested_urls(self._crawl(app).crawl_id, run)
+            yield from app.pages.requested_urls(self._crawl(app).crawl_id, run)
 
     def visits(self, run: int | None = None) -> Iterator[told.Visit]:
         """Every visit to a page or resource, in the order of record."""
         with self._app() as app:
-            for visit in app.export.visits(self._crawl(app).crawl_id, run):
-                yield _told(told.Visit, visit_json(visit))
+            for visit in app.pages.visits(self._crawl(app).crawl_id, run):
+                yield _told(told.Visit, visit)
 
     # The frontier
 

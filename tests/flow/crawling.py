@@ -20,6 +20,7 @@ from click.testing import CliRunner, Result
 from inchworm.app import App, Hooks, Start, Summary
 from inchworm.app.act.content.selection import Wanted
 from inchworm.cli import main
+from inchworm.rules.words.json_form import json_object
 from inchworm.sink.columns import KNOWN
 from inchworm.testing import Served
 
@@ -97,7 +98,7 @@ class Home:
         return [{k: v for k, v in visit.items() if k not in passing} for visit in self.record(run)]
 
     def show(self, url: str, run: int | None = None) -> dict[str, Any]:
-        return self.app.pages.show(self.word, url, run)
+        return dict(json_object(self.app.pages.one(self.word, url, run)))
 
     def reason(self, url: str) -> str | None:
         """Why a URL was refused; None when it was not."""

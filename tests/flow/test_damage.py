@@ -167,5 +167,5 @@ def test_a_crawl_from_a_damaged_archive_loses_only_the_damaged_pages(home: Home,
         (failed,) = other.app.pages.failed(other.word)
     finally:
         other.app.close()
-    assert path_of(failed["request_url"]) == "/p4" and failed["failure"] == "not_in_archive"
-    assert "damaged" in failed["message"]
+    assert path_of(failed.request_url) == "/p4" and failed.failure == "not_in_archive"
+    assert "damaged" in failed.message

@@ -80,7 +80,7 @@ def held(home: Home, server: SearchServer) -> dict[str, dict[str, Any]]:
 
 def found(home: Home) -> set[str]:
     """The paths of all pages that the crawl's own search has, one for each text."""
-    home.app.search.pages(home.word, "anything")
+    home.app.search.find(home.word, "anything")
     with contextlib.closing(sqlite3.connect(index_of(home))) as db:
         rows = db.execute("SELECT content_id, url FROM page WHERE content_id ORDER BY run_id, is_copy DESC, seq DESC")
         return {path_of(url) for url in dict(rows.fetchall()).values()}

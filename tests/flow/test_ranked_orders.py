@@ -34,7 +34,7 @@ def about(pages: int = 150) -> dict[str, str]:
 
 
 def record(home: Home, run: int = 0) -> Record:
-    return [(visit["url"].partition("/p")[2], visit["outcome"]) for visit in home.app.export.visits(home.word, run)]
+    return [(visit.canonical_url.partition("/p")[2], visit.outcome) for visit in home.app.pages.visits(home.word, run)]
 
 
 def test_what_promises_most_comes_first(homes: HomeMaker) -> None:

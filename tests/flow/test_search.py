@@ -30,7 +30,7 @@ def text(*words: str) -> str:
 
 def found(home: Home, query: str, **options: Any) -> list[str]:
     """The paths of what a search finds, best first."""
-    return [path_of(one["url"]) for one in home.app.search.pages(home.word, query, **options)["results"]]
+    return [path_of(one.url) for one in home.app.search.find(home.word, query, **options).results]
 
 
 def index_of(home: Home) -> Path:
@@ -55,10 +55,10 @@ def everything(home: Home) -> list[tuple[object, ...]]:
 
 def check_against_new(home: Home) -> None:
     """An index that followed the log is the same as one made anew."""
-    home.app.search.pages(home.word, "anything")
+    home.app.search.find(home.word, "anything")
     followed = everything(home)
     index_of(home).unlink()
-    home.app.search.pages(home.word, "anything")
+    home.app.search.find(home.word, "anything")
     assert everything(home) == followed
 
 
@@ -100,9 +100,9 @@ def test_how_queries_are_written(home: Home) -> None:
     assert found(home, '"tools of"') == ["/b"]
     assert found(home, '"of tools"') == []
     assert len(found(home, "what", limit=2)) == 2
-    assert home.app.search.pages(home.word, "what", limit=2)["count"] == 3
+    assert home.app.search.find(home.word, "what", limit=2).count == 3
     with pytest.raises(WrongUse):
-        home.app.search.pages(home.word, "what", limit=0)
+        home.app.search.find(home.word, "what", limit=0)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_every_script_can_be_found(home: Home, said: str, query: str) -> None:
     with Site({"/": page("start", "/x"), "/x": page("x", body=f"<p>{said}</p>")}).serve() as served:
         home.crawl(served.url("/"))
     assert found(home, query) == ["/x"]
-    assert "«" in home.app.search.pages(home.word, query)["results"][0]["snippet"]
+    assert "«" in home.app.search.find(home.word, query).results[0].snippet
 
 
 def test_plain_text_is_text_too(home: Home) -> None:
@@ -192,10 +192,10 @@ def test_there_must_be_something_to_search(home: Home) -> None:
         home.crawl(served.url("/"))
     shutil.move(index_of(home).with_name("crawl.db"), home.folder / "elsewhere")
     with pytest.raises(Broken, match="is gone"):
-        home.app.search.pages(home.word, "start")
+        home.app.search.find(home.word, "start")
     home.app.start.find_or_make(Start(("http://127.0.0.1:9/",)))
     with pytest.raises(NotNow):
-        home.app.search.pages("http://127.0.0.1:9/", "start")
+        home.app.search.find("http://127.0.0.1:9/", "start")
 
 
 def test_progress_is_told_only_when_it_takes_long(capsys: pytest.CaptureFixture[str]) -> None:
@@ -292,7 +292,7 @@ def test_the_newest_version_of_a_page_counts(home: Home) -> None:
         assert found(home, "bisons") == [], "it is gone, and the server says so"
         assert found(home, "mules") == [], "it has moved to a page that says something else"
         assert found(home, "seals") == ["/sometimes"], "nobody says that it is gone"
-        assert home.app.search.pages(home.word, "camels")["results"][0]["run"] == 1, "it was looked at again"
+        assert home.app.search.find(home.word, "camels").results[0].run == 1, "it was looked at again"
         site["/b"] = page("b", body=text("bisons"))
         home.crawl(served.url("/"), max_retries=0)
         assert found(home, "bisons") == ["/b"]
@@ -315,7 +315,7 @@ def test_going_back_and_on(home: Home) -> None:
         check_against_new(home)
         home.resume(budget=0)
         assert found(home, "other11") == ["/p11"]
-        assert home.app.search.pages(home.word, "what page about")["count"] == 12
+        assert home.app.search.find(home.word, "what page about").count == 12
     check_against_new(home)
 
 
@@ -348,14 +348,14 @@ def test_a_branch_is_the_newest_run(home: Home) -> None:
     site = {f"/p{n}": page(f"p{n}", f"/p{n + 1}", body=text(f"number{n}")) for n in range(8)}
     with Site(site).serve() as served:
         home.crawl(served.url("/p0"), checkpoint_every=3, scope="host")
-        assert home.app.search.pages(home.word, "number2")["results"][0]["run"] == 0
+        assert home.app.search.find(home.word, "number2").results[0].run == 0
         site["/p3"] = page("p3", "/p4", body=text("another3"))
         point = home.app.checkpoints.all(home.word)[0]["checkpoint_number"]
         go_on(home, point, as_new_run=True, budget=2)
-        assert home.app.search.pages(home.word, "number2")["results"][0]["run"] == 1
+        assert home.app.search.find(home.word, "number2").results[0].run == 1
         assert found(home, "number3") == []
         assert found(home, "another3") == ["/p3"]
-        assert home.app.search.pages(home.word, "number7")["results"][0]["run"] == 0, "the branch has not come that far"
+        assert home.app.search.find(home.word, "number7").results[0].run == 0, "the branch has not come that far"
         home.resume(budget=0)
     check_against_new(home)
 
@@ -369,8 +369,8 @@ def test_while_the_crawl_runs(home: Home) -> None:
         wait_until(lambda: len(served.log) > 20)
         counts = []
         while home.app.workspace.is_running(home.app.workspace.find(home.word)):
-            counts.append(home.app.search.pages(home.word, "everywhere")["count"])
-        counts.append(home.app.search.pages(home.word, "everywhere")["count"])
+            counts.append(home.app.search.find(home.word, "everywhere").count)
+        counts.append(home.app.search.find(home.word, "everywhere").count)
     assert counts == sorted(counts)
     assert counts[-1] == 150
     check_against_new(home)
@@ -406,7 +406,7 @@ def test_killed_while_catching_up(home: Home) -> None:
             process.send_signal(signal.SIGKILL)
             process.communicate(timeout=60)
         reached = size()
-    assert home.app.search.pages(home.word, "page")["count"] == 700
+    assert home.app.search.find(home.word, "page").count == 700
     check_against_new(home)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.store.test_reports import Book, at
 
-from inchworm.app.read.content.search import pieces
-from inchworm.app.read.content.site import Sum, Tally, folder_of
+from inchworm.app.read.content.site import FolderCount, FolderSum, folder_of
+from inchworm.app.read.content.snippet import pieces
 from inchworm.model import Reason, State
 from inchworm.store.crawl import browse, view
 from inchworm.store.crawl.browse import MOST_ALTERNATES, TREE_STEP, Browse
@@ -88,11 +88,11 @@ def test_the_history_has_every_run_that_knows_a_url(book: Book) -> None:
 # The site by folders
 
 
-def counted(book: Book) -> Tally:
-    tally = Tally((0,))
-    tally.count(Browse(book.store), 1, 60.0)
-    assert tally.is_complete
-    return tally
+def counted(book: Book) -> FolderCount:
+    count = FolderCount((0,))
+    count.go_on(Browse(book.store), 1, 60.0)
+    assert count.is_complete
+    return count
 
 
 def test_a_site_is_counted_by_folders(book: Book) -> None:
@@ -103,17 +103,17 @@ def test_a_site_is_counted_by_folders(book: Book) -> None:
     book.visit("docs/old", "redirect", size=1)
     book.url("docs/later")
     book.url("away", state=State.REFUSED, reason=Reason.ROBOTS)
-    tally = counted(book)
+    count = counted(book)
     root = "http://a.test/"
-    assert tally.below("")[1] == [Sum(root, 2, 1, 1, 1, 2, 23, 1)]
-    whole, folders = tally.below(root)
-    assert whole == Sum(root, 2, 1, 1, 1, 2, 23, 1)
-    assert folders == [Sum(f"{root}docs/", 1, 1, 1, 0, 2, 16, 1)]
-    assert [one.name for one in tally.below(f"{root}docs/")[1]] == [f"{root}docs/deep/"]
-    assert list(tally.inside(f"{root}docs/")) == [
+    assert count.below("")[1] == [FolderSum(root, 2, 1, 1, 1, 2, 23, 1)]
+    whole, folders = count.below(root)
+    assert whole == FolderSum(root, 2, 1, 1, 1, 2, 23, 1)
+    assert folders == [FolderSum(f"{root}docs/", 1, 1, 1, 0, 2, 16, 1)]
+    assert [one.name for one in count.below(f"{root}docs/")[1]] == [f"{root}docs/deep/"]
+    assert list(count.inside(f"{root}docs/")) == [
         book.ids[n] for n in ("docs/a", "docs/b?x=/y/", "docs/old", "docs/later")
     ]
-    assert tally.below(f"{root}nowhere/") == (Sum(f"{root}nowhere/"), [])
+    assert count.below(f"{root}nowhere/") == (FolderSum(f"{root}nowhere/"), [])
 
 
 def test_what_a_refused_url_was_found_on_adds_nothing_to_it(book: Book) -> None:
@@ -125,13 +125,13 @@ def test_what_a_refused_url_was_found_on_adds_nothing_to_it(book: Book) -> None:
 
 def test_a_count_goes_on_where_it_was_left(book: Book) -> None:
     book.visit("a")
-    tally = Tally((0,))
-    tally.count(Browse(book.store), 1, 0.0)
-    assert not tally.is_complete and tally.counted == 0
-    tally.count(Browse(book.store), 1, 60.0)
-    assert tally.is_complete and tally.counted == 1
-    tally.count(Browse(book.store), 1, 60.0)
-    assert tally.counted == 1
+    count = FolderCount((0,))
+    count.go_on(Browse(book.store), 1, 0.0)
+    assert not count.is_complete and count.counted == 0
+    count.go_on(Browse(book.store), 1, 60.0)
+    assert count.is_complete and count.counted == 1
+    count.go_on(Browse(book.store), 1, 60.0)
+    assert count.counted == 1
     assert TREE_STEP > 1
 
 

@@ -151,7 +151,7 @@ class App:
     def bodies(self) -> PageBodies:
         from inchworm.app.read.content.bodies import PageBodies
 
-        return PageBodies(self.workspace, self.pages)
+        return PageBodies(self.workspace)
 
     @cached_property
     def search(self) -> TextSearch:

@@ -220,7 +220,7 @@ def why(word: str, url: str, as_json: bool) -> None:
     """Why a URL was or was not crawled."""
     with opened() as app:
         found = app.pages.why(word, url)
-    print_json(found) if as_json else paragraph(found["why"])
+    print_json(found) if as_json else paragraph(found.why)
 
 
 @main.command()

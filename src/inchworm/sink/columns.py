@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from inchworm.errors import WrongUse
 from inchworm.page import Page
+from inchworm.rules.words.json_form import Json
 from inchworm.rules.words.times import iso
 
 Record = Mapping[str, Any]
@@ -178,6 +179,60 @@ def renamed(visit: Record) -> dict[str, Any]:
     return {**visit, "url": visit["request_url"], "canonical_url": visit["url"]}
 
 
-def shown(visit: Record) -> dict[str, Any]:
-    """What is known of a visit, as a JSON object."""
-    return _as_shown(Page(visit["request_url"], "", lambda: None, renamed(visit)))
+class ArchivePlace(NamedTuple):
+    """Where the answer to a visit lies in the archive."""
+
+    file: str | None
+    offset: int | None
+    length: int | None
+
+
+class VisitLine(NamedTuple):
+    """A visit to a page or resource as the API and the library tell of it: the columns above that it has, and what no
+    export needs."""
+
+    url: str
+    canonical_url: str
+    seq: int
+    outcome: str
+    failure: str | None
+    message: str | None
+    change: str | None
+    note: str | None
+    status: int | None
+    fetched_at: str
+    seconds: float | None
+    bytes: int | None
+    content_type: str | None
+    etag: str | None
+    last_modified: str | None
+    content_hash: str | None
+    payload_hash: str | None
+    title: str | None
+    language: str | None
+    author: str | None
+    published: str | None
+    modified: str | None
+    description: str | None
+    canonical: str | None
+    meta: Mapping[str, Json]
+    redirect: str | None
+    source: str
+    depth: int
+    hops: int
+    found_on: str | None
+    link_count: int
+    archive: ArchivePlace
+    session: int
+    kind: str
+    missing: int
+
+
+_SAID_BESIDE = ("session", "kind", "missing")
+
+
+def visit_line(visit: Record) -> VisitLine:
+    """A visit of the store by the names that people know."""
+    told = _as_shown(Page(visit["request_url"], "", lambda: None, renamed(visit)))
+    told["archive"] = ArchivePlace(**told["archive"])
+    return VisitLine(**told, **{name: visit[name] for name in _SAID_BESIDE})

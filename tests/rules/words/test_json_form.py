@@ -51,6 +51,15 @@ def test_fields_have_their_names_and_flat_ones_stand_among_them() -> None:
     assert json.loads(json.dumps(json_form(line))) == json_form(line)
 
 
+def test_what_a_flat_mapping_has_stands_among_the_fields() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Row:
+        run: int
+        parts: Mapping[str, object] = field(metadata=FLAT)
+
+    assert json_form(Row(1, {"text": "a", "at": Point(1, 0.5)})) == {"run": 1, "text": "a", "at": {"x": 1, "y": 0.5}}
+
+
 def test_what_is_optional_is_left_out_only_where_it_is_none() -> None:
     line = json_object(Line(1, RunState.PAUSED, None, 5, alarm=""))
     assert line["alarm"] == "" and "pages" not in line and "alarm" not in json_object(Line(1, RunState.PAUSED, None, 5))

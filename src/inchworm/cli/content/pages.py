@@ -10,7 +10,14 @@ from typing import Any
 import click
 
 from inchworm import settings
-from inchworm.app.read.content.single import MOST_URLS, PARTS, USUAL_PARTS, SinglePages, page_json, refuse_unknown_parts
+from inchworm.app.read.content.single import (
+    MOST_URLS,
+    PARTS,
+    USUAL_PARTS,
+    SinglePages,
+    page_facts,
+    refuse_unknown_parts,
+)
 from inchworm.app.workspace import base_settings_of, home_folder
 from inchworm.cli.commands import main
 from inchworm.cli.content.search import Progress
@@ -62,7 +69,7 @@ def read(source: str, part: str, parts: tuple[str, ...], base: str, content_type
     else:
         page = _asked_for(source, given(rest))
     if as_json:
-        print_json(page_json(page, parts or USUAL_PARTS))
+        print_json(page_facts(page, parts or USUAL_PARTS))
         if page.is_gone:
             raise SystemExit(1)
         return
@@ -88,11 +95,11 @@ def map_site(url: str, limit: int, as_json: bool, **values: Any) -> None:
     if found.failure and not found.urls:
         raise InchwormError(f"{found.url} could not be read: {found.failure}.", _HINT)
     if as_json:
-        print_json(found._asdict())
+        print_json(found)
         return
     with opened_file(None) as out:
         for one in found.urls:
-            out.write("\t".join(filter(None, (one["url"], one["source"], one["lastmod"]))).encode() + b"\n")
+            out.write("\t".join(filter(None, (one.url, one.source, one.lastmod))).encode() + b"\n")
     for note in (*([f"{found.url}: {found.failure}"] if found.failure else ()), *found.notes):
         paragraph(note, err=True)
     if found.is_cut:
@@ -160,7 +167,7 @@ def show(word: str, url: str, number: int | None, part: str | None, as_json: boo
     """
     with opened() as app:
         address = app.pages.url_of(word, url, number)
-        found = None if part else app.pages.show(word, address, number)
+        found = None if part else app.pages.one(word, address, number)
     if found is not None:
         print_json(found) if as_json else display.entry(found)
         return
@@ -168,7 +175,7 @@ def show(word: str, url: str, number: int | None, part: str | None, as_json: boo
     with opened() as app:
         page = app.bodies.page(word, address, number)
     _refuse_absent(page)
-    print_json(page_json(page, [part])) if as_json else _print_part(page, part)
+    print_json(page_facts(page, [part])) if as_json else _print_part(page, part)
 
 
 def _refuse_absent(page: Page) -> None:

@@ -6,12 +6,10 @@ import re
 import sys
 import textwrap
 import time
-from collections.abc import Mapping
-from typing import Any
 
 import click
 
-from inchworm.app.read.content.search import LIMIT
+from inchworm.app.read.content.search import LIMIT, SearchResult, SearchResults
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, opened
 from inchworm.cli.screen.door import Styled, print_json, say, say_over, styled
@@ -49,11 +47,11 @@ def search(word: str, text: tuple[str, ...], limit: int, as_json: bool) -> None:
     only what is new.
     """
     with opened() as app:
-        found = app.search.pages(word, " ".join(text), limit, Progress("Reading pages to search"))
+        found = app.search.find(word, " ".join(text), limit, progress=Progress("Reading pages to search"))
     if as_json:
         print_json(found)
         return
-    for number, one in enumerate(found["results"], 1):
+    for number, one in enumerate(found.results, 1):
         _show(number, one)
     _close(found, word)
 
@@ -81,21 +79,21 @@ class Progress:
         say_over(said, is_over) if self._is_terminal else say(said, err=True)
 
 
-def _show(number: int, one: Mapping[str, Any]) -> None:
+def _show(number: int, one: SearchResult) -> None:
     head = f"{number}. "
-    say(head, styled(clip(one["title"] or "(no title)", _WIDTH - len(head)), bold=True))
+    say(head, styled(clip(one.title or "(no title)", _WIDTH - len(head)), bold=True))
     room = _WIDTH - len(_INDENT)
-    say(_INDENT, styled(shorten(one["url"], room), fg="green"))
+    say(_INDENT, styled(shorten(one.url, room), fg="green"))
     is_hit = False
-    for line in textwrap.wrap(one["snippet"], room):
+    for line in textwrap.wrap(one.snippet, room):
         shown, is_hit = _bold(line, is_hit)
         say(_INDENT, *shown)
-    others = one["alternate_urls"][1:]
+    others = one.alternate_urls[1:]
     for url in others[:_SHOWN_ALTERNATES]:
         say(f"{_INDENT}also {shorten(url, room - 5)}")
     if len(others) > _SHOWN_ALTERNATES:
         say(f"{_INDENT}and {len(others) - _SHOWN_ALTERNATES:,} more with the same text")
-    say(f"{_INDENT}run {one['run']}, {one['fetched_at'][:16].replace('T', ' ')}\n")
+    say(f"{_INDENT}run {one.run}, {one.fetched_at[:16].replace('T', ' ')}\n")
 
 
 def _bold(line: str, is_hit: bool) -> tuple[list[str | Styled], bool]:
@@ -109,8 +107,8 @@ def _bold(line: str, is_hit: bool) -> tuple[list[str | Styled], bool]:
     return shown, is_hit
 
 
-def _close(found: Mapping[str, Any], word: str) -> None:
-    count, shown = found["count"], len(found["results"])
+def _close(found: SearchResults, word: str) -> None:
+    count, shown = found.count, len(found.results)
     if not count:
         say(f"Nothing found in {quoted(word)}.")
     elif shown < count:

@@ -20,11 +20,12 @@ from inchworm.model import CrawlInfo, Progress, RunInfo, RunState
 from inchworm.rules.order.order import EXACT
 from inchworm.rules.web.url import host_of, shorten
 from inchworm.rules.words import failures
-from inchworm.rules.words.explain import LONGEST, explanation
+from inchworm.rules.words.explain import LONGEST
 from inchworm.rules.words.figures import clip, size
 
 if TYPE_CHECKING:  # whoever shows something else does not wait for it
     from inchworm.app.read.changes import PageDifference, RunComparison
+    from inchworm.app.read.content.visits import KnownUrl, StoredVisit
 
 LOG_SECONDS = 5.0
 LATER_LOG_SECONDS = 60.0
@@ -163,58 +164,53 @@ def queue(found: Mapping[str, Any]) -> None:
         say(f"  {one['source']:<9} {one['state']:<8} {one['count']:>9,}{reason}")
 
 
-def entry(found: Mapping[str, Any]) -> None:
+def entry(found: KnownUrl) -> None:
+    row = found.row
     rows = [
-        ("url", found["url"]),
-        ("state", explanation(found)),
-        (
-            "source",
-            f"{found['source']}, depth {found['depth']}"
-            + (f", {counted(found['hops'], 'hop')} out" if found["hops"] else ""),
-        ),
-        ("found on", found["found_on"] or "(a seed)"),
-        ("place", f"({found['place_seq']}, {found['place_idx']}) in its lane; seed {found['seed_url']}"),
+        ("url", found.url),
+        ("state", found.why),
+        ("source", f"{row.source}, depth {row.depth}" + (f", {counted(row.hops, 'hop')} out" if row.hops else "")),
+        ("found on", row.found_on or "(a seed)"),
+        ("place", f"({row.place_seq}, {row.place_idx}) in its lane; seed {row.seed_url}"),
     ]
-    if found["request_url"]:
-        rows.insert(1, ("requested as", found["request_url"]))
+    if found.request_url:
+        rows.insert(1, ("requested as", found.request_url))
     _rows(rows)
-    for visit in found["visits"]:
+    for visit in found.visits:
         say("")
         _rows([(name, text) for name, text in _visit_rows(visit) if text])
 
 
-def _visit_rows(visit: Mapping[str, Any]) -> list[tuple[str, str]]:
-    where = f"{visit['file']} at {visit['offset']}, {counted(visit['length'], 'byte')}" if visit["file"] else ""
+def _visit_rows(visit: StoredVisit) -> list[tuple[str, str]]:
+    where = f"{visit.file} at {visit.offset}, {counted(visit.length or 0, 'byte')}" if visit.file else ""
+    alternates = visit.alternate_urls or ()
     return [
-        ("visit", f"{visit['seq']}, session {visit['session']}: {visit['outcome']}"),
-        ("status", str(visit["status"] or "")),
-        (
-            "change",
-            " ".join(filter(None, (visit["change"], visit["note"] and f"({visit['note'].replace(' ', ', ')})"))),
-        ),
-        ("missing", f"for {counted(visit['missing'], 'run')}" if visit["missing"] else ""),
-        ("failure", f"{visit['failure']}: {visit['message']}" if visit["failure"] else ""),
-        ("note", "" if visit["failure"] else shorten(visit["message"] or "", LONGEST)),
-        ("leads to", shorten(visit["redirect"] or "", LONGEST)),
-        ("title", visit["title"] or ""),
-        ("type", visit["content_type"] or ""),
-        ("size", f"{counted(visit['size'], 'byte')} in {visit['millis']} ms"),
-        ("links", f"{visit['links']:,}"),
-        ("text hash", visit["text_hash"] or ""),
-        ("body hash", visit["payload"] or ""),
-        ("alternates", "\n".join(visit["alternate_urls"]) if len(visit["alternate_urls"]) > 1 else ""),
-        ("body", where + (" (a revisit of an earlier record)" if visit["revisit"] else "")),
+        ("visit", f"{visit.seq}, session {visit.session}: {visit.outcome}"),
+        ("status", str(visit.status or "")),
+        ("change", " ".join(filter(None, (visit.change, visit.note and f"({visit.note.replace(' ', ', ')})")))),
+        ("missing", f"for {counted(visit.missing, 'run')}" if visit.missing else ""),
+        ("failure", f"{visit.failure}: {visit.message}" if visit.failure else ""),
+        ("note", "" if visit.failure else shorten(visit.message or "", LONGEST)),
+        ("leads to", shorten(visit.redirect or "", LONGEST)),
+        ("title", visit.title or ""),
+        ("type", visit.content_type or ""),
+        ("size", f"{counted(visit.size or 0, 'byte')} in {visit.millis} ms"),
+        ("links", f"{visit.links:,}"),
+        ("text hash", visit.text_hash or ""),
+        ("body hash", visit.payload or ""),
+        ("alternates", "\n".join(alternates) if len(alternates) > 1 else ""),
+        ("body", where + (" (a revisit of an earlier record)" if visit.revisit else "")),
     ]
 
 
-def failed(found: Sequence[Mapping[str, Any]], word: str = "CRAWL", show_all: bool = False) -> None:
+def failed(found: Sequence[StoredVisit], word: str = "CRAWL", show_all: bool = False) -> None:
     """By kind and host, the most frequent first; a few of each, unless all are wanted."""
     if not found:
         say("Nothing failed.")
         return
-    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    groups: dict[tuple[str, str], list[StoredVisit]] = {}
     for visit in found:
-        groups.setdefault((visit["failure"], host_of(visit["request_url"])), []).append(visit)
+        groups.setdefault((visit.failure or "", host_of(visit.request_url)), []).append(visit)
     ordered = sorted(groups.items(), key=lambda one: -len(one[1]))
     shown = ordered if show_all else ordered[:SHOWN_GROUPS]
     for (kind, host), visits in shown:
@@ -225,15 +221,15 @@ def failed(found: Sequence[Mapping[str, Any]], word: str = "CRAWL", show_all: bo
     say(f"{len(found):,} failed. To open them again:\n  inchworm retry {quoted(word)} [--kind KIND]")
 
 
-def _failures(kind: str, host: str, visits: Sequence[Mapping[str, Any]], most: int) -> None:
+def _failures(kind: str, host: str, visits: Sequence[StoredVisit], most: int) -> None:
     """What failed for one reason on one host."""
     say(f"{kind} on {host}: {counted(len(visits), 'URL')}")
     if row := failures.KINDS.get(kind):
         paragraph(f"{row.sentence} {row.advice}", 2)
     for visit in visits[:most]:
-        say(f"    {shorten(visit['request_url'], LONGEST)}")
-        told = clip(visit["message"] or "", LONGEST)
-        origin = f"found on {shorten(visit['found_on'], LONGEST)}" if visit["found_on"] else ""
+        say(f"    {shorten(visit.request_url, LONGEST)}")
+        told = clip(visit.message or "", LONGEST)
+        origin = f"found on {shorten(visit.found_on, LONGEST)}" if visit.found_on else ""
         paragraph("; ".join(filter(None, (told, origin))), 6)
     if len(visits) > most:
         say(f"    … and {len(visits) - most:,} more")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import NamedTuple
 
 from inchworm.model import Outcome, State
 from inchworm.rules.web.url import shorten
@@ -50,31 +50,52 @@ def prospect(reason: str | None, is_robots_known: bool = True) -> str:
     return f"If one did, it would be crawled{unless}."
 
 
-def explanation(found: Mapping[str, Any]) -> str:
+class FrontierState(NamedTuple):
+    """How a row of the frontier stands."""
+
+    state: str
+    reason: str | None
+    kind: str
+    attempts: int
+
+
+class LastVisit(NamedTuple):
+    """What the last visit to its URL came to. `original`: the first page that has the same text."""
+
+    outcome: str
+    seq: int
+    status: int | None = None
+    failure: str | None = None
+    message: str | None = None
+    redirect: str | None = None
+    original: str | None = None
+
+
+def explanation(row: FrontierState, visit: LastVisit | None) -> str:
     """How a row of the frontier came to stand as it does, in a sentence."""
-    if found["state"] == State.REFUSED:
-        return f"refused ({found['reason']}): {REASONS.get(found['reason'], found['reason'])}."
-    if found["state"] == State.PENDING:
-        tries = f"{found['attempts']} failed tries, it waits to be tried again." if found["attempts"] else ""
+    if row.state == State.REFUSED:
+        return f"refused ({row.reason}): {REASONS.get(row.reason or '', row.reason)}."
+    if row.state == State.PENDING:
+        tries = f"{row.attempts} failed tries, it waits to be tried again." if row.attempts else ""
         return f"pending: {tries or 'it waits for its turn.'}"
-    return f"done{_outcome(found['visits'][-1], found['kind'])}." if found["visits"] else "done."
+    return f"done{_outcome(visit, row.kind)}." if visit else "done."
 
 
-def _outcome(visit: Mapping[str, Any], kind: str) -> str:
-    if visit["outcome"] == Outcome.FAILED:
-        row = failures.KINDS.get(visit["failure"])
-        return f", and failed ({visit['failure']}): {visit['message']}" + (f". {row.advice[:-1]}" if row else "")
-    said = {
-        Outcome.REDIRECT: f"it redirects to {shorten(visit['redirect'] or '', LONGEST)}",
-        Outcome.DUPLICATE: f"it was fetched, and its text is that of {(visit['alternate_urls'] or ['another'])[0]}",
+def _outcome(visit: LastVisit, kind: str) -> str:
+    if visit.outcome == Outcome.FAILED:
+        row = failures.KINDS.get(visit.failure or "")
+        return f", and failed ({visit.failure}): {visit.message}" + (f". {row.advice[:-1]}" if row else "")
+    said: dict[str, str] = {
+        Outcome.REDIRECT: f"it redirects to {shorten(visit.redirect or '', LONGEST)}",
+        Outcome.DUPLICATE: f"it was fetched, and its text is that of {visit.original or 'another'}",
         Outcome.CONTROL: f"it was read as a {kind} file{_noted(visit)}",
-        Outcome.DELETED: f"it is gone, {visit['message']}",
+        Outcome.DELETED: f"it is gone, {visit.message}",
     }
-    if visit["outcome"] not in said and visit["status"] == NOT_MODIFIED:
+    if visit.outcome not in said and visit.status == NOT_MODIFIED:
         return ": the server says that it is what it was"
-    fetched = f"it was fetched as {visit['outcome']} number {visit['seq']} of the record"
-    return f": {said.get(visit['outcome'], fetched)}"
+    fetched = f"it was fetched as {visit.outcome} number {visit.seq} of the record"
+    return f": {said.get(visit.outcome, fetched)}"
 
 
-def _noted(visit: Mapping[str, Any]) -> str:
-    return f". {visit['failure'] or 'note'}: {visit['message']}" if visit["message"] else ""
+def _noted(visit: LastVisit) -> str:
+    return f". {visit.failure or 'note'}: {visit.message}" if visit.message else ""

@@ -18,7 +18,8 @@ _FORM = "json"
 _FLAT, _OPTIONAL = "flat", "optional"
 
 FLAT: Mapping[str, str] = {_FORM: _FLAT}
-"""`field(metadata=FLAT)`: the fields of this value stand among those around it; of none, nothing does."""
+"""`field(metadata=FLAT)`: the fields of this value, or what this mapping has, stand among those around it; of none,
+nothing does."""
 
 OPTIONAL: Mapping[str, str] = {_FORM: _OPTIONAL}
 """`field(metadata=OPTIONAL)`: left out where it is None."""
@@ -44,7 +45,7 @@ def json_form(value: object) -> Json:
     if value is None or isinstance(value, bool | int | float | str):
         return value.value if isinstance(value, Enum) else value
     if isinstance(value, Mapping):
-        return {str(name): json_form(one) for name, one in value.items()}
+        return json_object(value)
     if fields := _fields_of(type(value)):
         return _object(value, fields)
     if isinstance(value, Sequence | Set):
@@ -53,7 +54,9 @@ def json_form(value: object) -> Json:
 
 
 def json_object(value: object) -> JsonObject:
-    """The same of a value that has fields."""
+    """The same of a mapping, or of a value that has fields."""
+    if isinstance(value, Mapping):
+        return {str(name): json_form(one) for name, one in value.items()}
     return _object(value, _fields_of(type(value)))
 
 

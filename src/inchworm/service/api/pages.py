@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
 from pydantic import ConfigDict, Field
 
-from inchworm.app.read.content.pages import Part
-from inchworm.app.read.content.single import PARTS, parts_json, refuse_unknown_parts
+from inchworm.app.read.content.pages import ListPart
+from inchworm.app.read.content.single import PARTS, parts_of, refuse_unknown_parts
+from inchworm.app.read.content.visits import UrlLine, VisitLine, url_line
 from inchworm.app.read.reports import REPORTS
 from inchworm.app.root import App
 from inchworm.errors import WrongUse
 from inchworm.model import Change
 from inchworm.rules.words.failures import KINDS
+from inchworm.rules.words.json_form import FLAT, Json
 from inchworm.service.api.web import (
     Answer,
     Body,
@@ -26,7 +30,7 @@ from inchworm.service.api.web import (
     at_length,
     crawl_of,
     cursor_of,
-    listed,
+    goes_on,
     refusals,
 )
 
@@ -73,6 +77,15 @@ class KnownAnswer(Answer):
     fields: list[dict[str, Any]] | None = Field(description="the rows of fields of the page; null where there are none")
 
 
+@dataclass(frozen=True, slots=True)
+class KnownPage:
+    """What a run knows of a URL, its rows of fields, and parts of the page."""
+
+    known: UrlLine = field(metadata=FLAT)
+    fields: Sequence[Mapping[str, Json]] | None
+    parts: Mapping[str, Json] = field(default_factory=dict, metadata=FLAT)
+
+
 class WhyAnswer(Answer):
     url: str
     canonical_url: str
@@ -104,7 +117,7 @@ class Reopened(Answer):
     message: str
 
 
-class Found(Answer):
+class SearchAnswer(Answer):
     query: str
     count: int
     results: list[dict[str, Any]]
@@ -135,11 +148,10 @@ def list_pages(
     return _listed(app, crawl_id, wanted, run, page)
 
 
-def _listed(app: App, crawl_id: str, wanted: dict[str, str], run: int | None, page: Page) -> ListPage[Any]:
+def _listed(app: App, crawl_id: str, wanted: dict[str, str], run: int | None, page: Page) -> ListPage[VisitLine]:
     crawl, after = crawl_of(app, crawl_id), cursor_of(page, int)
-    found = app.pages.listed(crawl.crawl_id, wanted, run, Part(max(0, after[0]) if after else 0, page.limit))
-    more = [] if found.next_after is None else [None]
-    return listed([*found.items, *more], page._replace(limit=len(found.items)), lambda _: found.next_after)
+    found = app.pages.listed(crawl.crawl_id, wanted, run, ListPart(max(0, after[0]) if after else 0, page.limit))
+    return goes_on(found.items, found.next_after)
 
 
 @routes.get("/page", response_model=KnownAnswer, responses=refusals(404, 409, 503))
@@ -157,12 +169,12 @@ def show_page(
     wanted = [name.strip() for name in parts.split(",") if name.strip()]
     refuse_unknown_parts(wanted)
     crawl = crawl_of(app, crawl_id)
-    known = app.pages.page(crawl.crawl_id, url, run)
-    known["fields"] = app.extract.page_fields(crawl.crawl_id, url, run)
+    known = url_line(app.pages.one(crawl.crawl_id, url, run))
+    rows = app.extract.page_fields(crawl.crawl_id, url, run)
     if not wanted:
-        return known
+        return KnownPage(known, rows)
     with at_length():
-        return {**known, **parts_json(app.bodies.page(crawl.crawl_id, url, run), wanted)}
+        return KnownPage(known, rows, parts_of(app.bodies.page(crawl.crawl_id, url, run), wanted))
 
 
 @routes.get("/why", response_model=WhyAnswer, responses=refusals(404, 409))
@@ -202,7 +214,7 @@ def _refuse_unknown(kind: str | None) -> None:
         raise WrongUse(f"There is no kind of failure called {kind!r}.", f"Known ones: {', '.join(KINDS)}.")
 
 
-@routes.get("/search", response_model=Found, responses=refusals(404, 409))
+@routes.get("/search", response_model=SearchAnswer, responses=refusals(404, 409))
 def search(
     app: Home,
     crawl_id: CrawlId,
@@ -211,7 +223,7 @@ def search(
 ) -> Any:
     """Pages that say something, best first. The index is brought up to date first."""
     with at_length():
-        return app.search.pages(crawl_of(app, crawl_id).crawl_id, q, limit)
+        return app.search.find(crawl_of(app, crawl_id).crawl_id, q, limit)
 
 
 @routes.get("/reports/{kind}", response_model=ReportAnswer, responses=refusals(404, 409))

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import ConfigDict, Field
 
-from inchworm.app.read.content.single import MOST_URLS, PARTS, USUAL_PARTS, page_json, refuse_unknown_parts
+from inchworm.app.read.content.single import MOST_URLS, PARTS, USUAL_PARTS, page_facts, refuse_unknown_parts
 from inchworm.service.api.web import Answer, Body, Service, api_routes, at_length, refusals
 
 routes = api_routes("pages")
 
 
-class Wanted(Body):
+class ReadBody(Body):
     """Which page is to be read, and which parts of it are wanted."""
 
     url: str = Field(min_length=1, max_length=4000)
@@ -57,13 +57,13 @@ class MapAnswer(Answer):
 
 
 @routes.post("/read", response_model=ReadAnswer, responses=refusals(503))
-def read_page(service: Service, body: Wanted) -> Any:
+def read_page(service: Service, body: ReadBody) -> Any:
     """Read one page, without a crawl: one polite request that obeys robots.txt. Nothing is stored. A page that cannot
     be had is an answer, too: `failure` and `message` say why."""
     refuse_unknown_parts(body.parts)
     with at_length():
         page = service.single_pages.read(body.url, guarded=not service.values.allow_private)
-        return page_json(page, body.parts)
+        return page_facts(page, body.parts)
 
 
 @routes.get("/map", response_model=MapAnswer, responses=refusals(503))
@@ -75,4 +75,4 @@ def map_site(
     """The URLs that a site names, without a crawl: those of its sitemaps, as robots.txt names them, and those of one
     page. Nothing is stored."""
     with at_length():
-        return service.single_pages.map(url, limit, guarded=not service.values.allow_private)._asdict()
+        return service.single_pages.map(url, limit, guarded=not service.values.allow_private)

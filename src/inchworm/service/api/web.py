@@ -247,6 +247,11 @@ def listed(items: Sequence[T], page: Page, cursor_of: Callable[[T], Any]) -> Lis
     return ListPage(shown, _sealed(cursor_of(shown[-1])) if more and shown else None)
 
 
+def goes_on(items: Sequence[T], after: object) -> ListPage[T]:
+    """One page of a list whose reader says behind what the next one begins; behind None there is none."""
+    return ListPage(items, None if after is None else _sealed(after))
+
+
 def _sealed(value: Any) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
 

@@ -12,8 +12,10 @@ from fastapi.responses import PlainTextResponse, Response
 
 from inchworm.app import FORMATS
 from inchworm.app.read.content.bodies import MOST_TEXT, StoredBody
-from inchworm.app.read.content.pages import MOST_LINKS, Part
-from inchworm.app.read.content.search import SEARCH_SECONDS
+from inchworm.app.read.content.pages import MOST_LINKS, ListPart, PageVisit
+from inchworm.app.read.content.search import SEARCH_SECONDS, SearchResults
+from inchworm.app.read.content.snippet import pieces
+from inchworm.app.read.content.visits import VisitLine
 from inchworm.app.root import App
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.model import Change, CrawlInfo, Reason, State
@@ -21,7 +23,7 @@ from inchworm.rules.formats import plain
 from inchworm.rules.words.explain import REASONS
 from inchworm.rules.words.failures import KINDS
 from inchworm.service.access import gate
-from inchworm.service.api.web import Home, ListPage, Page, Paged, Service, crawl_of, cursor_of, listed
+from inchworm.service.api.web import Home, ListPage, Page, Paged, Service, crawl_of, cursor_of, goes_on, listed
 from inchworm.service.dashboard.frame import Fields, Form, back, page, pages, part
 from inchworm.service.dashboard.live import Parts, view
 from inchworm.service.templating import one_of
@@ -113,15 +115,13 @@ def listing(request: Request, app: Home, crawl_id: CrawlId, wanted: Annotated[Wa
     )
 
 
-def _settled(app: App, crawl: CrawlInfo, wanted: Wanted, paged: Page) -> ListPage[Any]:
+def _settled(app: App, crawl: CrawlInfo, wanted: Wanted, paged: Page) -> ListPage[VisitLine]:
     given = {"outcome": wanted.outcome, "failure": wanted.kind, "change": wanted.change, "text": wanted.q.strip()}
     after = cursor_of(paged, int)
     sought = {name: value for name, value in given.items() if value}
-    found = app.pages.listed(
-        crawl.crawl_id, sought, number_of(wanted.run), Part(max(0, after[0]) if after else 0, ROWS)
-    )
-    more = [] if found.next_after is None else [None]
-    return listed([*found.items, *more], paged._replace(limit=len(found.items)), lambda _: found.next_after)
+    part = ListPart(max(0, after[0]) if after else 0, ROWS)
+    found = app.pages.listed(crawl.crawl_id, sought, number_of(wanted.run), part)
+    return goes_on(found.items, found.next_after)
 
 
 def _entries(app: App, crawl: CrawlInfo, wanted: Wanted, paged: Page) -> ListPage[Any]:
@@ -212,12 +212,11 @@ def search(
     crawl = crawl_of(app, crawl_id)
     found, trouble = None, None
     try:
-        found = (
-            app.search.for_a_while(crawl, q, limit, SEARCH_SECONDS if wait else _AT_ONCE_SECONDS) if q.strip() else None
-        )
+        if q.strip():
+            found = app.search.find(crawl_id, q, limit, SEARCH_SECONDS if wait else _AT_ONCE_SECONDS)
     except WrongUse as error:
         trouble = error
-    name = f"search:{crawl.crawl_id}:{q}" if found and found["missing"] else ""
+    name = f"search:{crawl.crawl_id}:{q}" if found and found.unread and found.unread.missing else ""
     results = _found(crawl, q, found) if found else ""
     return page(request, "search.html", crawl=crawl, tab="pages", q=q, trouble=trouble, results=results, view=name)
 
@@ -227,11 +226,11 @@ def results(app: App, rest: str) -> Parts:
     """Goes on with the index while somebody waits for it, and shows what is found by now."""
     crawl_id, _, q = rest.partition(":")
     crawl = crawl_of(app, crawl_id)
-    return {"results": _found(crawl, q, app.search.for_a_while(crawl, q, FOUND))}
+    return {"results": _found(crawl, q, app.search.find(crawl_id, q, FOUND, SEARCH_SECONDS))}
 
 
-def _found(crawl: CrawlInfo, q: str, found: dict[str, Any]) -> str:
-    return part("_page_found.html", crawl=crawl, q=q, found=found)
+def _found(crawl: CrawlInfo, q: str, found: SearchResults) -> str:
+    return part("_page_found.html", crawl=crawl, q=q, found=found, unread=found.unread, pieces=pieces)
 
 
 # One page
@@ -250,30 +249,33 @@ def one_page(
     """One page. `linked`: from behind which step on to look who links to it; `show=text`: its text, however long that
     takes."""
     crawl, number = crawl_of(app, crawl_id), number_of(run)
-    known = app.pages.leaf(crawl, url, number)
-    address = known["url"]
+    details = app.pages.details(crawl, url, number)
+    known, visit = details.known, details.visit
+    address = known.url
     text = app.bodies.text(crawl, address, number, show == "text")
-    linking, next_after = app.pages.links_to(crawl, address, number, linked)
-    visit = known["visit"]
+    linking = app.pages.links_to(crawl, address, number, linked)
     return page(
         request,
         "page.html",
         crawl=crawl,
         tab="pages",
+        details=details,
         known=known,
-        visit=visit,
-        run=known["run"],
-        is_last=known["run"] == app.runs.counts(crawl)["run"],
-        runs=[row["run"] for row in known["history"]],
+        row=known.row,
+        visit=visit.line if visit else None,
+        last=visit,
+        run=details.run,
+        is_last=details.run == app.runs.counts(crawl)["run"],
+        runs=[line.run for line in details.history],
         text=text[:MOST_TEXT] if text else text,
         text_length=len(text or ""),
-        linking=linking,
+        linking=linking.items,
         linked=linked,
-        next_after=next_after,
+        next_after=linking.next_after,
         most_links=MOST_LINKS,
-        preview=preview_of(visit) if visit and visit["is_stored"] else "",
-        failure=KINDS.get(visit["failure"] or "") if visit else None,
-        stored=f"/crawls/{crawl.crawl_id}/body?" + urlencode({"url": address, "run": known["run"]}),
+        preview=preview_of(visit) if visit and visit.is_stored else "",
+        failure=KINDS.get(visit.line.failure or "") if visit else None,
+        stored=f"/crawls/{crawl.crawl_id}/body?" + urlencode({"url": address, "run": details.run}),
     )
 
 
@@ -296,8 +298,9 @@ def kind_of(content_type: str) -> str:
     return "text" if family == "text" or (family == "application" and name in _TEXTS) else ""
 
 
-def preview_of(visit: dict[str, Any]) -> str:
-    return "large" if visit["bytes"] > PREVIEW_BYTES else kind_of(visit["content_type"] or "") or "file"
+def preview_of(visit: PageVisit) -> str:
+    is_large = (visit.line.bytes or 0) > PREVIEW_BYTES
+    return "large" if is_large else kind_of(visit.line.content_type or "") or "file"
 
 
 @bodies.get("/crawls/{crawl_id}/body")

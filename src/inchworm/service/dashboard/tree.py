@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import Query, Request
 
 from inchworm.errors import Unknown
-from inchworm.service.api.web import Home, Paged, crawl_of, cursor_of, listed
+from inchworm.service.api.web import Home, Paged, crawl_of, cursor_of, goes_on
 from inchworm.service.dashboard.content import CrawlId, Text, number_of
 from inchworm.service.dashboard.frame import page, pages
 
@@ -29,7 +29,6 @@ def tree(
     if at and not (at.startswith(_SCHEMES) and at.endswith("/")):
         raise Unknown(f"{at[:200]!r} is no folder of a site.", "Begin at the top of the tree.")
     found = app.site.level(crawl, number_of(run), at, max(0, after[0]) if after else 0)
-    more = listed([None, None], paged._replace(limit=1), lambda _: found.get("next_offset"))
     answer = page(
         request,
         "tree.html",
@@ -41,9 +40,9 @@ def tree(
         runs=app.runs.newest(crawl),
         crumbs=crumbs(at),
         query={"run": run, "at": at, "cursor": request.query_params.get("cursor", "")},
-        next_cursor=more.next_cursor if found.get("next_offset") else None,
+        next_cursor=goes_on((), found.next_offset).next_cursor,
     )
-    if not found["is_complete"]:
+    if not found.is_complete:
         answer.headers["Refresh"] = "0"
     return answer
 

@@ -55,20 +55,6 @@ class Exporter:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def requested_urls(self, word: str, number: int | None = None) -> Iterator[str]:
-        """Every URL a run requested, as requested, once, in the order of record."""
-        crawl = self._workspace.find(word)
-        with self._workspace.reading(crawl) as store:
-            current = self._workspace.run_of(crawl, store, number)
-            yield from View(store).requested_urls(current.run_id, current.seq)
-
-    def visits(self, word: str, number: int | None = None) -> Iterator[dict[str, Any]]:
-        """Every visit of a run to a page or resource, in the order of record."""
-        crawl = self._workspace.find(word)
-        with self._workspace.reading(crawl) as store:
-            current = self._workspace.run_of(crawl, store, number)
-            yield from View(store).record(current.run_id, current.seq)
-
     def stored_pages(self, word: str, wanted: Wanted) -> Iterator[Page]:
         """The pages that an export would hold, one by one. They can be asked for what they hold at any time."""
         take_rows = rows_on_the_spot(self._workspace, self._workspace.find(word), wanted.fields)

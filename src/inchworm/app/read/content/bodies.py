@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from inchworm.app.fields import Asked, rows_on_the_spot
-from inchworm.app.read.content.pages import Pages
 from inchworm.app.read.content.search import Texts
+from inchworm.app.read.content.visits import StoredVisit, known_url
 from inchworm.app.workspace import Workspace, identity
 from inchworm.engine.own.bodies import Bodies
 from inchworm.engine.stored import StoredPages
@@ -15,6 +15,7 @@ from inchworm.errors import Unknown
 from inchworm.model import CrawlInfo, Response, RunInfo, Visit
 from inchworm.page import Page
 from inchworm.rules.formats import media
+from inchworm.store.crawl.browse import Browse
 from inchworm.store.crawl.now import Now
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import View
@@ -38,9 +39,8 @@ _AS_IT_IS = Asked()
 class PageBodies:
     """What the archive has of pages."""
 
-    def __init__(self, workspace: Workspace, pages: Pages) -> None:
+    def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._pages = pages
 
     # What the archive has
 
@@ -51,7 +51,7 @@ class PageBodies:
             visit, response = self._response(crawl, store, current, url)
         if visit is None or response is None:
             raise Unknown(f"The archive has nothing of {url} in run {current.number}.", "Another run may have it.")
-        return StoredBody(visit["url"], response.body or response.payload, visit["content_type"] or "")
+        return StoredBody(visit.url, response.body or response.payload, visit.content_type or "")
 
     def text(self, crawl: CrawlInfo, url: str, number: int | None = None, at_any_cost: bool = False) -> str | None:
         """The main text of a page; None where there is none, or where only another process may read it: that takes
@@ -59,21 +59,22 @@ class PageBodies:
         with self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store, number)
             visit, response = self._response(crawl, store, current, url)
-            if visit is None or response is None or visit["outcome"] not in ("page", "duplicate"):
+            if visit is None or response is None or visit.outcome not in ("page", "duplicate"):
                 return None
-            if media.is_risky(response.body, visit["content_type"] or "") and not at_any_cost:
+            if media.is_risky(response.body, visit.content_type or "") and not at_any_cost:
                 return None
             return Texts(store, self._workspace.crawl_folder(crawl) / "archive").of(_as_page(visit, current))
 
     def _response(
         self, crawl: CrawlInfo, store: CrawlStore, current: RunInfo, url: str
-    ) -> tuple[dict[str, Any] | None, Response | None]:
-        visits = self._pages.known(crawl, store, current, url)["visits"]
-        visit = next((one for one in reversed(visits) if one["payload"]), None)
-        if visit is None:
-            return None, None
-        bodies = Bodies(store, self._workspace.crawl_folder(crawl) / "archive")
-        return visit, bodies.of(bytes.fromhex(visit["payload"]))
+    ) -> tuple[StoredVisit | None, Response | None]:
+        hint = "Look whether another run knows it."
+        visits = known_url(Browse(store), crawl, current, [identity(current, url)], hint).visits
+        for visit in reversed(visits):
+            if visit.payload:
+                bodies = Bodies(store, self._workspace.crawl_folder(crawl) / "archive")
+                return visit, bodies.of(bytes.fromhex(visit.payload))
+        return None, None
 
     def page(self, word: str, url: str, number: int | None = None, fields: Asked = _AS_IT_IS) -> Page:
         """What a crawl has of a URL now, or what one of its runs has. A page that is gone says so. `fields`: how
@@ -94,21 +95,21 @@ class PageBodies:
             return page
 
 
-def _as_page(visit: Mapping[str, Any], current: RunInfo) -> FollowedPage:
+def _as_page(visit: StoredVisit, current: RunInfo) -> FollowedPage:
     return FollowedPage(
         0,
-        visit["url"],
+        visit.url,
         0,
         current.run_id,
-        visit["seq"],
+        visit.seq,
         current.number,
-        visit["at_ms"],
-        visit["outcome"],
+        visit.at_ms,
+        visit.outcome,
         None,
-        bytes.fromhex(visit["payload"]),
-        visit["content_type"] or "",
-        visit["title"] or "",
-        visit["request_url"],
+        bytes.fromhex(visit.payload or ""),
+        visit.content_type or "",
+        visit.title or "",
+        visit.request_url,
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from inchworm import settings
+from inchworm.app.read.content.visits import KnownUrl, StoredVisit, known_url
 from inchworm.app.read.runs import MOST_RUNS
 from inchworm.app.workspace import Workspace, identity, settings_of_run
 from inchworm.archive import reader as warc_reader
@@ -18,31 +20,103 @@ from inchworm.model import CrawlInfo, Entry, Failure, Found, Kind, Reason, RunIn
 from inchworm.rules.web import control
 from inchworm.rules.web import url as urls
 from inchworm.rules.web.scope import Judge, Patterns, Scope
-from inchworm.rules.words.explain import REASONS, explanation, prospect
+from inchworm.rules.words.explain import prospect
+from inchworm.rules.words.json_form import FLAT
 from inchworm.rules.words.times import iso
 from inchworm.settings import Settings
-from inchworm.sink.columns import shown
+from inchworm.sink.columns import VisitLine, visit_line
 from inchworm.store.crawl.browse import LINK_STEP, Browse
-from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import SPAN, Sought, View
 
 MOST_MEANT = 5
 """So many URLs are named when somebody may mean several."""
 
 
-class Part(NamedTuple):
+class ListPart(NamedTuple):
     """Which part of a list is wanted: from behind this number on, at most so much."""
 
     after: int = 0
     limit: int = 50
 
 
-class Listed(NamedTuple):
-    """A part of a list, and behind which number the next one begins, if there is one. A part may hold less than was
-    wanted though there is more, but never nothing."""
+class VisitList(NamedTuple):
+    """A part of a list of visits, and behind which number the next one begins, if there is one. A part may hold less
+    than was wanted though there is more, but never nothing."""
 
-    items: list[dict[str, Any]]
+    items: Sequence[VisitLine]
     next_after: int | None
+
+
+class UrlExplanation(NamedTuple):
+    """Why a URL was or was not crawled."""
+
+    url: str
+    canonical_url: str
+    state: str
+    reason: str | None
+    why: str
+
+
+class UrlState(NamedTuple):
+    """How a URL stands in a run; without a state: the run does not know it."""
+
+    url_id: int
+    url: str
+    state: str | None
+    reason: str | None
+    outcome: str | None
+    status: int | None
+    failure: str | None
+    title: str | None
+    size: int | None
+    change: str | None
+
+
+class LinkingPages(NamedTuple):
+    """Pages that link to a URL, and behind which step of the run there may be more."""
+
+    items: Sequence[UrlState]
+    next_after: int | None
+
+
+class HistoryLine(NamedTuple):
+    """How a URL stands in one of the runs. `baseline`: the run before it whose text can be compared with its own."""
+
+    run: int
+    state: str
+    reason: str | None
+    outcome: str | None
+    status: int | None
+    failure: str | None
+    change: str | None
+    size: int | None
+    at: str | None
+    baseline: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PageVisit:
+    """The last visit to a page. `alternates`: other pages with its text; `is_stored`: the archive has a body of it;
+    `requested`: it was not taken from an earlier run."""
+
+    line: VisitLine = field(metadata=FLAT)
+    alternates: Sequence[str]
+    is_stored: bool
+    requested: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PageDetails:
+    """All that is known of one URL: in a run, in the others, where it leads, and what came with it."""
+
+    run: int
+    known: KnownUrl
+    visit: PageVisit | None
+    tries: Sequence[VisitLine]
+    history: Sequence[HistoryLine]
+    links: Sequence[UrlState]
+    link_count: int
+    headers: Mapping[str, str]
 
 
 MOST_LINKS = 100
@@ -68,8 +142,8 @@ class Pages:
             return part
         found, after = dict[str, str](), 0
         while len(found) <= MOST_MEANT:
-            listed = self.listed(word, {"text": part}, number, Part(after, MOST_MEANT + 1))
-            found |= {one["canonical_url"]: one["url"] for one in listed.items}
+            listed = self.listed(word, {"text": part}, number, ListPart(after, MOST_MEANT + 1))
+            found |= {one.canonical_url: one.url for one in listed.items}
             if listed.next_after is None:
                 break
             after = listed.next_after
@@ -82,31 +156,18 @@ class Pages:
         some = ", ".join(meant[:MOST_MEANT]) + (", …" if len(meant) > MOST_MEANT else "")
         raise WrongUse(f"{part!r} may mean several URLs.", f"Give more of it: {some}")
 
-    def show(self, word: str, url: str, number: int | None = None) -> dict[str, Any]:
+    def one(self, word: str, url: str, number: int | None = None) -> KnownUrl:
         """What is known of one URL."""
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store, number)
             address = identity(current, url)
             names = (address, control.robots_file(urls.origin_of(address)).url, control.sitemap_file(address).url)
-            found = (View(store).entry(current.run_id, name) for name in names if name.endswith(address))
-            entry = next((one for one in found if one), None)
-        if entry is None:
-            raise Unknown(
-                f"{address} is not known to run {current.number} of {crawl.name!r}: no page it read links to it.",
-                "Check the spelling, or look whether the page that should link to it was reached.",
-            )
-        return entry
+            wanted = [name for name in names if name.endswith(address)]
+            hint = "Check the spelling, or look whether the page that should link to it was reached."
+            return known_url(View(store), crawl, current, wanted, hint)
 
-    def page(self, word: str, url: str, number: int | None = None) -> dict[str, Any]:
-        """What is known of one URL, with times as they are written."""
-        found = self.show(word, url, number)
-        waits_until, asked_for = found.pop("not_before_ms"), found.pop("request_url")
-        found |= {"url": asked_for or found["url"], "canonical_url": found["url"]}
-        visits = [{**visit_json(one), "alternate_urls": one["alternate_urls"]} for one in found["visits"]]
-        return {**found, "not_before": iso(waits_until) if waits_until else None, "visits": visits}
-
-    def listed(self, word: str, wanted: Mapping[str, str], number: int | None, part: Part) -> Listed:
+    def listed(self, word: str, wanted: Mapping[str, str], number: int | None, part: ListPart) -> VisitList:
         """What became of the pages and resources of a run, in the order of record. `wanted`: `outcome`, `failure`,
         `change`, and `text`, a part of the URL."""
         crawl = self._workspace.find(word)
@@ -117,20 +178,33 @@ class Pages:
             while not found and after + SPAN < current.seq:
                 after += SPAN
                 found = view.settled(current.run_id, Sought(**wanted), after, part.limit + 1)
-        shown = [visit_json(one) for one in found[: part.limit]]
+        shown = [visit_line(one) for one in found[: part.limit]]
         if len(found) > part.limit:
-            return Listed(shown, shown[-1]["seq"])
-        return Listed(shown, after + SPAN if after + SPAN < current.seq else None)
+            return VisitList(shown, shown[-1].seq)
+        return VisitList(shown, after + SPAN if after + SPAN < current.seq else None)
 
-    def why(self, word: str, url: str, number: int | None = None) -> dict[str, Any]:
+    def visits(self, word: str, number: int | None = None) -> Iterator[VisitLine]:
+        """Every visit of a run to a page or resource, in the order of record."""
+        crawl = self._workspace.find(word)
+        with self._workspace.reading(crawl) as store:
+            current = self._workspace.run_of(crawl, store, number)
+            yield from map(visit_line, View(store).record(current.run_id, current.seq))
+
+    def requested_urls(self, word: str, number: int | None = None) -> Iterator[str]:
+        """Every URL a run requested, as requested, once, in the order of record."""
+        crawl = self._workspace.find(word)
+        with self._workspace.reading(crawl) as store:
+            current = self._workspace.run_of(crawl, store, number)
+            yield from View(store).requested_urls(current.run_id, current.seq)
+
+    def why(self, word: str, url: str, number: int | None = None) -> UrlExplanation:
         """Why a URL was or was not crawled; of one that is not known, what would become of it."""
         try:
-            found = self.show(word, url, number)
+            found = self.one(word, url, number)
         except Unknown as error:
             error.message += self._prospect(word, url, number)
             raise
-        told = {"url": found["request_url"] or found["url"], "canonical_url": found["url"]}
-        return {**told, "state": found["state"], "reason": found["reason"], "why": explanation(found)}
+        return UrlExplanation(found.address, found.url, found.row.state, found.row.reason, found.why)
 
     def _prospect(self, word: str, url: str, number: int | None) -> str:
         crawl = self._workspace.find(word)
@@ -144,62 +218,47 @@ class Pages:
             return " " + prospect(reason, hosts.is_known(address))
         return ""
 
-    def failed(self, word: str, kind: str | None = None) -> list[dict[str, Any]]:
+    def failed(self, word: str, kind: str | None = None) -> list[StoredVisit]:
+        """What failed in the last run, and why."""
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
-            return list(View(store).failures(self._workspace.run_of(crawl, store).run_id, kind))
+            found = View(store).failures(self._workspace.run_of(crawl, store).run_id, kind)
+            return [StoredVisit(**one) for one in found]
 
     # One page
 
-    def leaf(self, crawl: CrawlInfo, url: str, number: int | None = None) -> dict[str, Any]:
+    def details(self, crawl: CrawlInfo, url: str, number: int | None = None) -> PageDetails:
         """All that is known of one URL: in a run, in the others, where it leads, and what came with it."""
         with self._workspace.reading(crawl) as store:
-            current = self._workspace.run_of(crawl, store, number)
-            found = self.known(crawl, store, current, url)
-            url_id = store.known(current.run_id, [found["url"]], rows=False)[found["url"]].url_id
-            look, visits = Browse(store), found.pop("visits")
-            last = visits[-1] if visits else None
-            ids = look.links_of(current.run_id, last["seq"]) if last else []
-            return {
-                **found,
-                "run": current.number,
-                "why": explanation({**found, "visits": visits}),
-                "not_before": iso(found["not_before_ms"]) if found["not_before_ms"] else None,
-                "visit": _whole(last) if last else None,
-                "tries": [visit_json(one) for one in visits[:-1]],
-                "history": _with_baselines(look.history(url_id, MOST_RUNS)),
-                "links": look.standing(current.run_id, ids[:MOST_LINKS]),
-                "link_count": len(ids),
-                "headers": self._headers(crawl, last) if last else {},
-            }
-
-    def known(self, crawl: CrawlInfo, store: CrawlStore, current: RunInfo, url: str) -> dict[str, Any]:
-        address = identity(current, url)
-        found = Browse(store).entry(current.run_id, address)
-        if found is None:
-            raise Unknown(
-                f"{address} is not known to run {current.number} of {crawl.name!r}: no page it read links to it.",
-                "Look whether another run knows it.",
+            current, look = self._workspace.run_of(crawl, store, number), Browse(store)
+            known = known_url(look, crawl, current, [identity(current, url)], "Look whether another run knows it.")
+            url_id = store.known(current.run_id, [known.url], rows=False)[known.url].url_id
+            last = known.visits[-1] if known.visits else None
+            ids = look.links_of(current.run_id, last.seq) if last else []
+            return PageDetails(
+                current.number,
+                known,
+                _page_visit(last) if last else None,
+                [one.line for one in known.visits[:-1]],
+                _history(look, url_id),
+                url_states(look, current, ids[:MOST_LINKS]),
+                len(ids),
+                self._headers(crawl, last) if last else {},
             )
-        return found
 
-    def _headers(self, crawl: CrawlInfo, visit: Mapping[str, Any]) -> dict[str, str]:
+    def _headers(self, crawl: CrawlInfo, visit: StoredVisit) -> dict[str, str]:
         """The headers that matter, of this visit's own answer."""
-        if not visit["file"]:
+        if not visit.file or visit.offset is None:
             return {}
         try:
-            record = warc_reader.record_at(
-                self._workspace.crawl_folder(crawl) / "archive" / visit["file"], visit["offset"]
-            )
+            record = warc_reader.record_at(self._workspace.crawl_folder(crawl) / "archive" / visit.file, visit.offset)
         except WrongUse:
             return {}
         reply = replay.answer_of(record)
         response = reply.answer if isinstance(reply, Failure) else reply
         return {name: response.headers[name] for name in MATTER if name in response.headers} if response else {}
 
-    def links_to(
-        self, crawl: CrawlInfo, url: str, number: int | None = None, after: int = 0
-    ) -> tuple[list[dict[str, Any]], int | None]:
+    def links_to(self, crawl: CrawlInfo, url: str, number: int | None = None, after: int = 0) -> LinkingPages:
         """Pages of a run that link to a URL, from behind a step on; and behind which step there is more to see. As many
         as are found in a moment."""
         until = time.monotonic() + LINK_SECONDS
@@ -208,7 +267,7 @@ class Pages:
             address = identity(current, url)
             known = store.known(current.run_id, [address], rows=False).get(address)
             if known is None:
-                return [], None
+                return LinkingPages([], None)
             look = Browse(store)
             found: list[tuple[int, int]] = []
             while after < current.seq and len(found) <= MOST_LINKS and time.monotonic() < until:
@@ -218,7 +277,7 @@ class Pages:
                 found = found[:MOST_LINKS]
                 after = found[-1][0]
             ids = list(dict.fromkeys(url_id for _, url_id in found))
-            return look.standing(current.run_id, ids), after if after < current.seq else None
+            return LinkingPages(url_states(look, current, ids), after if after < current.seq else None)
 
 
 def _linked_by_a_seed(current: RunInfo, values: Settings, address: str) -> Reason | None:
@@ -231,27 +290,28 @@ def _linked_by_a_seed(current: RunInfo, values: Settings, address: str) -> Reaso
     return judge.judge(Found(address, address), page).reason
 
 
-def visit_json(visit: Mapping[str, Any]) -> dict[str, Any]:
-    """A visit as it is shown."""
-    return {**shown(visit), **{name: visit[name] for name in ("session", "kind", "missing")}}
+def url_states(look: Browse, current: RunInfo, url_ids: Sequence[int]) -> list[UrlState]:
+    """How URLs stand in a run, in the order of their numbers as given."""
+    return [UrlState(**row) for row in look.standing(current.run_id, url_ids)]
 
 
-def _whole(visit: dict[str, Any]) -> dict[str, Any]:
-    return {
-        **visit_json(visit),
-        "alternates": [url for url in visit["alternate_urls"] if url != visit["url"]],
-        "is_stored": bool(visit["payload"]) and bool(visit["size"]),
-        "requested": bool(visit["requested"]),
-    }
+def _page_visit(visit: StoredVisit) -> PageVisit:
+    alternates = [url for url in visit.alternate_urls or () if url != visit.url]
+    return PageVisit(visit.line, alternates, bool(visit.payload) and bool(visit.size), bool(visit.requested))
 
 
-def _with_baselines(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each row with the run before it that has a text to compare with, if both have one."""
+_IN_HISTORY = ("run", "state", "reason", "outcome", "status", "failure", "change", "size")
+
+
+def _history(look: Browse, url_id: int) -> list[HistoryLine]:
+    """How a URL stands in the newest runs, the newest first, with the run before each that has a text to compare with,
+    if both have one."""
+    found: list[HistoryLine] = []
     before: int | None = None
-    for row in reversed(rows):
+    for row in reversed(look.history(url_id, MOST_RUNS)):
         has_text = row["outcome"] in ("page", "duplicate")
-        row["baseline"] = before if has_text else None
-        row["at"] = iso(row.pop("at_ms")) if row["at_ms"] else None
-        row["why"] = REASONS.get(row["reason"]) if row["reason"] else None
+        at = iso(row["at_ms"]) if row["at_ms"] else None
+        kept = {name: row[name] for name in _IN_HISTORY}
+        found.append(HistoryLine(**kept, at=at, baseline=before if has_text else None))
         before = row["run"] if has_text else before
-    return rows
+    return found[::-1]

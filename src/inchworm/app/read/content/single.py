@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from inchworm.app.refuse import refuse_private
 from inchworm.engine import run
@@ -16,9 +17,13 @@ from inchworm.model import Found
 from inchworm.page import Page
 from inchworm.ports import Clock
 from inchworm.rules.web import url as urls
+from inchworm.rules.words.json_form import FLAT, Json
 from inchworm.rules.words.times import iso
 from inchworm.settings import Settings
 from inchworm.sink import columns
+
+if TYPE_CHECKING:
+    from inchworm.engine.single import Single
 
 PARTS = tuple(column.name for column in columns.CONTENT)
 USUAL_PARTS = ("text", "markdown", "html", "links", "data")
@@ -26,15 +31,24 @@ MOST_URLS = 100_000
 T = TypeVar("T")
 
 
+class SiteUrl(NamedTuple):
+    """A URL that a site names, and where it was found."""
+
+    url: str
+    canonical_url: str
+    source: str
+    lastmod: str | None
+
+
 class SiteMap(NamedTuple):
     """The URLs that a site names. `failure`: why the page itself could not be read, in words; `notes`: what else could
     not be."""
 
     url: str
-    urls: list[dict[str, Any]]
+    urls: Sequence[SiteUrl]
     is_cut: bool
     failure: str | None
-    notes: list[str]
+    notes: Sequence[str]
 
 
 class SinglePages:
@@ -50,7 +64,7 @@ class SinglePages:
 
     def read(self, text: str, guarded: bool = False) -> Page:
         """The page that somebody typed. Where it could not be had, its record says why."""
-        from inchworm.engine.single import Single, asking
+        from inchworm.engine.single import asking
 
         found = _found(text, guarded)
 
@@ -68,7 +82,7 @@ class SinglePages:
         progress: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> SiteMap:
         """The URLs that robots.txt, sitemaps and the page itself name, each once, with where they were found."""
-        from inchworm.engine.single import Mapped, Single, asking
+        from inchworm.engine.single import Mapped, asking
 
         found = _found(text, guarded)
 
@@ -78,7 +92,7 @@ class SinglePages:
 
         single, mapped = _awaited(work())
         page = _page(single)
-        listed = [_url_json(one) for one in mapped.urls]
+        listed = [_site_url(one) for one in mapped.urls]
         return SiteMap(page.url, listed, mapped.is_cut, page.record["message"] if page.is_gone else None, mapped.notes)
 
 
@@ -91,7 +105,7 @@ def _found(text: str, guarded: bool) -> Found:
     return found
 
 
-def _awaited(work: Coroutine[Any, Any, T]) -> T:
+def _awaited(work: Coroutine[object, object, T]) -> T:
     """What comes of it, also for a caller who has an event loop running."""
     try:
         asyncio.get_running_loop()
@@ -101,7 +115,7 @@ def _awaited(work: Coroutine[Any, Any, T]) -> T:
         return thread.submit(asyncio.run, work).result()
 
 
-def _page(single: Any) -> Page:
+def _page(single: Single) -> Page:
     """What was answered, as a page; its record has the names that a crawl's has."""
     visit, response = single
     reading, url = visit.reading, visit.entry.request_url
@@ -127,19 +141,30 @@ def _page(single: Any) -> Page:
     return Page(url, visit.content_type, lambda: body, record, load_headers=lambda: headers)
 
 
-def _url_json(found: Found) -> dict[str, Any]:
-    return {
-        "url": found.request_url,
-        "canonical_url": found.url,
-        "source": str(found.source),
-        "lastmod": found.lastmod or None,
-    }
+def _site_url(found: Found) -> SiteUrl:
+    return SiteUrl(found.request_url, found.url, str(found.source), found.lastmod or None)
 
 
-_TOLD = (
-    *("url", "status", "failure", "message", "fetched_at", "content_type", "title"),
-    *("author", "published", "modified", "language", "description", "kind", "confidence", "comments"),
-)
+@dataclass(frozen=True, slots=True)
+class PageFacts:
+    """A page that was read: what it says of itself, why it could not be had, and some of its parts."""
+
+    url: str
+    status: int | None
+    failure: str | None
+    message: str | None
+    fetched_at: str | None
+    content_type: str
+    title: str
+    author: str | None
+    published: str | None
+    modified: str | None
+    language: str | None
+    description: str | None
+    kind: str | None
+    confidence: float | None
+    comments: str | None
+    parts: Mapping[str, Json] = field(metadata=FLAT)
 
 
 def refuse_unknown_parts(parts: Sequence[str]) -> None:
@@ -147,15 +172,29 @@ def refuse_unknown_parts(parts: Sequence[str]) -> None:
         raise WrongUse(f"A page has no part {unknown[0]!r}.", f"Known ones: {', '.join(PARTS)}.")
 
 
-def page_json(page: Page, parts: Sequence[str] = USUAL_PARTS) -> dict[str, Any]:
+def page_facts(page: Page, parts: Sequence[str] = USUAL_PARTS) -> PageFacts:
     """A page with these parts of what it holds."""
-    told = {name: page.record.get(name) for name in ("failure", "message")}
-    told |= {name: getattr(page, name) for name in _TOLD if name not in told}
     at_ms = page.record.get("at_ms")
-    told["fetched_at"] = None if at_ms is None else iso(at_ms)
-    return {name: told[name] for name in _TOLD} | parts_json(page, parts)
+    return PageFacts(
+        page.url,
+        page.status,
+        page.record.get("failure"),
+        page.record.get("message"),
+        None if at_ms is None else iso(at_ms),
+        page.content_type,
+        page.title,
+        page.author,
+        page.published,
+        page.modified,
+        page.language,
+        page.description,
+        page.kind,
+        page.confidence,
+        page.comments,
+        parts_of(page, parts),
+    )
 
 
-def parts_json(page: Page, parts: Sequence[str]) -> dict[str, Any]:
-    """Parts of what a page holds."""
+def parts_of(page: Page, parts: Sequence[str]) -> dict[str, Json]:
+    """Parts of what a page holds, by their names."""
     return {column.name: column.json(page) for column in columns.CONTENT if column.name in parts}

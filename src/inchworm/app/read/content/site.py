@@ -6,10 +6,10 @@ import threading
 import time
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from inchworm.app.read.content.pages import MOST_LINKS
+from inchworm.app.read.content.pages import MOST_LINKS, UrlState, url_states
 from inchworm.app.workspace import Workspace
 from inchworm.model import CrawlInfo
 from inchworm.store.crawl.browse import TREE_STEP, Browse
@@ -20,58 +20,7 @@ WAITING_SECONDS = 1.0
 """How long one look may take to read on; what is missing then comes with the next one."""
 
 
-class SiteTree:
-    """A site by folders."""
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-
-    # The site by folders
-
-    def level(self, crawl: CrawlInfo, number: int | None = None, at: str = "", offset: int = 0) -> dict[str, Any]:
-        """One level of a site: folders with what is below them, the fullest first, then what lies in this one. A run is
-        counted through once and remembered; what one look has no time for, the next one goes on with."""
-        with self._workspace.reading(crawl) as store:
-            current = self._workspace.run_of(crawl, store, number)
-            key = (str(self._workspace.crawl_folder(crawl)), current.run_id)
-            tally = _SHELF.tally(key, Browse(store).stamp(current.run_id), self._workspace.is_running(crawl))
-            # Who has been told that it takes a while waits longer, and seldomer.
-            tally.count(Browse(store), current.run_id, WAITING_SECONDS if tally.counted else TREE_SECONDS)
-            told = {"run": current.number, "at": at, "counted": tally.counted, "known": current.counters.known}
-            if not tally.is_complete:
-                return {**told, "is_complete": False}
-            whole, below = tally.below(at)
-            shown = below[offset : offset + MOST_LINKS]
-            first = max(0, offset - len(below))
-            ids = tally.inside(at)[first : first + MOST_LINKS - len(shown)]
-            pages = Browse(store).standing(current.run_id, ids)
-        end, total = offset + len(shown) + len(ids), len(below) + len(tally.inside(at))
-        return {
-            **told,
-            "is_complete": True,
-            "seconds_ago": tally.age(),
-            "sum": whole,
-            "folders": shown,
-            "pages": pages,
-            "next_offset": end if end < total else None,
-        }
-
-
-# ---- counting a run by folders
-
-
-_FRESH_SECONDS = 30.0
-"""For so long a count of a run that goes on is good enough."""
-
-_MOST_COUNTED = 4_000_000
-"""URLs in all counts that are remembered."""
-
-_PLACES = {"page": 0, "failed": 1, "pending": 2, "refused": 3}
-_OTHER, _BYTES, _CHANGED, _WIDTH = 4, 5, 6, 7
-_CHANGES = ("new", "modified", "deleted")
-
-
-class Sum(NamedTuple):
+class FolderSum(NamedTuple):
     """What lies in and below a folder."""
 
     name: str
@@ -88,7 +37,76 @@ class Sum(NamedTuple):
         return self.pages + self.failed + self.pending + self.refused + self.other
 
 
-class Tally:
+class TreeLevel(NamedTuple):
+    """One level of a site, as it was counted so many seconds ago: all of it in numbers, some of its folders, the
+    fullest first, then what lies in this one; and where the next part of that begins. While it is being counted, only
+    how many of the URLs that are known have been."""
+
+    run: int
+    at: str
+    counted: int
+    known: int
+    is_complete: bool = False
+    seconds_ago: float = 0.0
+    sum: FolderSum = FolderSum("")
+    folders: Sequence[FolderSum] = ()
+    pages: Sequence[UrlState] = ()
+    next_offset: int | None = None
+
+
+class SiteTree:
+    """A site by folders."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def level(self, crawl: CrawlInfo, number: int | None = None, at: str = "", offset: int = 0) -> TreeLevel:
+        """One level of a site. A run is counted through once and remembered; what one look has no time for, the next
+        one goes on with."""
+        with self._workspace.reading(crawl) as store:
+            current, look = self._workspace.run_of(crawl, store, number), Browse(store)
+            key = (str(self._workspace.crawl_folder(crawl)), current.run_id)
+            count = _SHELF.count_of(key, look.stamp(current.run_id), self._workspace.is_running(crawl))
+            # Who has been told that it takes a while waits longer, and seldomer.
+            count.go_on(look, current.run_id, WAITING_SECONDS if count.counted else TREE_SECONDS)
+            known = current.counters.known
+            if not count.is_complete:
+                return TreeLevel(current.number, at, count.counted, known)
+            whole, below = count.below(at)
+            inside, shown = count.inside(at), below[offset : offset + MOST_LINKS]
+            first = max(0, offset - len(below))
+            ids = inside[first : first + MOST_LINKS - len(shown)]
+            pages = url_states(look, current, ids)
+        end = offset + len(shown) + len(ids)
+        return TreeLevel(
+            current.number,
+            at,
+            count.counted,
+            known,
+            True,
+            count.age(),
+            whole,
+            shown,
+            pages,
+            end if end < len(below) + len(inside) else None,
+        )
+
+
+# ---- counting a run by folders
+
+
+_FRESH_SECONDS = 30.0
+"""For so long a count of a run that goes on is good enough."""
+
+_MOST_COUNTED = 4_000_000
+"""URLs in all counts that are remembered."""
+
+_PLACES = {"page": 0, "failed": 1, "pending": 2, "refused": 3}
+_OTHER, _BYTES, _CHANGED, _WIDTH = 4, 5, 6, 7
+_CHANGES = ("new", "modified", "deleted")
+
+
+class FolderCount:
     """The URLs of a run by the folders in which they lie: how many of which kind, and which."""
 
     def __init__(self, stamp: tuple[int, ...]) -> None:
@@ -101,7 +119,7 @@ class Tally:
         self._inside: dict[str, array[int]] = {}
         self._mutex = threading.Lock()
 
-    def count(self, look: Browse, run_id: int, seconds: float) -> None:
+    def go_on(self, look: Browse, run_id: int, seconds: float) -> None:
         """Go on for so long. Who finds another at it waits for it."""
         until = time.monotonic() + seconds
         if not self.is_complete and self._mutex.acquire(timeout=seconds):
@@ -130,7 +148,7 @@ class Tally:
     def age(self) -> float:
         return time.monotonic() - self._begun
 
-    def below(self, at: str) -> tuple[Sum, list[Sum]]:
+    def below(self, at: str) -> tuple[FolderSum, list[FolderSum]]:
         """All that lies in a folder, and the folders right below it, the fullest first; of the whole: its hosts."""
         found: dict[str, list[int]] = {}
         start = len(at) or len("https://")
@@ -141,8 +159,8 @@ class Tally:
                 _add(found.setdefault(name, [0] * _WIDTH), numbers)
         whole = [sum(column) for column in zip(*found.values(), strict=True)]
         found.pop("", None)
-        sums = [Sum(name, *numbers) for name, numbers in found.items()]
-        return Sum(at, *whole), sorted(sums, key=lambda one: (one.refused - one.urls, -one.refused, one.name))
+        sums = [FolderSum(name, *numbers) for name, numbers in found.items()]
+        return FolderSum(at, *whole), sorted(sums, key=lambda one: (one.refused - one.urls, -one.refused, one.name))
 
     def inside(self, at: str) -> array[int]:
         """The numbers of the URLs right in this folder, in the order in which the crawl met them."""
@@ -163,28 +181,28 @@ class _Shelf:
     """The counts that are remembered, the latest used last. The same for all who ask in this process."""
 
     def __init__(self) -> None:
-        self._tallies: OrderedDict[tuple[str, int], Tally] = OrderedDict()
+        self._counts: OrderedDict[tuple[str, int], FolderCount] = OrderedDict()
         self._mutex = threading.Lock()
 
-    def tally(self, key: tuple[str, int], stamp: tuple[int, ...], goes_on: bool) -> Tally:
+    def count_of(self, key: tuple[str, int], stamp: tuple[int, ...], goes_on: bool) -> FolderCount:
         """The count of a run; a new one where the run has changed since."""
         with self._mutex:
-            found = self._tallies.get(key)
+            found = self._counts.get(key)
             if found is None or _is_old(found, stamp, goes_on):
-                found = self._tallies[key] = Tally(stamp)
-            self._tallies.move_to_end(key)
-            while len(self._tallies) > 1 and sum(one.counted for one in self._tallies.values()) > _MOST_COUNTED:
-                self._tallies.popitem(last=False)
+                found = self._counts[key] = FolderCount(stamp)
+            self._counts.move_to_end(key)
+            while len(self._counts) > 1 and sum(one.counted for one in self._counts.values()) > _MOST_COUNTED:
+                self._counts.popitem(last=False)
             return found
 
 
-def _is_old(tally: Tally, stamp: tuple[int, ...], goes_on: bool) -> bool:
-    if tally.stamp == stamp:
+def _is_old(count: FolderCount, stamp: tuple[int, ...], goes_on: bool) -> bool:
+    if count.stamp == stamp:
         return False
     if not goes_on:
         return True
     # A large run changes while it is counted; to begin again each time would never end.
-    return tally.is_complete and tally.age() > _FRESH_SECONDS
+    return count.is_complete and count.age() > _FRESH_SECONDS
 
 
 _SHELF = _Shelf()

@@ -98,3 +98,12 @@ def _line(text: str) -> str:
     """A piece of text on one line, with nothing in it that could steer a terminal or be taken for a mark."""
     squeezed = _SPACE.sub(" ", text.translate(_OWN_MARKS))
     return squeezed if squeezed.isprintable() else "".join(c for c in squeezed if c.isprintable())
+
+
+def pieces(marked: str) -> list[tuple[str, bool]]:
+    """A snippet as pieces of text, each with whether it was looked for."""
+    parts: list[tuple[str, bool]] = []
+    for piece in marked.split("«"):
+        hit, mark, rest = piece.rpartition("»")
+        parts += [(hit, True), (rest, False)] if mark else [(piece, False)]
+    return [(text, is_hit) for text, is_hit in parts if text]

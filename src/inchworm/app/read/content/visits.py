@@ -1,0 +1,157 @@
+"""What is known of a URL in a run: its row of the frontier, and its visits, as the store has them and as people are
+told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from inchworm.errors import Unknown
+from inchworm.model import CrawlInfo, RunInfo
+from inchworm.rules.words.explain import FrontierState, LastVisit, explanation
+from inchworm.rules.words.json_form import FLAT, OPTIONAL, Json
+from inchworm.rules.words.times import iso
+from inchworm.sink.columns import VisitLine as VisitLine
+from inchworm.sink.columns import visit_line
+from inchworm.store.crawl.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVisit:
+    """A visit as the store has it. `alternate_urls`: all pages of its run with the same text, where somebody asked for
+    them."""
+
+    log_id: int
+    run_id: int
+    seq: int
+    session: int
+    url: str
+    request_url: str
+    kind: str
+    outcome: str
+    requested: int
+    failure: str | None
+    message: str | None
+    status: int | None
+    at_ms: int
+    millis: int | None
+    size: int | None
+    content_type: str | None
+    etag: str | None
+    last_modified: str | None
+    payload: str | None
+    text_hash: str | None
+    title: str | None
+    language: str | None
+    canonical: str | None
+    change: str | None
+    note: str | None
+    missing: int
+    meta: Mapping[str, Json]
+    redirect: str | None
+    reader: int | None
+    file: str | None
+    offset: int | None
+    length: int | None
+    revisit: int
+    links: int
+    source: str
+    depth: int
+    hops: int
+    found_on: str | None
+    alternate_urls: Sequence[str] | None = field(default=None, metadata=OPTIONAL)
+
+    @property
+    def line(self) -> VisitLine:
+        """The same by the names that people know."""
+        return visit_line({name: getattr(self, name) for name in self.__slots__})
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierFacts:
+    """A row of the frontier: how it stands, how it was found, and its place in its lane."""
+
+    state: str
+    reason: str | None
+    kind: str
+    source: str
+    seed: int | None
+    seed_url: str | None
+    depth: int
+    hops: int
+    found: int
+    found_on: str | None
+    place_seq: int
+    place_idx: int
+    attempts: int
+    chain: int
+    lastmod: str | None
+    done: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownUrl:
+    """All that a run knows of one URL, as the store has it."""
+
+    url: str
+    request_url: str | None
+    row: FrontierFacts = field(metadata=FLAT)
+    not_before_ms: int | None
+    visits: Sequence[StoredVisit]
+
+    @property
+    def address(self) -> str:
+        """As it is asked for."""
+        return self.request_url or self.url
+
+    @property
+    def not_before(self) -> str | None:
+        return iso(self.not_before_ms) if self.not_before_ms else None
+
+    @property
+    def why(self) -> str:
+        """How it came to stand as it does, in a sentence."""
+        row = FrontierState(self.row.state, self.row.reason, self.row.kind, self.row.attempts)
+        return explanation(row, _last(self.visits[-1]) if self.visits else None)
+
+
+@dataclass(frozen=True, slots=True)
+class VisitWithAlternates:
+    """A visit, and all pages of its run that have the same text."""
+
+    visit: VisitLine = field(metadata=FLAT)
+    alternate_urls: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class UrlLine:
+    """All that a run knows of one URL, as people are told."""
+
+    url: str
+    canonical_url: str
+    row: FrontierFacts = field(metadata=FLAT)
+    not_before: str | None
+    visits: Sequence[VisitWithAlternates]
+
+
+def url_line(known: KnownUrl) -> UrlLine:
+    """A URL by the names that people know, with times as they are written."""
+    visits = [VisitWithAlternates(one.line, one.alternate_urls or ()) for one in known.visits]
+    return UrlLine(known.address, known.url, known.row, known.not_before, visits)
+
+
+def known_url(view: View, crawl: CrawlInfo, current: RunInfo, urls: Sequence[str], hint: str) -> KnownUrl:
+    """What a run knows of the first of these URLs that it knows. `hint`: what to do when it knows none."""
+    found = next((one for one in (view.entry(current.run_id, url) for url in urls) if one), None)
+    if found is None:
+        raise Unknown(
+            f"{urls[0]} is not known to run {current.number} of {crawl.name!r}: no page it read links to it.", hint
+        )
+    row = FrontierFacts(**{name: found[name] for name in FrontierFacts.__slots__})
+    visits = [StoredVisit(**one) for one in found["visits"]]
+    return KnownUrl(found["url"], found["request_url"], row, found["not_before_ms"], visits)
+
+
+def _last(visit: StoredVisit) -> LastVisit:
+    original = next(iter(visit.alternate_urls or ()), None)
+    return LastVisit(visit.outcome, visit.seq, visit.status, visit.failure, visit.message, visit.redirect, original)
