@@ -301,7 +301,7 @@ def test_a_retry_while_a_session_runs(tmp_path: Path) -> None:
         site["/"] = page("start", "/broken", "/a")
         begun = api.post("/crawl", 202, body)
         crawl = f"/crawl/{begun['crawl_id']}"
-        wait_for(lambda: api.get(f"{crawl}/failed")["items"], "a failure")
+        wait_for(lambda: api.request("GET", f"{crawl}/failed").json().get("items"), "a failure")
         site["/broken"] = page("mended")
         assert api.post(f"{crawl}/retry", 200, {"url": served.url("/broken")})["reopened"] == 1
         assert api.get(f"{crawl}/pages")["items"]
