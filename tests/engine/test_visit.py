@@ -109,6 +109,14 @@ def test_a_host_that_cannot_be_reached_is_not_there() -> None:
     assert asyncio.run(is_there(HOST, tools(Web({"*": DEAD})))) == DEAD
 
 
+@pytest.mark.parametrize(("asked", "seconds"), [("3600", 3600), ("0", 0.5), ("soon", 0.5)])
+def test_a_url_is_tried_again_when_its_host_has_had_the_quiet_that_it_asked_for(asked: str, seconds: float) -> None:
+    with_tools = tools(Web({"*": answer(status=503, retry_after=asked)}))
+    made = visited(entry(), with_tools)
+    assert made.outcome is Outcome.RETRY
+    assert made.retry_at_ms - with_tools.clock.now_ms() == 1000 * seconds
+
+
 # Pages that say that they are not there
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 from tests.flow.crawling import Home, chain, is_control, page
 from tests.gaps import gap_but_one, gaps
 
+from inchworm.app import Hooks
 from inchworm.engine.session import loop
-from inchworm.testing import Hit, Page, Served, Site, linked_site, redirect
+from inchworm.testing import Hit, ManualClock, Page, Served, Site, linked_site, redirect
 
 SLACK = 0.12
 """Seconds by which a request may seem early to the server, because the one before was late in coming in."""
@@ -49,6 +51,17 @@ def test_delay_across_sessions(home: Home, robots: bool) -> None:
             home.crawl(served.url("/"), delay=0.3, budget=2, robots=robots, sitemap=False)
         assert len(times(served, control=False)) == 6
         assert gap_but_one(times(served)) >= 0.3 - SLACK
+
+
+def test_delay_counts_from_the_last_of_several_sessions(home: Home) -> None:
+    clock = home.app.workspace.clock = ManualClock()
+    moments: list[float] = []
+    hooks = Hooks(progress=lambda _: clock.advance(2.5))
+    with Site(linked_site(6)).serve(on_hit=lambda _: moments.append(clock.monotonic())) as served:
+        for _ in range(4):
+            home.crawl(served.url("/"), hooks=hooks, delay=10, budget=1, robots=False, sitemap=False)
+    assert len(moments) == 4
+    assert min(later - earlier for earlier, later in pairwise(moments)) >= 10
 
 
 def test_delay_across_runs(home: Home) -> None:

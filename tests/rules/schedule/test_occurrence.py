@@ -330,6 +330,13 @@ def test_running_a_job_now_that_is_late_is_the_occurrence_that_waits(due_ms: int
     assert (*places(forced), forced.aside_ms) == ("scheduled", NOON, NOON - HOUR, None)
 
 
+def test_a_job_that_runs_once_has_one_occurrence_whatever_the_clock_was_set_to() -> None:
+    """By a clock that was set back its time is yet to come; its next try is a try of the same all the same."""
+    waiting = once("scheduled", retries=1, occurrence_ms=NOON + HOUR, due_ms=NOON + 2 * HOUR)
+    forced = occurrence.forced(waiting, NOON)
+    assert (*places(forced), forced.aside_ms) == ("scheduled", NOON, NOON + HOUR, None)
+
+
 @pytest.mark.parametrize("kind", [chained, by_hand, switched_off])
 def test_running_a_job_that_waits_is_an_occurrence_of_its_own(kind: Any) -> None:
     """Also when it ran before: what comes next must not be taken for another try of that."""
