@@ -35,12 +35,22 @@ NOTHING = Response(404, b"HTTP/1.1 404 Not Found\r\n\r\n", {}, b"", b"", 0.01)
 
 
 class Works:
-    """A run, its web, and its sessions. `answer` says what comes of a path; `asked` is what was asked for, in order."""
+    """A run, its web, and its sessions. `answer` says what comes of a path; `asked` is what was asked for, in order.
+    With `at_once`, no page but a seed is answered before so many are asked for, or nobody asks for more; `most` is how
+    many that were."""
 
-    def __init__(self, folder: Path, answer: Callable[[str], Reply], **given: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        answer: Callable[[str], Reply],
+        at_once: int = 0,
+        **given: Any,
+    ) -> None:
         self.values = make({"delay": 0, "sitemap": False, **given})
         self.clock = ManualClock()
         self.asked: list[str] = []
+        self.most = self._under_way = 0
+        self._at_once = at_once
         self._answer = answer
         self._store = CrawlStore(folder / "crawl.db")
         (folder / "archive").mkdir()
@@ -60,8 +70,17 @@ class Works:
     async def fetch(self, request: Request) -> Reply:
         path = urlsplit(request.url).path
         self.asked.append(path)
-        await asyncio.sleep(0)
+        await (self._gathered() if path not in ("/", "/robots.txt") else asyncio.sleep(0))
         return self._answer(path)
+
+    async def _gathered(self) -> None:
+        self._under_way += 1
+        self.most = max(self.most, self._under_way)
+        for _ in range(100):
+            await asyncio.sleep(0.01)
+            if self._under_way >= self._at_once:
+                break
+        self._under_way -= 1
 
     def poll(self) -> None:
         """Nobody wants anything, and five seconds have passed."""
@@ -134,3 +153,16 @@ def test_each_outage_of_a_session_may_last_as_long_as_it_waits(begin: Callable[.
 def test_an_outage_that_lasts_longer_ends_the_session(begin: Callable[..., Works]) -> None:
     works = begin(Chain(8, {3: 1000}), max_wait=30)
     assert works.work().by is EndedBy.WAITING
+
+
+def star(path: str) -> Reply:
+    """A page that links to six others."""
+    if path == "/robots.txt":
+        return NOTHING
+    return page(f"page {path}", *([f"/{number}" for number in range(6)] if path == "/" else []))
+
+
+def test_the_only_host_gets_every_worker(begin: Callable[..., Works]) -> None:
+    works = begin(star, workers=4, at_once=4)
+    assert works.work().by is EndedBy.FINISHED
+    assert works.most == 4

@@ -145,6 +145,12 @@ def test_a_page_in_doubt_is_believed_where_nobody_will_ever_know(trouble: Reply)
     assert (made.outcome, made.failure, made.reading.title) == (Outcome.PAGE, "", "Not found")
 
 
+def test_a_page_in_doubt_waits_for_a_host_that_goes_down_meanwhile() -> None:
+    web = Web({f"{HOST}/page": answer(EXCUSE), "*": DEAD})
+    assert isinstance(asyncio.run(visit(entry(), tools(web, answered=(HOST,)))), Unanswered)
+    assert len(web.asked) == 2
+
+
 # What earlier runs know
 
 
