@@ -261,7 +261,7 @@ def test_comparing_takes_little_memory_however_much_there_is(tmp_path: Path) -> 
             tracemalloc.stop()
     written = (tmp_path / "out").read_bytes()
     assert json.loads(written) == json_form(whole)
-    assert whole["summary"].startswith(f"Iteration 1 vs 0: 0 new, {count // 2} modified")
+    assert whole.counts.summary.startswith(f"Iteration 1 vs 0: 0 new, {count // 2} modified")
     assert len(written) > 5_000_000 > peak, peak
 
 
