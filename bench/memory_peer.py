@@ -14,16 +14,17 @@ from inchworm.model import Spot
 from inchworm.store import sqlite
 from inchworm.store.crawl import session
 
-_OPEN: dict[Path, sqlite3.Connection] = {}
+_OPEN: dict[Path, sqlite.SqliteDatabase] = {}
 
 
-def open_in_memory(path: Path, schema: str, *_: bool) -> sqlite3.Connection:
+def open_in_memory(path: Path, schema: str, *_: bool) -> sqlite.SqliteDatabase:
     """One connection for owner and readers alike, as a store in memory has no other way."""
     if path not in _OPEN:
         path.touch()
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        sqlite._prepare(connection, path, schema, False)
-        _OPEN[path] = connection
+        _OPEN[path] = sqlite.SqliteDatabase(connection, path, schema)
+        sqlite._prepare(_OPEN[path], path, schema, False)
+        _OPEN[path]._note_file()
     return _OPEN[path]
 
 

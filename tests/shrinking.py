@@ -121,13 +121,13 @@ SPEAKS_OF_ANY: Mapping[str, int] = {
     "store.crawl.now": 2,
     "store.crawl.session": 8,
     "store.crawl.view": 14,
+    "store.database": 1,
     "store.follow.fields": 2,
-    "store.follow.follower": 2,
-    "store.follow.index": 2,
+    "store.follow.index": 1,
+    "store.follow.log": 1,
     "store.home.crawls": 4,
     "store.home.events": 3,
     "store.home.jobs": 7,
     "store.home.outbox": 4,
-    "store.sqlite": 2,
 }
 """Modules of `app` and `store` that say `Any`, and how often at most."""

@@ -54,6 +54,9 @@ SPEAKS_TO_PORTS = ("engine.visit", "engine.run", "engine.session", "engine.ledge
 """Rooms and modules of `engine` that are the same whatever the adapters are."""
 
 IMPURE = {"asyncio", "time", "random", "os", "socket", "sqlite3", "logging"}
+SPEAKS_SQLITE = {"store.sqlite", "cli.doctor"}
+"""The adapter, and `inchworm doctor`, which says what version there is of this library as of all others."""
+
 DANGEROUS = {"pickle", "marshal", "shelve", "dill"}
 
 MAX_FILE_LINES = 600
@@ -179,6 +182,15 @@ def test_sql_only_in_the_store(name: str) -> None:
 def test_the_sql_pattern_finds_sql() -> None:
     assert all(SQL.search(text) for text in ("SELECT a FROM b", "INSERT INTO a", "UPDATE a SET b = 1", "DELETE FROM a"))
     assert not SQL.search("Select a page from the list and update it.")
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name not in SPEAKS_SQLITE])
+def test_only_the_adapter_knows_sqlite(name: str) -> None:
+    """All others ask the port; nobody outside of the store has that in hand either."""
+    assert "sqlite3" not in {target.split(".")[0] for target in imports(name)}
+    if part_of(name) != "store":
+        attributes = (node for node in ast.walk(tree(name)) if isinstance(node, ast.Attribute))
+        assert not [f"{name}:{node.lineno}" for node in attributes if node.attr == "db"]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -55,7 +55,7 @@ def at_sql(tick: Callable[[], None], start: str = "", file: str = "") -> None:
     All of them, or those that start so, or those on the database of this name.
     """
 
-    class Watched(sqlite3.Connection):
+    class Watched(sqlite3.Cursor):
         def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
             self._pass(sql)
             return super().execute(sql, *arguments)
@@ -69,11 +69,10 @@ def at_sql(tick: Callable[[], None], start: str = "", file: str = "") -> None:
                 tick()
 
         def _name(self) -> str:
-            return super().execute("PRAGMA database_list").fetchone()[2].rpartition("/")[2]
+            return self.connection.execute("PRAGMA database_list").fetchone()[2].rpartition("/")[2]
 
-    connect = sqlite3.connect
-    sqlite3.connect = lambda *args, **kwargs: connect(*args, **{"factory": Watched, **kwargs})
-    sqlite3.Connection = Watched
+    # The store makes its own kind of cursor of this one.
+    sqlite3.Cursor = Watched
 
 
 def at_row(tick: Callable[[], None]) -> None:
@@ -92,13 +91,8 @@ def at_row(tick: Callable[[], None]) -> None:
             tick()
             return super().fetchall()
 
-    class Connection(sqlite3.Connection):
-        def execute(self, *arguments: Any) -> sqlite3.Cursor:
-            return super().cursor(Watched).execute(*arguments)
-
-    connect = sqlite3.connect
-    sqlite3.connect = lambda *args, **kwargs: connect(*args, **{"factory": Connection, **kwargs})
-    sqlite3.Connection, sqlite3.Cursor = Connection, Watched
+    # The store makes its own kind of cursor of this one.
+    sqlite3.Cursor = Watched
 
 
 def at_call(name: str, tick: Callable[[], None]) -> None:

@@ -146,10 +146,10 @@ def test_no_page_of_a_list_costs_more_than_the_first(api: Api, crawl: str) -> No
     told: list[str] = []
     path = api.app.workspace.crawl_folder(api.app.workspace.find(crawl.split("/")[-1])) / "crawl.db"
     store = CrawlStore(path, read_only=True)
-    store.db.set_trace_callback(told.append)
+    store.db._connection.set_trace_callback(told.append)
     for sought in (Sought(), Sought(outcome="page"), Sought("failed", "http_4xx"), Sought(change="new", text="a")):
         View(store).settled(1, sought, 0, 3)
-    store.db.set_trace_callback(None)
+    store.db._connection.set_trace_callback(None)
     assert len(told) == 7  # nothing is new, so nothing more is asked
     for statement in told:
         plan = [row[3] for row in store.db.execute(f"EXPLAIN QUERY PLAN {statement}")]

@@ -14,7 +14,7 @@ from inchworm.model import Reason, State
 from inchworm.store.crawl import browse, view
 from inchworm.store.crawl.browse import MOST_ALTERNATES, TREE_STEP, Browse
 from inchworm.store.follow import search
-from inchworm.store.follow.follower import Page
+from inchworm.store.follow.log import Page
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def test_alternates_have_the_primary_first_and_do_not_end_in_thousands(book: Boo
 
 @pytest.mark.parametrize(("outcome", "index"), [("duplicate", "visit_alternate"), ("page", "visit_content")])
 def test_one_url_is_found_without_reading_its_run(book: Book, outcome: str, index: str) -> None:
-    query = view._SAME.format("?, ?, ?", outcome)
-    plan = book.store.db.execute(f"EXPLAIN QUERY PLAN {query}", (1, b"x", b"y", b"z", 1, 1)).fetchall()
+    query = view._SAME.format(outcome)
+    plan = book.store.db.execute(f"EXPLAIN QUERY PLAN {query}", (1, [b"x", b"y", b"z"], 1, 1)).fetchall()
     assert any(index in row[3] for row in plan), plan
     assert all(row[3].startswith(("SEARCH", "LIST SUBQUERY")) for row in plan), plan
 

@@ -21,9 +21,9 @@ from tests.store.test_search_index import _EVENTS, ONE, TEXTS, THREE, TWO, Diary
 
 from inchworm.errors import Broken, NotNow
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.follow import fields, follower
+from inchworm.store.follow import fields, log
 from inchworm.store.follow.fields import LOST, Source, Taken
-from inchworm.store.follow.follower import Page
+from inchworm.store.follow.log import Page
 
 PAGES = "SELECT v.log_id, v.run_id, v.text_hash, u.url FROM visit v JOIN url u USING (url_id)"
 THERE = " WHERE v.kind = 'page' AND v.outcome IN ('page', 'duplicate') ORDER BY v.log_id"
@@ -275,7 +275,7 @@ def test_what_the_archive_lost_may_still_be_elsewhere(kept: Kept) -> None:
 
 def test_much_is_taken_in_small_bites(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fields, "_CHUNK_CHARS", 1)
-    monkeypatch.setattr(follower, "STEP", 2)
+    monkeypatch.setattr(log, "STEP", 2)
     told: list[tuple[int, int]] = []
     for number in range(12):
         kept.diary.visit(f"p{number}", text=list(TEXTS)[number % 5])

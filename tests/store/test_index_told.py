@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.store.test_search_index import _EVENTS, ONE, TEXTS, THREE, TWO, Diary, _happen
 
 from inchworm.errors import NotNow
-from inchworm.store.follow import follower, index
+from inchworm.store.follow import index, log
 from inchworm.store.follow.index import Order, Refusal, Source, Told
 
 
@@ -206,7 +206,7 @@ def test_what_may_have_arrived_is_taken_back(kept: Kept) -> None:
 @pytest.mark.parametrize("chunk", [1, 2, 500])
 def test_in_small_bites(kept: Kept, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "_CHUNK", chunk)
-    monkeypatch.setattr(follower, "STEP", 2)
+    monkeypatch.setattr(log, "STEP", 2)
     point = kept.diary.mark()
     for number in range(9):
         kept.diary.visit(f"p{number}", text=list(TEXTS)[number % 4])

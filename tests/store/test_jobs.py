@@ -543,11 +543,11 @@ def test_who_lost_its_job_is_refused(home: Home, jobs: Jobs, word: str, how: str
         claimed(jobs, NOON, "another")
     if how == "deleted":
         jobs.delete("a")
-    before = list(home.db.iterdump())
+    before = list(home.db._connection.iterdump())
     with pytest.raises(Lost) as raised:
         every_word(home, execution)[word]()
     assert raised.value.hint
-    assert list(home.db.iterdump()) == before, "nothing that was refused is half done"
+    assert list(home.db._connection.iterdump()) == before, "nothing that was refused is half done"
 
 
 def hand_back(jobs: Jobs, execution: Execution, now_ms: int) -> bool:

@@ -797,7 +797,7 @@ class History:
 
     def check(self) -> None:
         for seq, then in self._at.items():
-            assert rewound(self._desk.store.db, seq) == then, f"going back to {seq}"
+            assert rewound(self._desk.store.db._connection, seq) == then, f"going back to {seq}"
 
 
 def test_going_back_restores_rows_and_seeds_exactly(desk):

@@ -226,9 +226,9 @@ _PLANS = {
 def test_no_question_reads_a_whole_run(book, name):
     wanted, ask = _PLANS[name]
     asked: list[str] = []
-    book.store.db.set_trace_callback(asked.append)
+    book.store.db._connection.set_trace_callback(asked.append)
     ask(book.progress)
-    book.store.db.set_trace_callback(None)
+    book.store.db._connection.set_trace_callback(None)
     plan = " ".join(row[3] for row in book.store.db.execute(f"EXPLAIN QUERY PLAN {asked[0]}"))
     assert wanted in plan
     assert "SCAN" not in plan

@@ -322,11 +322,11 @@ def _steps(book: Book, ask: Callable[[Reports], object]) -> int:
     def count() -> None:
         counted[0] += 1
 
-    book.store.db.set_progress_handler(count, 50)
+    book.store.db._connection.set_progress_handler(count, 50)
     try:
         ask(book.reports)
     finally:
-        book.store.db.set_progress_handler(None, 0)
+        book.store.db._connection.set_progress_handler(None, 0)
     return counted[0]
 
 

@@ -27,7 +27,7 @@ from inchworm.ports import Changes, Judgement, NewEntry, Standing, VisitRow
 from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.history import History
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.follow import follower, search
+from inchworm.store.follow import log, search
 from inchworm.store.follow.search import MAX_WORDS, Page, Question, Source, parsed, words
 from inchworm.store.lock import Life
 
@@ -466,7 +466,7 @@ def test_what_the_archive_lost_is_found_by_its_title(diary: Diary) -> None:
 
 def test_much_text_is_taken_in_small_bites(diary: Diary, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "_CHUNK_CHARS", 1)
-    monkeypatch.setattr(follower, "STEP", 2)
+    monkeypatch.setattr(log, "STEP", 2)
     for number in range(12):
         diary.visit(f"p{number}", text=list(TEXTS)[number % 5])
     told: list[tuple[int, int]] = []

@@ -164,9 +164,9 @@ def test_choosing_the_best_looks_at_few_rows(desk: Past) -> None:
         steps += 1
         return 0
 
-    desk.store.db.set_progress_handler(step, 100)
+    desk.store.db._connection.set_progress_handler(step, 100)
     chosen = desk.store.choose(RUN_ID, lane, Choice(50, False), set())
-    desk.store.db.set_progress_handler(None, 0)
+    desk.store.db._connection.set_progress_handler(None, 0)
     assert chosen is not None
     assert chosen.url == f"{A}/0"
     assert steps < 20, "hundreds of steps of the database"

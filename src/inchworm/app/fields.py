@@ -30,6 +30,7 @@ from inchworm.sink.fields import OWN, ROW, TAKEN, Rows, columns_of, spread, told
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.follow import fields as stored
 from inchworm.store.follow import follower
+from inchworm.store.follow.log import Page as FollowedPage
 
 FILE = "fields.db"
 
@@ -99,7 +100,7 @@ class Place:
         """`is_over`: whether nobody wants them any more."""
         bodies, taker = Bodies(self.store, self.folder / "archive"), Taker(self.rules)
 
-        def take(page: follower.Page) -> stored.Taken:
+        def take(page: FollowedPage) -> stored.Taken:
             if is_over():
                 raise asyncio.CancelledError
             response = bodies.of(page.payload)

@@ -23,7 +23,7 @@ from inchworm.settings import NamedSettings, Settings, SettingValue
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.home.crawls import Home
 from inchworm.store.lock import OwnerLock
-from inchworm.store.sqlite import last_written, plain_errors
+from inchworm.store.sqlite import last_written
 
 ANSWER_SECONDS = 30.0
 
@@ -103,8 +103,7 @@ class Workspace:
             raise NotNow(f"The crawl {crawl.name!r} has not started yet.", f"Start it: {command(crawl)}")
         store = CrawlStore(path, read_only=True)
         try:
-            with plain_errors(path):
-                yield store
+            yield store
         finally:
             store.close()
 
@@ -136,8 +135,7 @@ class Workspace:
         stale = self.service_settings().stale if stale_seconds is None else stale_seconds
         owner = CrawlOwner(self.crawl_folder(crawl), stale)
         try:
-            with plain_errors(owner.folder):
-                yield owner
+            yield owner
         finally:
             owner.close()
 

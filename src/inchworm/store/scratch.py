@@ -3,23 +3,19 @@ than memory, and is gone when the export is."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import NamedTuple
 
-from inchworm.store.crawl.commit import marks
-
-_AT_ONCE = 500
+from inchworm.store.sqlite import open_unnamed
 
 
 class Scratch:
     """An open database without a name."""
 
     def __init__(self, *tables: str) -> None:
-        # It goes from thread to thread with whoever exports.
-        self.db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        for statement in ("PRAGMA synchronous = OFF", "PRAGMA journal_mode = OFF", *tables):
+        self.db = open_unnamed()
+        for statement in tables:
             self.db.execute(statement)
 
     def close(self) -> None:
@@ -93,28 +89,19 @@ class Places:
 
     def names(self, urls: Iterable[str]) -> dict[str, str]:
         """The files of those that have one, be it that of a page with the same text."""
-        wanted, found = list(urls), dict[str, str]()
-        for start in range(0, len(wanted), _AT_ONCE):
-            some = wanted[start : start + _AT_ONCE]
-            rows = self._db.execute(
-                "SELECT p.url, CASE WHEN EXISTS (SELECT 1 FROM place o WHERE o.name = f.name AND o.rank < f.rank)"
-                " THEN f.own ELSE f.name END FROM place p JOIN place f ON f.url = COALESCE(p.same_as, p.url)"
-                f" WHERE f.name IS NOT NULL AND p.url IN ({marks(len(some))})",
-                some,
-            )
-            found.update(rows.fetchall())
-        return found
+        rows = self._db.among(
+            "SELECT p.url, CASE WHEN EXISTS (SELECT 1 FROM place o WHERE o.name = f.name AND o.rank < f.rank)"
+            " THEN f.own ELSE f.name END FROM place p JOIN place f ON f.url = COALESCE(p.same_as, p.url)"
+            " WHERE f.name IS NOT NULL AND p.url = ANY (?)",
+            urls,
+        )
+        return dict(rows)
 
     # Images
 
     def images(self, urls: Iterable[str]) -> dict[str, str | None]:
         """Images that were asked for before: the file of each, None where there is none."""
-        wanted, found = list(urls), dict[str, str | None]()
-        for start in range(0, len(wanted), _AT_ONCE):
-            some = wanted[start : start + _AT_ONCE]
-            query = f"SELECT url, name FROM image WHERE url IN ({marks(len(some))})"
-            found.update(self._db.execute(query, some).fetchall())
-        return found
+        return dict(self._db.among("SELECT url, name FROM image WHERE url = ANY (?)", urls))
 
     def add_images(self, names: Mapping[str, str | None]) -> None:
         self._db.executemany("INSERT OR REPLACE INTO image VALUES (?, ?)", names.items())

@@ -15,7 +15,6 @@ from inchworm.rules.text import content
 from inchworm.rules.web import url as urls
 from inchworm.settings import Settings
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.sqlite import plain_errors
 
 
 class EarlierRuns:
@@ -60,8 +59,7 @@ class EarlierRuns:
         return Note.SAMPLED if is_sampled else None
 
     def had(self, entry: Entry, text_hash: bytes) -> bool:
-        with plain_errors(self._store.path):
-            return self._store.has_text(entry.url_id, self._run.horizon, text_hash)
+        return self._store.has_text(entry.url_id, self._run.horizon, text_hash)
 
     def text_hash(self, version: Version, url: str) -> bytes:
         response = self._bodies.of(version.payload)
@@ -71,8 +69,7 @@ class EarlierRuns:
         return content.text_hash(reading.title, reading.words, response.body)
 
     def substance(self, version: Version, url: str) -> Substance | None:
-        with plain_errors(self._store.path):
-            response = self._bodies.of(version.payload)
+        response = self._bodies.of(version.payload)
         if response is None or media.is_risky(response.body, version.content_type):
             return None
         return document.substance(response.body, version.content_type, url, self._how)

@@ -14,7 +14,6 @@ from inchworm.model import Checkpoint, CheckpointType, RunInfo
 from inchworm.store.crawl.history import History
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.lock import Life, OwnerLock, ReadingMark, boot_ms, network_file_system
-from inchworm.store.sqlite import plain_errors
 
 
 class SystemClock:
@@ -48,7 +47,7 @@ class CrawlOwner:
         if asleep:
             self._refuse_if_alive(stale_seconds)
         try:
-            with plain_errors(folder), self._lock.taking_over() if asleep else contextlib.nullcontext():
+            with self._lock.taking_over() if asleep else contextlib.nullcontext():
                 self.store = CrawlStore(folder / "crawl.db")
                 self.mark = ReadingMark(folder)
                 self.token = self.store.take(Life.of_this_process())

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from inchworm.store.crawl.commit import marks, unpack
+from inchworm.store.crawl.commit import unpack
 from inchworm.store.crawl.view import View
+from inchworm.store.database import Database
 from inchworm.store.follow import search as index
 from inchworm.store.follow.follower import File, used
 
@@ -31,7 +31,7 @@ _STANDING = (
     " v.title, v.size, v.change"
     " FROM url u LEFT JOIN frontier f ON f.run_id = ? AND f.url_id = u.url_id"
     " LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done AND f.state = 'done'"
-    " WHERE u.url_id IN ({marks})"
+    " WHERE u.url_id = ANY (?)"
 )
 _HISTORY = (
     "SELECT r.number AS run, r.mode, f.state, f.reason, v.outcome, v.status, v.failure, v.change, v.size, v.at_ms, v.title"
@@ -44,7 +44,7 @@ _LINKING = (
 )
 _TREE = (
     "SELECT f.url_id, u.url, CASE f.state WHEN 'done' THEN v.outcome ELSE f.state END, v.size, v.change"
-    " FROM frontier f CROSS JOIN url u ON u.url_id = f.url_id"
+    " FROM frontier f /*sqlite CROSS*/ JOIN url u ON u.url_id = f.url_id"
     " LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done AND f.state = 'done'"
     " WHERE f.run_id = ? AND f.url_id > ? AND f.kind IN ('page', 'resource') ORDER BY f.url_id LIMIT ?"
 )
@@ -82,9 +82,7 @@ class Browse(View):
 
     def standing(self, run_id: int, url_ids: Sequence[int]) -> list[dict[str, Any]]:
         """How URLs stand in a run, in the order of their numbers as given."""
-        found = {
-            row["url_id"]: row for row in self._dicts(_STANDING.format(marks=marks(len(url_ids))), run_id, *url_ids)
-        }
+        found = {row["url_id"]: row for row in self._dicts(_STANDING, run_id, list(url_ids))}
         return [found[url_id] for url_id in url_ids if url_id in found]
 
     def linking_to(self, run_id: int, url_id: int, after: int, until: int) -> list[tuple[int, int]]:
@@ -133,7 +131,7 @@ def search(path: Path, source: index.Source, question: index.Question, seconds: 
             raise _Enough
         first = False
 
-    def work(db: sqlite3.Connection) -> tuple[index.Found, int]:
+    def work(db: Database) -> tuple[index.Found, int]:
         found = _Index(db)
         with contextlib.suppress(_Enough):
             found.catch_up(source._replace(progress=look_at_the_clock))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import array
 import json
-import sqlite3
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,11 +11,7 @@ from typing import Any
 
 from inchworm.model import Counters, Probe, Spot
 from inchworm.ports import Changes, Judgement, NewCheckpoint, NewEntry, Standing, VisitRow
-
-# For a value that is neither a number nor a text, sqlite3 searches long for somebody who turns it into one, and half of
-# what we write is that: these say at once that it stays as it is.
-sqlite3.register_adapter(bytes, bytes)
-sqlite3.register_adapter(type(None), dict[None, None]().get)
+from inchworm.store.database import Database
 
 COUNTERS = tuple(Counters.__slots__)
 COOKIE = "domain, path, name, host_only, value, secure, expires_ms"
@@ -46,7 +41,7 @@ _SETTLE = "UPDATE frontier SET state = ?, reason = ?, done = ? WHERE run_id = ? 
 _ADD_VISIT = f"INSERT INTO visit (log_id, run_id, session, {VISIT}) VALUES ({marks(3 + len(VisitRow._fields))})"
 
 
-def write(db: sqlite3.Connection, changes: Changes, log_id: int) -> int:
+def write(db: Database, changes: Changes, log_id: int) -> int:
     """Put rows into the open transaction. `log_id` is the last one given; the new last one comes back."""
     _write_frontier(db, changes)
     log_id = _write_visits(db, changes, log_id)
@@ -55,7 +50,7 @@ def write(db: sqlite3.Connection, changes: Changes, log_id: int) -> int:
     return log_id
 
 
-def _write_frontier(db: sqlite3.Connection, changes: Changes) -> None:
+def _write_frontier(db: Database, changes: Changes) -> None:
     run_id, many = changes.run_id, db.executemany
     many("INSERT INTO url (url_id, hash, url) VALUES (?, ?, ?)", changes.urls)
     many("INSERT INTO host (host_id, name) VALUES (?, ?)", changes.hosts)
@@ -83,7 +78,7 @@ def _write_frontier(db: sqlite3.Connection, changes: Changes) -> None:
     )
 
 
-def _write_visits(db: sqlite3.Connection, changes: Changes, log_id: int) -> int:
+def _write_visits(db: Database, changes: Changes, log_id: int) -> int:
     added = [
         (log_id + number, changes.run_id, changes.session, *visit[:LINKS], _pack(visit.links), *visit[LINKS + 1 :])
         for number, visit in enumerate(changes.visits, 1)
@@ -106,7 +101,7 @@ def _probe_row(probe: Probe, seq: int, file_id: int, spot: Spot) -> tuple[Any, .
     return probe.directory, seq, record.url, *said, file_id, spot.offset, spot.length
 
 
-def _write_knowledge(db: sqlite3.Connection, changes: Changes) -> None:
+def _write_knowledge(db: Database, changes: Changes) -> None:
     """What was learned of hosts and pages on the way."""
     run_id, many = changes.run_id, db.executemany
     many(
@@ -114,7 +109,10 @@ def _write_knowledge(db: sqlite3.Connection, changes: Changes) -> None:
         " ON CONFLICT (run_id, origin, seq) DO UPDATE SET verdict = excluded.verdict, rules = excluded.rules",
         [(run_id, *row) for row in changes.robots],
     )
-    many("INSERT OR IGNORE INTO origin (origin) VALUES (?)", [(origin,) for origin in changes.answered])
+    many(
+        "INSERT INTO origin (origin) VALUES (?) ON CONFLICT (origin) DO NOTHING",
+        [(origin,) for origin in changes.answered],
+    )
     many(
         "UPDATE origin SET down_kind = ?, down_message = ?, down_since_ms = ?, down_sessions = ? WHERE origin = ?",
         [(d.kind, d.message, d.since_ms, d.sessions, d.origin) for d in changes.down],
@@ -122,12 +120,14 @@ def _write_knowledge(db: sqlite3.Connection, changes: Changes) -> None:
     many("UPDATE origin SET down_since_ms = 0, down_sessions = 0 WHERE origin = ?", [(one,) for one in changes.up])
     # A quiet that was asked for is not shortened by an answer to a request that was under way then.
     many(
-        "UPDATE host SET wait_until_ms = ?1, wait_ms = ?2 WHERE host_id = ?3 AND wait_until_ms < ?1",
-        changes.quiet,
+        "UPDATE host SET wait_until_ms = ?, wait_ms = ? WHERE host_id = ? AND wait_until_ms < ?",
+        [(until_ms, wait_ms, host_id, until_ms) for until_ms, wait_ms, host_id in changes.quiet],
     )
     many("DELETE FROM suspect WHERE run_id = ? AND url_id = ?", [(run_id, url_id) for url_id in changes.pardoned])
     many(
-        f"INSERT OR REPLACE INTO cookie (run_id, seq, idx, {COOKIE}) VALUES ({marks(10)})",
+        f"INSERT INTO cookie (run_id, seq, idx, {COOKIE}) VALUES ({marks(10)})"
+        " ON CONFLICT (run_id, domain, path, name, host_only, seq) DO UPDATE SET idx = excluded.idx,"
+        " value = excluded.value, secure = excluded.secure, expires_ms = excluded.expires_ms",
         [
             (run_id, seq, idx, c.domain, c.path, c.name, c.host_only, c.value, c.secure, c.expires_ms)
             for seq, idx, c in changes.cookies
@@ -137,16 +137,17 @@ def _write_knowledge(db: sqlite3.Connection, changes: Changes) -> None:
         f"INSERT INTO probe (run_id, {PROBE}) VALUES ({marks(12)})", [(run_id, *_probe_row(*p)) for p in changes.probes]
     )
     many(
-        "INSERT OR IGNORE INTO distrust (run_id, host_id, validator, seq, why) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO distrust (run_id, host_id, validator, seq, why) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (run_id, host_id, validator) DO NOTHING",
         [(run_id, *row) for row in changes.distrusted],
     )
     many(ADD_CHECKPOINT, [checkpoint_row(run_id, "crawling", one) for one in changes.checkpoints])
 
 
-def _write_totals(db: sqlite3.Connection, changes: Changes) -> None:
+def _write_totals(db: Database, changes: Changes) -> None:
     numbers = [getattr(changes.counters, name) for name in COUNTERS]
     db.execute(
-        "UPDATE run SET seq = ?, disturbed = ?, inbox_id = MAX(inbox_id, ?), nofollow = MAX(nofollow, ?), swept = ?,"
+        "UPDATE run SET seq = ?, disturbed = ?, inbox_id = GREATEST(inbox_id, ?), nofollow = GREATEST(nofollow, ?), swept = ?,"
         f" concluded = ?, alarm = ?, {', '.join(f'{name} = ?' for name in COUNTERS)} WHERE run_id = ?",
         (
             changes.seq,

@@ -10,9 +10,8 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from inchworm.model import Change, RunInfo
-from inchworm.store.crawl.earlier import line_from
+from inchworm.store.crawl.earlier import ITSELF, line_from
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.sqlite import snapshot
 
 _PRESENT = (
     "SELECT f.url_id, v.payload, v.text_hash, v.link_hash, v.reader, v.change, v.request_url FROM frontier f"
@@ -33,13 +32,13 @@ _ONLY_LATER = (
 )
 _BETWEEN = (
     "SELECT v.outcome, v.change FROM visit v JOIN run r USING (run_id) JOIN frontier f ON f.run_id = v.run_id"
-    f" AND f.url_id = v.url_id AND f.done = v.seq WHERE v.url_id = ?1 AND +v.run_id IN ({line_from('SELECT ?2')})"
-    " AND r.horizon > ?3 ORDER BY v.run_id"
+    f" AND f.url_id = v.url_id AND f.done = v.seq WHERE v.url_id = ? AND /*sqlite +*/v.run_id IN ({line_from(ITSELF)})"
+    " AND r.horizon > ? ORDER BY v.run_id"
 )
 
 
 _LAST_HEARD = (
-    f"SELECT outcome FROM visit WHERE url_id = ? AND +run_id IN ({line_from('SELECT ?')})"
+    f"SELECT outcome FROM visit WHERE url_id = ? AND /*sqlite +*/run_id IN ({line_from(ITSELF)})"
     " AND outcome IN ('page', 'duplicate', 'deleted') ORDER BY run_id DESC, seq DESC LIMIT 1"
 )
 _STEP = 2_000
@@ -67,12 +66,12 @@ class Comparison:
         self._second = second
         self._by_bytes = second.settings.get("compare_by") == "bytes"
         # What the runs of a line found out is told against the one before; of a branch they know nothing.
-        line = self._db.execute(line_from("SELECT ?"), (second.run_id,)).fetchall()
+        line = self._db.execute(line_from(ITSELF), (second.run_id,)).fetchall()
         self._is_one_line = (first.run_id,) in line
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Inside, both runs stay as they are at this moment, whatever is committed meanwhile."""
-        return snapshot(self._db)
+        return self._db.snapshot()
 
     def __iter__(self) -> Iterator[Compared]:
         """Every page of either run, in the order of the numbers of their URLs. Only a part of them is in memory."""

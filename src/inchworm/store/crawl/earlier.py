@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from inchworm.model import Source, Version
 from inchworm.ports import Believed, Contradicted, Differing, Judgement, Redirected, Unreached
 from inchworm.rules.change import change, validators
 from inchworm.rules.order.freshness import History
-from inchworm.store.crawl.commit import marks, unpack
+from inchworm.store.crawl.commit import unpack
+from inchworm.store.database import Database
 
 _VERSION = (
     "SELECT v.url_id, v.run_id, v.seq, v.at_ms, v.status, v.size, v.content_type, v.etag, v.last_modified, v.payload, v.text_hash,"
@@ -22,6 +21,7 @@ _VERSION = (
 )
 _IS_GOOD = "v.outcome IN ('page', 'duplicate', 'resource')"
 _IS_GONE = "(v.outcome = 'deleted' OR (v.outcome = 'redirect' AND v.change = 'deleted'))"
+ITSELF = "SELECT run_id FROM run WHERE run_id = ?"
 _BEFORE = "SELECT follows FROM run WHERE run_id = ?"
 
 Spot = tuple[str, int, int]
@@ -42,7 +42,7 @@ def earlier_runs(start: str = _BEFORE) -> str:
 
 def is_earlier(start: str = _BEFORE) -> str:
     """Of such a run. The plus: a URL has few visits, but there may be many runs."""
-    return f"+v.run_id IN ({earlier_runs(start)})"
+    return f"/*sqlite +*/v.run_id IN ({earlier_runs(start)})"
 
 
 _IS_EARLIER = is_earlier()
@@ -50,15 +50,15 @@ _IS_EARLIER = is_earlier()
 _OF_URL = f"v.url_id = {{}} AND {_IS_EARLIER} AND ({{}}) ORDER BY v.run_id DESC, v.seq DESC LIMIT 1"
 _NEWEST = _OF_URL.format("u.url_id", f"{_IS_GOOD} OR {_IS_GONE}")
 _NEWEST_GOOD = _OF_URL.format("?", _IS_GOOD)
-_NEWEST_OF_EACH = f"SELECT (SELECT v.log_id FROM visit v WHERE {_NEWEST}) FROM url u WHERE u.url_id IN ({{marks}})"
+_NEWEST_OF_EACH = f"SELECT (SELECT v.log_id FROM visit v WHERE {_NEWEST}) FROM url u WHERE u.url_id = ANY (?)"
 
 
 def _last_known(earlier: str) -> str:
-    """The last that earlier runs have on each page. A bare column comes from the row with the maximum."""
+    """The last that earlier runs have on each page."""
     return (
         f"SELECT v.url_id, v.run_id, CASE WHEN {_IS_GONE} THEN 'deleted' ELSE v.outcome END AS outcome, v.status,"
-        f" v.missing, MAX(v.log_id) FROM visit v WHERE v.kind = 'page' AND {earlier}"
-        f" AND (v.outcome IN ('page', 'duplicate') OR {_IS_GONE}) GROUP BY v.url_id"
+        f" v.missing FROM visit v WHERE v.log_id IN (SELECT MAX(v.log_id) FROM visit v WHERE v.kind = 'page' AND {earlier}"
+        f" AND (v.outcome IN ('page', 'duplicate') OR {_IS_GONE}) GROUP BY v.url_id)"
     )
 
 
@@ -78,7 +78,7 @@ _SETTLED = "visit v JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_
 class AcrossRuns:
     """The part of a crawl's store that looks at more than one run, or at a run as a whole."""
 
-    db: sqlite3.Connection
+    db: Database
 
     def version(self, url_id: int, horizon: int) -> Version | None:
         """The last good answer that a run before the horizon has for a URL, and for how long it has been gone since."""
@@ -87,12 +87,10 @@ class AcrossRuns:
     def versions(self, url_ids: Sequence[int], horizon: int) -> dict[int, Version]:
         """The same for many URLs at once."""
         found: dict[int, Version] = {}
-        for chunk in chunks(url_ids, 200):
-            newest = _NEWEST_OF_EACH.format(marks=marks(len(chunk)))
-            for row in self.db.execute(f"{_VERSION} WHERE v.log_id IN ({newest})", (horizon, *chunk)):
-                version = _version(row) if row[-1] not in ("deleted", "redirect") else self._gone(row, horizon)
-                if version is not None:
-                    found[row[0]] = version
+        for row in self.db.among(f"{_VERSION} WHERE v.log_id IN ({_NEWEST_OF_EACH})", url_ids, horizon):
+            version = _version(row) if row[-1] not in ("deleted", "redirect") else self._gone(row, horizon)
+            if version is not None:
+                found[row[0]] = version
         return found
 
     def _gone(self, last: Sequence[Any], horizon: int) -> Version | None:
@@ -106,15 +104,12 @@ class AcrossRuns:
 
     def body_spots(self, payloads: Iterable[bytes]) -> dict[bytes, Spot]:
         """The same for many payloads at once."""
-        found: dict[bytes, Spot] = {}
-        for chunk in chunks(payloads, 200):
-            rows = self.db.execute(
-                'SELECT v.payload, a.name, v."offset", v.length FROM visit v JOIN archive a USING (file_id) WHERE v.revisit = 0'
-                f" AND v.file_id IS NOT NULL AND v.payload IN ({marks(len(chunk))}) ORDER BY {IS_WHOLE}, v.log_id",
-                chunk,
-            )
-            found |= {payload: (name, offset, length) for payload, name, offset, length in rows}
-        return found
+        rows = self.db.among(
+            'SELECT v.payload, a.name, v."offset", v.length FROM visit v JOIN archive a USING (file_id) WHERE v.revisit = 0'
+            f" AND v.file_id IS NOT NULL AND v.payload = ANY (?) ORDER BY {IS_WHOLE}, v.log_id",
+            payloads,
+        )
+        return {payload: (name, offset, length) for payload, name, offset, length in rows}
 
     def has_text(self, url_id: int, horizon: int, text_hash: bytes) -> bool:
         query = f"SELECT 1 FROM visit v WHERE url_id = ? AND {_IS_EARLIER} AND text_hash = ? LIMIT 1"
@@ -157,14 +152,15 @@ class AcrossRuns:
         """By the last run on the line that asked for all pages of a lane in full, because they share a validator, and
         found that some had changed."""
         row = self.db.execute(
-            "SELECT SUM(v.note IS NULL OR v.note NOT LIKE '%same_validator%'), SUM(v.note LIKE '%same_validator%')"
+            "SELECT COUNT(*) FILTER (WHERE v.note IS NULL OR v.note NOT LIKE '%same_validator%'),"
+            " COUNT(*) FILTER (WHERE v.note LIKE '%same_validator%')"
             " FROM distrust d JOIN run r USING (run_id) JOIN visit v ON v.run_id = d.run_id AND v.change = 'modified'"
             " JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id AND f.done = v.seq AND f.lane = d.host_id"
-            f" WHERE d.run_id IN ({line_from('SELECT ?')}) AND r.state = 'completed' AND d.host_id = ? AND d.validator = ?"
+            f" WHERE d.run_id IN ({line_from(ITSELF)}) AND r.state = 'completed' AND d.host_id = ? AND d.validator = ?"
             f" AND d.seq = 0 AND d.why = ? AND {said} GROUP BY d.run_id ORDER BY d.run_id DESC LIMIT 1",
             (run_id, lane, column, validators.SHARED),
         ).fetchone()
-        return row is not None and validators.has_proven_itself(row[0] or 0, row[1] or 0)
+        return row is not None and validators.has_proven_itself(row[0], row[1])
 
     def contradicted(self, run_id: int) -> list[Contradicted]:
         rows = self.db.execute(
@@ -180,14 +176,14 @@ class AcrossRuns:
     def believed(self, run_id: int, lane: int) -> list[Believed]:
         """What a server was believed, and whatever counts as a duplicate of that."""
         # Not modified is also what a URL fails by, when nobody asked whether it was.
-        is_believed = "f.lane = ?2 AND v.status = 304 AND v.outcome IN ('page', 'duplicate', 'resource')"
-        said = f"FROM {_SETTLED} WHERE v.run_id = ?1 AND {is_believed} AND f.state = 'done'"
+        is_believed = "f.lane = :lane AND v.status = 304 AND v.outcome IN ('page', 'duplicate', 'resource')"
+        said = f"FROM {_SETTLED} WHERE v.run_id = :run AND {is_believed} AND f.state = 'done'"
         rows = self.db.execute(
             "SELECT v.url_id, v.seq, f.seed, CASE WHEN v.status = 304 THEN v.size ELSE 0 END,"
-            f" {_JUDGEMENT} FROM {_SETTLED} WHERE v.run_id = ?1 AND f.state = 'done' AND"
+            f" {_JUDGEMENT} FROM {_SETTLED} WHERE v.run_id = :run AND f.state = 'done' AND"
             f" (({is_believed}) OR (v.outcome = 'duplicate' AND v.text_hash IN"
             f" (SELECT v.text_hash {said}))) ORDER BY v.seq",
-            (run_id, lane),
+            {"run": run_id, "lane": lane},
         )
         return [Believed(url_id, seq, seed, saved, Judgement(*rest)) for url_id, seq, seed, saved, *rest in rows]
 
@@ -198,10 +194,10 @@ class AcrossRuns:
     def last_unchanged(self, run_id: int, seed: int) -> Believed | None:
         row = self.db.execute(
             f"SELECT v.url_id, v.seq, f.seed, CASE WHEN v.status = 304 THEN v.size ELSE 0 END, {_JUDGEMENT}"
-            f" FROM {_SETTLED} WHERE v.run_id = ?1 AND f.seed = ?2 AND f.state = 'done' AND v.outcome = 'page'"
+            f" FROM {_SETTLED} WHERE v.run_id = :run AND f.seed = :seed AND f.state = 'done' AND v.outcome = 'page'"
             " AND v.change = 'unchanged' AND f.source <> 'initial' AND NOT EXISTS (SELECT 1 FROM visit d WHERE"
-            " d.run_id = ?1 AND d.outcome = 'duplicate' AND d.text_hash = v.text_hash) ORDER BY v.seq DESC LIMIT 1",
-            (run_id, seed),
+            " d.run_id = :run AND d.outcome = 'duplicate' AND d.text_hash = v.text_hash) ORDER BY v.seq DESC LIMIT 1",
+            {"run": run_id, "seed": seed},
         ).fetchone()
         if row is None:
             return None
@@ -211,7 +207,8 @@ class AcrossRuns:
     def useless(self, run_id: int) -> set[int]:
         rows = self.db.execute(
             f"SELECT f.lane FROM {_SETTLED} WHERE v.run_id = ? AND v.change IS NOT NULL GROUP BY f.lane"
-            " HAVING SUM(v.status = 304) = 0 AND SUM(v.etag IS NOT NULL AND v.note LIKE '%validators_changed%') >= ?",
+            " HAVING COUNT(*) FILTER (WHERE v.status = 304) = 0"
+            " AND COUNT(*) FILTER (WHERE v.etag IS NOT NULL AND v.note LIKE '%validators_changed%') >= ?",
             (run_id, validators.USELESS),
         )
         return {lane for (lane,) in rows}
@@ -235,12 +232,13 @@ class AcrossRuns:
     def histories(self, last: int | None) -> list[tuple[Unreached, History]]:
         """Every page that this run and those before it on its line know, with how it has changed so far, in the order of
         their ids."""
-        earlier = is_earlier("SELECT ?")
+        earlier = is_earlier(ITSELF)
         rows = self.db.execute(
             "SELECT k.url_id, u.url, f.request_url, f.source, f.depth, f.found_on, f.unlinked, h.looks, h.changes, h.first,"
             f" h.last FROM ({_last_known(earlier)}) k JOIN url u USING (url_id)"
             " JOIN frontier f ON f.run_id = k.run_id AND f.url_id = k.url_id"
-            " JOIN (SELECT url_id, SUM(change IN ('modified', 'unchanged')) AS looks, SUM(change = 'modified') AS changes,"
+            " JOIN (SELECT url_id, COUNT(*) FILTER (WHERE change IN ('modified', 'unchanged')) AS looks,"
+            " COUNT(*) FILTER (WHERE change = 'modified') AS changes,"
             f" MIN(at_ms) AS first, MAX(at_ms) AS last FROM visit v WHERE kind = 'page' AND {earlier} GROUP BY url_id) h"
             " USING (url_id) WHERE k.outcome <> 'deleted' ORDER BY k.url_id",
             (last, last),
@@ -248,7 +246,7 @@ class AcrossRuns:
         return [
             (
                 Unreached(url_id, url, address or url, Source(source), depth, found_on, False, unlinked),
-                History(looks or 0, changes or 0, first, last),
+                History(looks, changes, first, last),
             )
             for url_id, url, address, source, depth, found_on, unlinked, looks, changes, first, last in rows
         ]
@@ -295,12 +293,6 @@ class AcrossRuns:
             (horizon, run_id),
         ).fetchone()
         return int(row[0])
-
-
-def chunks(items: Any, size: int) -> Iterator[list[Any]]:
-    iterator = iter(items)
-    while chunk := list(islice(iterator, size)):
-        yield chunk
 
 
 def _version(row: Sequence[Any]) -> Version:

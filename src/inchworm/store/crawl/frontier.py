@@ -10,14 +10,14 @@ from inchworm.store.crawl.session import CrawlStore
 _SELECT = (
     "SELECT f.url_id, u.url, COALESCE(f.request_url, u.url) AS request_url, f.state, f.reason, f.kind, f.source,"
     " s.url AS seed_url, f.depth, f.hops, on_page.url AS found_on, f.found, f.done, f.attempts, f.not_before_ms, f.lastmod"
-    " FROM frontier f CROSS JOIN url u ON u.url_id = f.url_id LEFT JOIN url on_page ON on_page.url_id = f.found_on"
+    " FROM frontier f /*sqlite CROSS*/ JOIN url u ON u.url_id = f.url_id LEFT JOIN url on_page ON on_page.url_id = f.found_on"
     " LEFT JOIN seed s ON s.run_id = f.run_id AND s.number = f.seed WHERE f.run_id = ?"
 )
 _FILTERS = {
-    "state": "+f.state = ?",
-    "reason": "+f.reason = ?",
-    "source": "+f.source = ?",
-    "reason_other_than": "+f.reason <> ?",
+    "state": "/*sqlite +*/f.state = ?",
+    "reason": "/*sqlite +*/f.reason = ?",
+    "source": "/*sqlite +*/f.source = ?",
+    "reason_other_than": "/*sqlite +*/f.reason <> ?",
 }
 """The plus signs keep SQLite on the order of the ids: no page of a list costs more than the first."""
 

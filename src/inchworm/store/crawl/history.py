@@ -32,7 +32,6 @@ from inchworm.store.crawl.commit import (
     STANDING,
     VISIT,
     checkpoint_row,
-    marks,
 )
 from inchworm.store.crawl.session import CrawlStore
 
@@ -45,13 +44,15 @@ _OLDEST = (
     " (SELECT MIN(undo_id) FROM undo WHERE run_id = ? AND seq > ? AND subject = ? GROUP BY subject_id)"
 )
 _WITHDRAW = (
-    "INSERT INTO withdrawn SELECT DISTINCT ?1, v.run_id, u.url, COALESCE(v.request_url, u.url) FROM visit v"
-    " JOIN url u USING (url_id) WHERE v.run_id = ?2 AND v.kind = 'page' AND (v.seq > ?3 OR v.seq IN"
-    " (SELECT subject_id FROM undo WHERE run_id = ?2 AND seq > ?3 AND subject = 'visit'))"
+    "INSERT INTO withdrawn SELECT DISTINCT CAST(:now AS BIGINT), v.run_id, u.url, COALESCE(v.request_url, u.url)"
+    " FROM visit v JOIN url u USING (url_id) WHERE v.run_id = :run AND v.kind = 'page' AND (v.seq > :seq OR v.seq IN"
+    " (SELECT subject_id FROM undo WHERE run_id = :run AND seq > :seq AND subject = 'visit'))"
 )
 """What a run has told of pages after a seq, or judged anew."""
 _LATER = ("visit", "robots", "cookie", "probe", "distrust", "undo")
 """Tables whose rows of a run go when their seq is undone."""
+
+_TOUCHED = "CREATE TEMP TABLE IF NOT EXISTS touched (url_id BIGINT PRIMARY KEY) /*sqlite WITHOUT ROWID*/"
 
 _STATE = ("state", "done", "place_seq", "place_idx")
 
@@ -124,11 +125,11 @@ class History:
         """The run because of which this one cannot go back: it builds on it, or was worked on since, and what it archived
         then may refer to what would go."""
         row = self._db.execute(
-            "SELECT r.number FROM run r WHERE r.run_id <> ?1 AND (r.parent = ?2 OR (r.follows = ?1 AND r.origin IS NULL)"
+            "SELECT r.number FROM run r WHERE r.run_id <> :id AND (r.parent = :number OR (r.follows = :id AND r.origin IS NULL)"
             " OR (SELECT v.log_id FROM visit v WHERE v.run_id = r.run_id ORDER BY v.seq DESC LIMIT 1)"
-            " > (SELECT w.log_id FROM visit w WHERE w.run_id = ?1 AND w.seq > ?3 ORDER BY w.seq LIMIT 1))"
+            " > (SELECT w.log_id FROM visit w WHERE w.run_id = :id AND w.seq > :seq ORDER BY w.seq LIMIT 1))"
             " ORDER BY r.number DESC LIMIT 1",
-            (point.run_id, point.run, point.seq),
+            {"id": point.run_id, "number": point.run, "seq": point.seq},
         ).fetchone()
         return int(row[0]) if row else None
 
@@ -136,7 +137,7 @@ class History:
         """Undo everything of a run after a checkpoint, in one transaction. The files are cut afterwards."""
         with self._store.committing(token):
             self._touch(run.run_id, point.seq)
-            self._db.execute(_WITHDRAW, (now_ms, run.run_id, point.seq))
+            self._db.execute(_WITHDRAW, {"now": now_ms, "run": run.run_id, "seq": point.seq})
             seeds, lanes = self._used_later(run.run_id, point.seq), self._pending_by_lane(run.run_id)
             self._cut_archive(run.run_id, point.seq)
             self._take_back(run.run_id, point.seq)
@@ -155,19 +156,20 @@ class History:
 
     def _touch(self, run_id: int, seq: int) -> None:
         """Note every row that is not what it was at this seq."""
-        self._db.execute("CREATE TEMP TABLE IF NOT EXISTS touched (url_id INTEGER PRIMARY KEY)")
+        self._db.execute(_TOUCHED)
         self._db.execute("DELETE FROM touched")
         self._db.execute(
-            "INSERT INTO touched SELECT url_id FROM frontier WHERE run_id = ?1 AND found > ?2"
-            " UNION SELECT url_id FROM frontier WHERE run_id = ?1 AND done > ?2"
-            " UNION SELECT subject_id FROM undo WHERE run_id = ?1 AND seq > ?2 AND subject = 'frontier'",
-            (run_id, seq),
+            "INSERT INTO touched SELECT url_id FROM frontier WHERE run_id = :run AND found > :seq"
+            " UNION SELECT url_id FROM frontier WHERE run_id = :run AND done > :seq"
+            " UNION SELECT subject_id FROM undo WHERE run_id = :run AND seq > :seq AND subject = 'frontier'",
+            {"run": run_id, "seq": seq},
         )
 
     def _used_later(self, run_id: int, seq: int) -> list[tuple[int, int, int]]:
         """What each seed used of its limits after this seq: pages kept, and requests."""
         rows = self._db.execute(
-            "SELECT f.seed, SUM(v.outcome = 'page'), SUM(v.requested AND v.kind = 'page')"
+            "SELECT f.seed, COUNT(*) FILTER (WHERE v.outcome = 'page'),"
+            " COUNT(*) FILTER (WHERE v.requested = 1 AND v.kind = 'page')"
             " FROM visit v JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
             " WHERE v.run_id = ? AND v.seq > ? AND v.kind IN ('page', 'resource') GROUP BY f.seed",
             (run_id, seq),
@@ -176,10 +178,10 @@ class History:
         # Pages that were taken back later count again.
         doubted = self._db.execute(
             "SELECT f.seed, COUNT(DISTINCT v.seq) FROM undo u JOIN visit v ON v.run_id = u.run_id AND v.seq = u.subject_id"
-            " JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id WHERE u.run_id = ?1 AND u.seq > ?2"
-            " AND u.subject = 'visit' AND v.seq <= ?2 AND v.outcome <> 'page' AND json_extract(u.before, '$.outcome') = 'page'"
+            " JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id WHERE u.run_id = :run AND u.seq > :seq"
+            " AND u.subject = 'visit' AND v.seq <= :seq AND v.outcome <> 'page' AND json_extract(u.before, '$.outcome') = 'page'"
             " GROUP BY f.seed",
-            (run_id, seq),
+            {"run": run_id, "seq": seq},
         )
         for seed, count in doubted:
             kept, requests = used.get(seed, (0, 0))
@@ -188,7 +190,7 @@ class History:
 
     def _pending_by_lane(self, run_id: int) -> dict[int, int]:
         rows = self._db.execute(
-            "SELECT f.lane, COUNT(*) FROM touched t CROSS JOIN frontier f ON f.run_id = ? AND f.url_id = t.url_id"
+            "SELECT f.lane, COUNT(*) FROM touched t /*sqlite CROSS*/ JOIN frontier f ON f.run_id = ? AND f.url_id = t.url_id"
             " WHERE f.state = 'pending' GROUP BY f.lane",
             (run_id,),
         )
@@ -207,8 +209,8 @@ class History:
         """The archive of the run ends with the last record that stays."""
         row = self._db.execute(
             'SELECT v.file_id, v."offset" + v.length FROM visit v JOIN archive a USING (file_id)'
-            " WHERE v.run_id = ?1 AND v.seq <= ?2 AND a.run_id = ?1 ORDER BY v.seq DESC LIMIT 1",
-            (run_id, seq),
+            " WHERE v.run_id = :run AND v.seq <= :seq AND a.run_id = :run ORDER BY v.seq DESC LIMIT 1",
+            {"run": run_id, "seq": seq},
         ).fetchone()
         file_id, length = row or (0, 0)
         self._db.execute("DELETE FROM archive WHERE run_id = ? AND file_id > ?", (run_id, file_id))
@@ -221,13 +223,13 @@ class History:
         # A URL that no run knows must not be taken for known.
         execute(
             "DELETE FROM url WHERE url_id IN (SELECT url_id FROM touched) AND NOT EXISTS"
-            " (SELECT 1 FROM run r CROSS JOIN frontier f ON f.run_id = r.run_id AND f.url_id = url.url_id)"
+            " (SELECT 1 FROM run r /*sqlite CROSS*/ JOIN frontier f ON f.run_id = r.run_id AND f.url_id = url.url_id)"
         )
         self._restore(run_id, run_id, seq)
         execute(
-            "DELETE FROM promise WHERE run_id = ?1 AND url_id IN (SELECT url_id FROM touched) AND NOT EXISTS"
-            " (SELECT 1 FROM frontier f WHERE f.run_id = ?1 AND f.url_id = promise.url_id)",
-            (run_id,),
+            "DELETE FROM promise WHERE run_id = :run AND url_id IN (SELECT url_id FROM touched) AND NOT EXISTS"
+            " (SELECT 1 FROM frontier f WHERE f.run_id = :run AND f.url_id = promise.url_id)",
+            {"run": run_id},
         )
         # Here, because it needs the rows as they were, and the votes as they are.
         votes.count_back(self._db, run_id, order.counted(seq + 1))
@@ -262,10 +264,10 @@ class History:
     def _set_totals(self, run_id: int, point: Checkpoint) -> None:
         numbers = [getattr(point.counters, name) for name in COUNTERS]
         self._db.execute(
-            "UPDATE run SET seq = ?1, disturbed = ?2, state = 'paused', ended_ms = NULL, alarm = '',"
-            " swept = CASE WHEN swept > ?1 THEN 0 ELSE swept END, concluded = 0,"
+            "UPDATE run SET seq = ?, disturbed = ?, state = 'paused', ended_ms = NULL, alarm = '',"
+            " swept = CASE WHEN swept > ? THEN 0 ELSE swept END, concluded = 0,"
             f" {', '.join(f'{name} = ?' for name in COUNTERS)} WHERE run_id = ?",
-            (point.seq, point.disturbed, *numbers, run_id),
+            (point.seq, point.disturbed, point.seq, *numbers, run_id),
         )
 
     # The line
@@ -273,11 +275,11 @@ class History:
     def set_line(self, token: int, run_ids: Sequence[int], now_ms: int) -> None:
         """Make these runs the line; all others lie beside it."""
         with self._store.committing(token):
-            is_other = f"(r.run_id IN ({marks(len(run_ids))})) = r.beside"
+            is_other = "CASE WHEN r.run_id = ANY (?) THEN 1 ELSE 0 END = r.beside"
             self._db.execute(
-                "INSERT INTO withdrawn SELECT DISTINCT ?, v.run_id, u.url, COALESCE(v.request_url, u.url) FROM run r"
+                "INSERT INTO withdrawn SELECT DISTINCT CAST(? AS BIGINT), v.run_id, u.url, COALESCE(v.request_url, u.url) FROM run r"
                 f" JOIN visit v USING (run_id) JOIN url u USING (url_id) WHERE {is_other} AND v.kind = 'page'",
-                (now_ms, *run_ids),
+                (now_ms, run_ids),
             )
             self._db.execute("UPDATE run SET beside = 1")
             self._db.executemany("UPDATE run SET beside = 0 WHERE run_id = ?", [(one,) for one in run_ids])
@@ -323,7 +325,7 @@ class History:
         self._restore(new.run_id, old, point.seq)
         votes.copy(self._db, old, new.run_id)
         execute(
-            "INSERT INTO lane SELECT run_id, lane, SUM(state = 'pending'), MIN(found) FROM frontier"
+            "INSERT INTO lane SELECT run_id, lane, COUNT(*) FILTER (WHERE state = 'pending'), MIN(found) FROM frontier"
             " WHERE run_id = ? AND (lane > 0 OR state = 'pending') GROUP BY lane",
             (new.run_id,),
         )

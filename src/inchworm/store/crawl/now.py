@@ -12,11 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from inchworm.model import Change, RunInfo
-from inchworm.store.crawl.commit import marks
-from inchworm.store.crawl.earlier import earlier_runs, line_from
+from inchworm.store.crawl.earlier import ITSELF, earlier_runs, line_from
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import View
-from inchworm.store.follow.follower import TELLING
+from inchworm.store.follow.log import TELLING
 
 STEP = 500
 """So many URLs are looked at in one question, so that the owner is never held up."""
@@ -76,7 +75,7 @@ class Now:
 
     def line(self, end: RunInfo) -> Line:
         """A run and those before it on its line."""
-        rows = self._db.execute(line_from("SELECT ?"), (end.run_id,))
+        rows = self._db.execute(line_from(ITSELF), (end.run_id,))
         return Line(tuple(run_id for (run_id,) in rows), self._log_end())
 
     def line_at(self, since: Since) -> Line:
@@ -91,8 +90,7 @@ class Now:
         """The newest run of a line that had ended by then."""
         ids = self.line(end).run_ids
         row = self._db.execute(
-            f"SELECT number FROM run WHERE run_id IN ({marks(len(ids))}) AND ended_ms <= ? ORDER BY run_id DESC LIMIT 1",
-            (*ids, at_ms),
+            "SELECT number FROM run WHERE run_id = ANY (?) AND ended_ms <= ? ORDER BY run_id DESC LIMIT 1", (ids, at_ms)
         ).fetchone()
         return self._store.run(row[0]) if row else None
 
@@ -123,8 +121,8 @@ class Now:
 
     def _last(self, line: Line, url_id: int, condition: str) -> Visit | None:
         # The plus: a URL has few visits, a run has many.
-        where = f"v.url_id = ? AND +v.run_id IN ({marks(len(line.run_ids))}) AND v.log_id <= ? AND {condition}"
-        found = self._view.visits(f"{where} ORDER BY v.log_id DESC LIMIT 1", url_id, *line.run_ids, line.until)
+        where = f"v.url_id = ? AND /*sqlite +*/v.run_id = ANY (?) AND v.log_id <= ? AND {condition}"
+        found = self._view.visits(f"{where} ORDER BY v.log_id DESC LIMIT 1", url_id, line.run_ids, line.until)
         return next(found, None)
 
     def there(self, line: Line, urls: Iterable[str]) -> Iterator[Visit]:
@@ -139,21 +137,20 @@ class Now:
         return any(one.is_there and one.text_hash == bytes.fromhex(text_hash) for one in newest.values())
 
     def _newest(self, url_ids: Sequence[int], line: Line, resources: bool = False) -> dict[int, _Newest]:
-        """Of each URL the newest visit that tells whether it is there. A bare column comes from the row with the
-        maximum."""
+        """Of each URL the newest visit that tells whether it is there."""
         if not url_ids or not line.run_ids:
             return {}
         telling = f"({TELLING} OR {_RESOURCE})" if resources else TELLING
         rows = self._db.execute(
-            "SELECT v.url_id, MAX(v.log_id), v.run_id, v.outcome, v.text_hash, v.payload, v.link_hash"
-            f" FROM visit v INDEXED BY visit_url WHERE v.url_id IN ({marks(len(url_ids))})"
-            f" AND v.run_id IN ({marks(len(line.run_ids))}) AND v.log_id <= ? AND {telling} GROUP BY v.url_id",
-            (*url_ids, *line.run_ids, line.until),
+            "SELECT n.url_id, n.log_id, n.run_id, n.outcome, n.text_hash, n.payload, n.link_hash FROM visit n"
+            " WHERE n.log_id IN (SELECT MAX(v.log_id) FROM visit v /*sqlite INDEXED BY visit_url*/ WHERE v.url_id = ANY (?)"
+            f" AND v.run_id = ANY (?) AND v.log_id <= ? AND {telling} GROUP BY v.url_id) ORDER BY n.url_id",
+            (url_ids, line.run_ids, line.until),
         )
         return {url_id: _Newest(*rest) for url_id, *rest in rows}
 
     def _visits(self, log_ids: Sequence[int]) -> Iterator[Visit]:
-        return self._view.visits(f"v.log_id IN ({marks(len(log_ids))}) ORDER BY v.url_id", *log_ids)
+        return self._view.visits("v.log_id = ANY (?) ORDER BY v.url_id", log_ids)
 
     def _steps(self, query: str, *arguments: Any) -> Iterator[list[int]]:
         """The URLs that a query finds, part by part. Its first value is behind which one to begin, its last how many."""
@@ -168,13 +165,13 @@ class Now:
         """What became of each page since then: those that differ, and all of which nobody can tell."""
         before = self.line_at(since)
         runs, redone = tuple(set(before.run_ids) ^ set(line.run_ids)), self._redone(since.run)
-        is_candidate = f"(v.run_id IN ({marks(len(runs))}) OR (v.run_id = ? AND v.log_id > ?))"
+        is_candidate = "(v.run_id = ANY (?) OR (v.run_id = ? AND v.log_id > ?))"
         query = f"SELECT DISTINCT v.url_id FROM visit v WHERE v.url_id > ? AND {is_candidate} ORDER BY v.url_id LIMIT ?"
-        for url_ids in self._steps(query, *runs, *redone):
+        for url_ids in self._steps(query, runs, *redone):
             urls = self._urls(url_ids)
             doubted = self._withdrawn(since, list(urls.values()))
             yield from self._compared(urls, (before, line), redone, doubted)
-        yield from self._withdrawn_only(since, line, (is_candidate, (*runs, *redone)))
+        yield from self._withdrawn_only(since, line, (is_candidate, (runs, *redone)))
 
     def _compared(
         self, urls: dict[int, str], lines: tuple[Line, Line], redone: tuple[int, int], doubted: set[str]
@@ -200,10 +197,12 @@ class Now:
 
     def _withdrawn(self, since: Since, urls: Sequence[str]) -> set[str]:
         condition, values = _is_withdrawn(since)
-        query = f"SELECT url FROM withdrawn WHERE {condition} AND url IN ({marks(len(urls))})"
-        return {url for (url,) in self._db.execute(query, (*values, *urls))}
+        query = f"SELECT url FROM withdrawn WHERE {condition} AND url = ANY (?)"
+        return {url for (url,) in self._db.execute(query, (*values, urls))}
 
-    def _withdrawn_only(self, since: Since, line: Line, candidates: tuple[str, tuple[int, ...]]) -> Iterator[Changed]:
+    def _withdrawn_only(
+        self, since: Since, line: Line, candidates: tuple[str, tuple[object, ...]]
+    ) -> Iterator[Changed]:
         """Those that no run since then has visited."""
         condition, values = _is_withdrawn(since)
         query = f"SELECT url, MAX(request_url) FROM withdrawn WHERE {condition} AND url > ? GROUP BY url ORDER BY url LIMIT ?"
@@ -222,14 +221,14 @@ class Now:
                 is_there = one is not None and one.is_there
                 yield Changed(Change.MODIFIED if is_there else Change.DELETED, url, visits.get(url), address)
 
-    def _visited(self, known: dict[str, int], candidates: tuple[str, tuple[int, ...]]) -> set[int]:
+    def _visited(self, known: dict[str, int], candidates: tuple[str, tuple[object, ...]]) -> set[int]:
         is_candidate, values = candidates
-        query = f"SELECT DISTINCT v.url_id FROM visit v WHERE v.url_id IN ({marks(len(known))}) AND {is_candidate}"
-        return {url_id for (url_id,) in self._db.execute(query, (*known.values(), *values))}
+        query = f"SELECT DISTINCT v.url_id FROM visit v WHERE v.url_id = ANY (?) AND {is_candidate}"
+        return {url_id for (url_id,) in self._db.execute(query, (list(known.values()), *values))}
 
     def _urls(self, url_ids: Sequence[int]) -> dict[int, str]:
-        query = f"SELECT url_id, url FROM url WHERE url_id IN ({marks(len(url_ids))}) ORDER BY url_id"
-        return dict(self._db.execute(query, url_ids).fetchall())
+        query = "SELECT url_id, url FROM url WHERE url_id = ANY (?) ORDER BY url_id"
+        return dict(self._db.execute(query, (url_ids,)).fetchall())
 
     def _known(self, urls: Sequence[str]) -> dict[str, int]:
         return {url: one.url_id for url, one in self._store.known(0, urls, rows=False).items()}

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from inchworm.store.crawl.commit import marks
 from inchworm.store.crawl.session import CrawlStore
 
 _TITLE = (
-    "(SELECT t.title FROM frontier g CROSS JOIN visit t ON t.run_id = g.run_id AND t.seq = g.done"
+    "(SELECT t.title FROM frontier g /*sqlite CROSS*/ JOIN visit t ON t.run_id = g.run_id AND t.seq = g.done"
     " WHERE g.run_id = ? AND g.url_id = u.url_id)"
 )
 _CHANGED = (
     f"SELECT v.seq, COALESCE(v.request_url, u.url), COALESCE(v.title, {_TITLE}, ''), COALESCE(v.note, '') FROM visit v"
-    " CROSS JOIN frontier f ON f.run_id = v.run_id AND f.done = v.seq AND f.url_id = v.url_id"
-    " CROSS JOIN url u ON u.url_id = v.url_id WHERE v.run_id = ? AND v.change = ? AND v.seq > ?"
+    " /*sqlite CROSS*/ JOIN frontier f ON f.run_id = v.run_id AND f.done = v.seq AND f.url_id = v.url_id"
+    " /*sqlite CROSS*/ JOIN url u ON u.url_id = v.url_id WHERE v.run_id = ? AND v.change = ? AND v.seq > ?"
 )
 _INDEXED = ("new", "modified", "deleted")
 _IN_INDEX = " AND v.change IN ('new', 'modified', 'deleted')"
@@ -117,7 +116,7 @@ class Progress:
 
     def hosts(self) -> tuple[int, int]:
         """How many hosts the run has met, and on how many of them something is pending."""
-        query = "SELECT COUNT(*), COALESCE(SUM(pending > 0), 0) FROM lane WHERE run_id = ?"
+        query = "SELECT COUNT(*), COUNT(*) FILTER (WHERE pending > 0) FROM lane WHERE run_id = ?"
         count, busy = self._db.execute(query, (self._run_id,)).fetchone()
         return int(count), int(busy)
 
@@ -163,6 +162,6 @@ class Whole:
         first, second = runs
         query = (
             f"SELECT u.url_id, u.url, COALESCE({_TITLE}, {_TITLE}, ''), '' FROM url u"
-            f" WHERE u.url_id IN ({marks(len(url_ids))}) ORDER BY u.url_id"
+            " WHERE u.url_id = ANY (?) ORDER BY u.url_id"
         )
-        return [Changed(*row) for row in self._db.execute(query, (second, first, *url_ids))]
+        return [Changed(*row) for row in self._db.execute(query, (second, first, list(url_ids)))]

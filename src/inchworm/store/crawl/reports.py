@@ -13,10 +13,9 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from inchworm.rules.change.change import PERMANENT
-from inchworm.store.crawl.commit import marks, unpack
-from inchworm.store.crawl.earlier import chunks
+from inchworm.store.crawl.commit import unpack
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.sqlite import snapshot
+from inchworm.store.database import NO_LIMIT as EVERYTHING
 
 NO_LIMIT = -1
 TROUBLE = ("redirect_loop", "too_many_redirects", "bad_redirect")
@@ -110,7 +109,7 @@ class Reports:
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Everything asked in here is as it was at one moment."""
-        return snapshot(self._db)
+        return self._db.snapshot()
 
     # Broken links
 
@@ -164,7 +163,7 @@ class Reports:
 
     def _links(self) -> Iterator[tuple[int, list[int]]]:
         """Every page and sitemap with what it links to, in the order of record."""
-        rows = self._db.execute(
+        rows = self._db.stream(
             "SELECT v.seq, v.links FROM visit v JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
             f" AND f.done = v.seq WHERE v.run_id = ? AND v.links IS NOT NULL AND v.outcome IN {_LINKING}"
             " AND v.kind IN ('page', 'sitemap') ORDER BY v.seq",
@@ -185,19 +184,15 @@ class Reports:
 
     def _pages(self, seqs: Iterable[int]) -> Iterator[tuple[str, str]]:
         """Address and title of visits."""
-        for chunk in chunks(seqs, 500):
-            yield from self._db.execute(
-                "SELECT CASE v.kind WHEN 'page' THEN u.url ELSE COALESCE(v.request_url, u.url) END, COALESCE(v.title, '')"
-                f" FROM visit v JOIN url u USING (url_id) WHERE v.run_id = ? AND v.seq IN ({marks(len(chunk))}) ORDER BY v.seq",
-                (self._run_id, *chunk),
-            ).fetchall()
+        yield from self._db.among(
+            "SELECT CASE v.kind WHEN 'page' THEN u.url ELSE COALESCE(v.request_url, u.url) END, COALESCE(v.title, '')"
+            " FROM visit v JOIN url u USING (url_id) WHERE v.run_id = ? AND v.seq = ANY (?) ORDER BY v.seq",
+            seqs,
+            self._run_id,
+        )
 
     def _addresses(self, url_ids: Collection[int]) -> dict[int, str]:
-        found: dict[int, str] = {}
-        for chunk in chunks(url_ids, 500):
-            query = f"SELECT url_id, url FROM url WHERE url_id IN ({marks(len(chunk))})"
-            found |= dict(self._db.execute(query, chunk).fetchall())
-        return found
+        return dict(self._db.among("SELECT url_id, url FROM url WHERE url_id = ANY (?)", url_ids))
 
     # Redirects
 
@@ -218,9 +213,8 @@ class Reports:
     def _troubled(self) -> list[int]:
         """URLs whose redirect leads nowhere."""
         rows = self._db.execute(
-            f"SELECT f.url_id FROM {_SETTLED} AND v.outcome = 'failed' AND v.failure IN ({marks(len(TROUBLE))})"
-            " ORDER BY v.seq",
-            (self._run_id, *TROUBLE),
+            f"SELECT f.url_id FROM {_SETTLED} AND v.outcome = 'failed' AND v.failure = ANY (?) ORDER BY v.seq",
+            (self._run_id, TROUBLE),
         )
         return [url_id for (url_id,) in rows]
 
@@ -263,14 +257,14 @@ class Reports:
 
     def duplicates(self, limit: int = NO_LIMIT) -> tuple[int, list[Group]]:
         """Contents that more than one URL has, the most frequent first."""
-        rows = self._db.execute(
+        rows = self._db.stream(
             "WITH page AS (SELECT v.text_hash AS hash, v.seq, u.url, COALESCE(v.title, '') AS title, v.size, v.outcome"
             f" FROM {_SETTLED} AND v.kind = 'page' AND v.outcome IN ('page', 'duplicate') AND v.text_hash IS NOT NULL),"
             " several AS (SELECT hash, COUNT(*) AS urls, MIN(seq) AS first, COUNT(*) OVER () AS total FROM page GROUP BY hash"
             " HAVING COUNT(*) > 1 ORDER BY urls DESC, first LIMIT ?)"
             " SELECT s.total, s.first, p.url, p.title, p.size FROM several s JOIN page p USING (hash)"
             " ORDER BY s.urls DESC, s.first, p.outcome = 'duplicate', p.seq",
-            (self._run_id, limit),
+            (self._run_id, limit if limit >= 0 else EVERYTHING),
         )
         groups: dict[int, list[tuple[str, str, int]]] = {}
         total = 0
@@ -306,7 +300,7 @@ class Reports:
         rows = self._db.execute(
             "SELECT COALESCE(v.request_url, u.url), v.millis, v.size, v.status, COALESCE(v.content_type, '')"
             f" FROM {_SETTLED} AND {_FETCHED} ORDER BY {order} LIMIT ?",
-            (self._run_id, limit),
+            (self._run_id, limit if limit >= 0 else EVERYTHING),
         )
         return [Fetched(*row) for row in rows]
 

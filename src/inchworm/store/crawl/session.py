@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
@@ -40,13 +39,14 @@ from inchworm.rules.web.url import hash64
 from inchworm.settings import NamedSettings
 from inchworm.store.crawl import commit, votes
 from inchworm.store.crawl.commit import COOKIE, COUNTERS, LINKS, marks, unpack
-from inchworm.store.crawl.earlier import IS_WHOLE, AcrossRuns, chunks
+from inchworm.store.crawl.earlier import IS_WHOLE, AcrossRuns
+from inchworm.store.database import Database
 from inchworm.store.lock import Life, boot_ms
-from inchworm.store.sqlite import open_file, plain_errors, size_cache, transaction
+from inchworm.store.sqlite import open_file
 
 _RUN = "run_id, number, mode, parent, state, seq, settings, disturbed, created_ms, ended_ms, origin, origin_seq,"
 _RUN += f" horizon, swept, concluded, alarm, follows, beside, {', '.join(COUNTERS)}"
-_WORKED_ON = "MAX(token, COALESCE((SELECT MAX(s.token) FROM session s WHERE s.run_id = run.run_id), 0))"
+_WORKED_ON = "GREATEST(token, COALESCE((SELECT MAX(s.token) FROM session s WHERE s.run_id = run.run_id), 0))"
 """The token of the last owner that made a run or worked on it."""
 
 _NEWEST_ROBOTS = "r.seq = (SELECT MAX(seq) FROM robots n WHERE n.run_id = r.run_id AND n.origin = r.origin)"
@@ -61,13 +61,19 @@ _PENDING = (
 )
 _KNOWN = (
     "SELECT u.url, u.url_id, f.state, f.reason, f.depth, f.hops FROM url u"
-    " LEFT JOIN frontier f ON f.run_id = ? AND f.url_id = u.url_id WHERE u.hash IN ({marks})"
+    " LEFT JOIN frontier f ON f.run_id = ? AND f.url_id = u.url_id WHERE u.hash = ANY (?)"
 )
 _LINKS = (
     "SELECT e.url_id, u.url, e.request_url, e.kind, e.rank, f.state, f.reason, f.depth, f.hops"
     " FROM frontier e JOIN url u USING (url_id) LEFT JOIN frontier f ON f.run_id = ? AND f.url_id = e.url_id"
-    " WHERE e.run_id = ? AND e.url_id IN ({marks})"
+    " WHERE e.run_id = ? AND e.url_id = ANY (?)"
 )
+
+_ROW = (
+    f"SELECT f.url_id, u.url, f.kind, f.source, f.found_on, {', '.join(f'f.{name}' for name in Standing._fields)}"
+    " FROM frontier f JOIN url u USING (url_id)"
+)
+_VISIT = ", ".join(f'v."{name}"' for name in VisitRow._fields)
 
 # Words of the store as members of their enums: a dict is several times faster than asking the enum. No row: pending.
 _STATES: dict[str | None, State] = {None: State.PENDING, **{state.value: state for state in State}}
@@ -81,8 +87,7 @@ class CrawlStore(AcrossRuns):
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
         self.path = path
-        self.db = open_file(path, "crawl", read_only)
-        self._stat = path.stat()
+        self.db: Database = open_file(path, "crawl", read_only)
         self._log_id = 0
         self._cache_for = 20_000
 
@@ -93,7 +98,7 @@ class CrawlStore(AcrossRuns):
 
     def take(self, me: Life) -> int:
         """Become the owner: a new token, after which no older one can commit."""
-        with plain_errors(self.path), transaction(self.db):
+        with self.db.transaction():
             self.db.execute(
                 "UPDATE owner SET token = token + 1, heartbeat = heartbeat + 1, beat_ms = ?, boot = ?, pid = ?, machine = ?",
                 (me.beat_ms, me.boot, me.pid, me.machine),
@@ -114,11 +119,11 @@ class CrawlStore(AcrossRuns):
         return Life(*self.db.execute("SELECT pid, machine, boot, beat_ms FROM owner").fetchone())
 
     def beat(self, token: int) -> None:
-        with plain_errors(self.path), transaction(self.db):
+        with self.db.transaction():
             self._fence(token)
 
     def _fence(self, token: int) -> None:
-        if not _is_same_file(self._stat, self.path):
+        if not self.db.is_same():
             raise Broken(
                 f"{self.path} was deleted or replaced while it was in use.",
                 "What was not in the archive before is lost; restore the file, or start over with --fresh.",
@@ -158,7 +163,7 @@ class CrawlStore(AcrossRuns):
         """The last run of the line, on which the next one follows."""
         return self._one_run("WHERE beside = 0 ORDER BY number DESC LIMIT 1")
 
-    def _one_run(self, which: str, *arguments: Any) -> RunInfo | None:
+    def _one_run(self, which: str, *arguments: object) -> RunInfo | None:
         row = self.db.execute(f"SELECT {_RUN} FROM run {which}", arguments).fetchone()
         return self._run(row) if row else None
 
@@ -211,7 +216,7 @@ class CrawlStore(AcrossRuns):
 
     def create_run(self, token: int, run: RunInfo, changes: Changes) -> None:
         """A run and its seeds, in one transaction: there is no run without its first URLs."""
-        with plain_errors(self.path), transaction(self.db):
+        with self.db.transaction():
             self._fence(token)
             self.db.execute(
                 "INSERT INTO run (run_id, number, mode, parent, state, settings, created_ms, horizon, follows, token)"
@@ -237,7 +242,7 @@ class CrawlStore(AcrossRuns):
 
     def set_run_state(self, token: int, run_id: int, state: RunState, now_ms: int) -> None:
         ended = now_ms if state in (RunState.COMPLETED, RunState.CANCELLED) else None
-        with plain_errors(self.path), transaction(self.db):
+        with self.db.transaction():
             self._fence(token)
             self.db.execute("UPDATE run SET state = ?, ended_ms = ? WHERE run_id = ?", (state, ended, run_id))
 
@@ -255,7 +260,7 @@ class CrawlStore(AcrossRuns):
 
     def start_session(self, token: int, run: RunInfo, settings: str, now_ms: int) -> int:
         """A new session of a run; sessions that nobody ended are marked as crashed. Its number in the run."""
-        with plain_errors(self.path), transaction(self.db):
+        with self.db.transaction():
             self._fence(token)
             self.db.execute(
                 "UPDATE session SET state = 'failed', ended_by = 'crashed', ended_ms = ? WHERE state = 'in_progress'",
@@ -273,7 +278,7 @@ class CrawlStore(AcrossRuns):
     def end_session(self, token: int, session: SessionInfo, run_state: RunState) -> None:
         """Close a session and say how its run stands, in one transaction."""
         ended = session.ended_ms if run_state in (RunState.COMPLETED, RunState.CANCELLED) else None
-        with plain_errors(self.path), transaction(self.db):
+        with self.db.transaction():
             self._fence(token)
             self.db.execute(
                 "UPDATE session SET state = ?, ended_by = ?, ended_ms = ?, message = ?, unanswered = ?"
@@ -308,7 +313,7 @@ class CrawlStore(AcrossRuns):
     def choose(self, run_id: int, lane: int, choice: Choice, skip: Set[int]) -> Entry | None:
         ranked, best = f"{_ENTRY} AND f.rank IS NOT NULL", "f.rank DESC, f.place_seq, f.place_idx, f.url_id LIMIT ?"
         # Nothing that an index knows: by that SQLite would find far too many rows, and sort them.
-        since = "MAX(f.found, f.place_seq)"
+        since = "GREATEST(f.found, f.place_seq)"
         # Sitemaps are found by files behind which nothing is chosen, so they may be taken however new they are.
         tries: list[tuple[str, tuple[int, ...]]] = [
             (f"{ranked} AND f.rank >= ? AND f.kind = 'sitemap' ORDER BY {best}", (CONTROL,))
@@ -350,37 +355,30 @@ class CrawlStore(AcrossRuns):
 
     def _ids(self, _: int, asked: set[str], hashes: list[int]) -> dict[str, Known]:
         found: dict[str, Known] = {}
-        for chunk in chunks(hashes, 200):
-            query = f"SELECT url, url_id FROM url WHERE hash IN ({marks(len(chunk))})"
-            for url, url_id in self.db.execute(query, chunk):
-                if url in asked:
-                    found[url] = Known(url_id, True, State.PENDING, None, 0, 0)
+        for url, url_id in self.db.among("SELECT url, url_id FROM url WHERE hash = ANY (?)", hashes):
+            if url in asked:
+                found[url] = Known(url_id, True, State.PENDING, None, 0, 0)
         return found
 
     def _known(self, run_id: int, asked: set[str], hashes: list[int]) -> dict[str, Known]:
         found: dict[str, Known] = {}
-        for chunk in chunks(hashes, 200):
-            query = _KNOWN.format(marks=marks(len(chunk)))
-            for url, *standing in self.db.execute(query, (run_id, *chunk)):
-                if url in asked:
-                    found[url] = _known(*standing)
+        for url, *standing in self.db.among(_KNOWN, hashes, run_id):
+            if url in asked:
+                found[url] = _known(*standing)
         return found
 
     def links(self, run_id: int, earlier: int, url_ids: Iterable[int]) -> list[tuple[Found, Known]]:
         found: list[tuple[Found, Known]] = []
-        for chunk in chunks(url_ids, 200):
-            query = _LINKS.format(marks=marks(len(chunk)))
-            for url_id, url, request_url, kind, rank, *standing in self.db.execute(query, (run_id, earlier, *chunk)):
-                source = Source.RESOURCE if kind == Kind.RESOURCE else Source.SPIDER
-                link = Found(url, request_url or url, _KINDS[kind], source, rank=rank)
-                found.append((link, _known(url_id, *standing)))
+        for url_id, url, request_url, kind, rank, *standing in self.db.among(_LINKS, url_ids, run_id, earlier):
+            source = Source.RESOURCE if kind == Kind.RESOURCE else Source.SPIDER
+            link = Found(url, request_url or url, _KINDS[kind], source, rank=rank)
+            found.append((link, _known(url_id, *standing)))
         return found
 
     def rows(self, run_id: int, url_ids: Sequence[int]) -> list[Row]:
-        found: list[Row] = []
-        for chunk in chunks(url_ids, 200):
-            found += self._rows(f"f.run_id = ? AND f.url_id IN ({marks(len(chunk))})", run_id, *chunk)
-        return found
+        return [
+            _row(row) for row in self.db.among(f"{_ROW} WHERE f.run_id = ? AND f.url_id = ANY (?)", url_ids, run_id)
+        ]
 
     def all_rows(self, run_id: int) -> list[Row]:
         return self._rows("f.run_id = ? ORDER BY f.place_seq, f.place_idx, f.url_id", run_id)
@@ -396,48 +394,29 @@ class CrawlStore(AcrossRuns):
         )
         return self._rows(where, run_id, kind, url)
 
-    def _rows(self, where: str, *arguments: Any) -> list[Row]:
-        columns = ", ".join(f"f.{name}" for name in Standing._fields)
-        rows = self.db.execute(
-            f"SELECT f.url_id, u.url, f.kind, f.source, f.found_on, {columns} FROM frontier f JOIN url u USING (url_id) WHERE {where}",
-            arguments,
-        )
-        return [
-            Row(url_id, url, _KINDS[kind], _SOURCES[source], found_on, _standing(rest))
-            for url_id, url, kind, source, found_on, *rest in rows
-        ]
+    def _rows(self, where: str, *arguments: object) -> list[Row]:
+        return [_row(row) for row in self.db.execute(f"{_ROW} WHERE {where}", arguments)]
 
     def visit_of(self, run_id: int, url_id: int) -> VisitRow | None:
-        columns = ", ".join(f'v."{name}"' for name in VisitRow._fields)
         row = self.db.execute(
-            f"SELECT {columns} FROM frontier f JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done"
+            f"SELECT {_VISIT} FROM frontier f JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done"
             " WHERE f.run_id = ? AND f.url_id = ? AND f.state = 'done'",
             (run_id, url_id),
         ).fetchone()
         return _visit_row(row) if row else None
 
     def owners_of(self, run_id: int, hashes: Iterable[bytes]) -> set[bytes]:
-        found: set[bytes] = set()
-        for chunk in chunks(sorted(hashes), 200):
-            rows = self.db.execute(
-                f"SELECT text_hash FROM visit WHERE run_id = ? AND outcome = 'page' AND text_hash IN ({marks(len(chunk))})",
-                (run_id, *chunk),
-            )
-            found.update(row[0] for row in rows)
-        return found
+        query = "SELECT text_hash FROM visit WHERE run_id = ? AND outcome = 'page' AND text_hash = ANY (?)"
+        return {text_hash for (text_hash,) in self.db.among(query, sorted(hashes), run_id)}
 
     def originals(self, payloads: Iterable[bytes]) -> dict[bytes, Original]:
-        found: dict[bytes, Original] = {}
-        for chunk in chunks(sorted(payloads), 200):
-            rows = self.db.execute(
-                "SELECT v.payload, COALESCE(v.request_url, u.url), v.at_ms, a.name FROM visit v JOIN url u USING (url_id)"
-                " JOIN archive a USING (file_id)"
-                f" WHERE v.file_id IS NOT NULL AND v.revisit = 0 AND v.payload IN ({marks(len(chunk))}) AND {IS_WHOLE}"
-                " ORDER BY v.log_id",
-                chunk,
-            )
-            found |= {payload: Original(url, at_ms, file=name) for payload, url, at_ms, name in rows}
-        return found
+        rows = self.db.among(
+            "SELECT v.payload, COALESCE(v.request_url, u.url), v.at_ms, a.name FROM visit v JOIN url u USING (url_id)"
+            " JOIN archive a USING (file_id)"
+            f" WHERE v.file_id IS NOT NULL AND v.revisit = 0 AND v.payload = ANY (?) AND {IS_WHOLE} ORDER BY v.log_id",
+            sorted(payloads),
+        )
+        return {payload: Original(url, at_ms, file=name) for payload, url, at_ms, name in rows}
 
     def robots(self, run_id: int, origin: str | None = None) -> list[tuple[str, str, bytes | None]]:
         which = "" if origin is None else " AND origin = ?"
@@ -453,11 +432,14 @@ class CrawlStore(AcrossRuns):
 
     def cookies(self, run_id: int) -> list[Cookie]:
         rows = self.db.execute(
-            f"SELECT {COOKIE}, MAX(seq) FROM cookie WHERE run_id = ? GROUP BY 1, 2, 3, 4 ORDER BY seq, idx", (run_id,)
+            f"SELECT {COOKIE} FROM cookie c WHERE run_id = ? AND seq = (SELECT MAX(seq) FROM cookie n"
+            " WHERE n.run_id = c.run_id AND n.domain = c.domain AND n.path = c.path AND n.name = c.name"
+            " AND n.host_only = c.host_only) ORDER BY seq, idx",
+            (run_id,),
         )
         return [
             Cookie(domain, path, name, value, bool(host_only), bool(secure), expires_ms)
-            for domain, path, name, host_only, value, secure, expires_ms, _ in rows
+            for domain, path, name, host_only, value, secure, expires_ms in rows
         ]
 
     def probes(self, run_id: int) -> list[Probe]:
@@ -496,7 +478,7 @@ class CrawlStore(AcrossRuns):
 
     def blame(self, token: int, run_id: int, url_ids: Sequence[int]) -> None:
         """The process died while reading these."""
-        with plain_errors(self.path), transaction(self.db):
+        with self.db.transaction():
             self._fence(token)
             self.db.executemany(
                 "INSERT INTO suspect (run_id, url_id, deaths) VALUES (?, ?, 1)"
@@ -509,7 +491,7 @@ class CrawlStore(AcrossRuns):
         return list(self.db.execute("SELECT file_id, token, name, length FROM archive ORDER BY file_id"))
 
     def rename_file(self, token: int, file_id: int, name: str) -> None:
-        with plain_errors(self.path), transaction(self.db):
+        with self.db.transaction():
             self._fence(token)
             self.db.execute("UPDATE archive SET name = ?, token = ? WHERE file_id = ?", (name, token, file_id))
 
@@ -517,7 +499,7 @@ class CrawlStore(AcrossRuns):
 
     @contextlib.contextmanager
     def committing(self, token: int) -> Iterator[None]:
-        with plain_errors(self.path), transaction(self.db):
+        with self.db.transaction():
             self._fence(token)
             yield
             fault.point("in_commit")
@@ -525,7 +507,7 @@ class CrawlStore(AcrossRuns):
     def write(self, changes: Changes) -> None:
         if changes.counters.known > 1.25 * self._cache_for:
             self._cache_for = changes.counters.known
-            size_cache(self.db, self._cache_for)
+            self.db.expect(self._cache_for)
         self._log_id = commit.write(self.db, changes, self._log_id)
 
     def log(self) -> int:
@@ -533,15 +515,8 @@ class CrawlStore(AcrossRuns):
         self._log_id += 1
         return self._log_id
 
-    def _max(self, query: str, *arguments: Any) -> int:
+    def _max(self, query: str, *arguments: object) -> int:
         return int(self.db.execute(query, arguments).fetchone()[0] or 0)
-
-
-def _is_same_file(known: os.stat_result, path: Path) -> bool:
-    try:
-        return os.path.samestat(known, path.stat())
-    except OSError:
-        return False
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
@@ -569,6 +544,11 @@ def _entry(row: tuple[Any, ...]) -> Entry:
 
 def _known(url_id: int, state: str | None, reason: str | None, depth: int, hops: int) -> Known:
     return Known(url_id, state is not None, _STATES[state], _REASONS[reason], depth, hops)
+
+
+def _row(row: Sequence[Any]) -> Row:
+    url_id, url, kind, source, found_on, *rest = row
+    return Row(url_id, url, _KINDS[kind], _SOURCES[source], found_on, _standing(rest))
 
 
 def _standing(row: Sequence[Any]) -> Standing:

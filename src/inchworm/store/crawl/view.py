@@ -9,10 +9,9 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from inchworm.store.crawl import votes
-from inchworm.store.crawl.commit import marks
 from inchworm.store.crawl.earlier import IS_WHOLE
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.sqlite import snapshot
+from inchworm.store.database import NO_LIMIT
 
 SPAN = 100_000
 """So many steps of a run are searched at a time for pages that fit."""
@@ -28,11 +27,10 @@ _WHY = (
     "asked_in_full",
 )
 _FOR_EVER = 1 << 62
-_NO_LIMIT = -1
 _SAME = (
     "SELECT v.seq, u.url, v.text_hash FROM visit v JOIN url u USING (url_id) JOIN frontier f ON f.run_id = v.run_id"
-    " AND f.url_id = v.url_id AND f.done = +v.seq WHERE v.run_id = ? AND v.text_hash IN ({}) AND +v.seq <= ?"
-    " AND v.outcome = '{}' LIMIT ?"
+    " AND f.url_id = v.url_id AND f.done = /*sqlite +*/v.seq WHERE v.run_id = ? AND v.text_hash = ANY (?)"
+    " AND /*sqlite +*/v.seq <= ? AND v.outcome = '{}' LIMIT ?"
 )
 
 
@@ -92,7 +90,7 @@ class View:
 
     def _visits_of(self, run_id: int, url_id: int) -> list[dict[str, Any]]:
         # The plus keeps SQLite off the index of the record, which would have it read the whole run.
-        where = "v.run_id = ? AND v.url_id = ? ORDER BY +v.seq"
+        where = "v.run_id = ? AND v.url_id = ? ORDER BY /*sqlite +*/v.seq"
         return [self._with_alternates(visit) for visit in self.visits(where, run_id, url_id)]
 
     def _with_alternates(self, visit: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +98,7 @@ class View:
         return visit
 
     def alternates(
-        self, run_id: int, text_hash: str | None, until: int = _FOR_EVER, limit: int = _NO_LIMIT
+        self, run_id: int, text_hash: str | None, until: int = _FOR_EVER, limit: int = NO_LIMIT
     ) -> list[str]:
         """URLs of the run with this text up to a seq, the primary one first; of each outcome so many at most."""
         if text_hash is None:
@@ -108,7 +106,7 @@ class View:
         return self.alternates_of_all(run_id, [text_hash], until, limit).get(text_hash, [])
 
     def alternates_of_all(
-        self, run_id: int, text_hashes: Iterable[str], until: int = _FOR_EVER, limit: int = _NO_LIMIT
+        self, run_id: int, text_hashes: Iterable[str], until: int = _FOR_EVER, limit: int = NO_LIMIT
     ) -> dict[str, list[str]]:
         """The same for many texts."""
         # One question per outcome, because each has an index of its own; the plus keeps SQLite to it.
@@ -120,21 +118,20 @@ class View:
 
     def primaries(self, run_id: int, text_hashes: Iterable[str]) -> dict[str, str]:
         """Of each text the page of a run that has it for its own."""
-        return {one.hex(): url for _, url, one in self._same(run_id, text_hashes, "page", _FOR_EVER, _NO_LIMIT)}
+        return {one.hex(): url for _, url, one in self._same(run_id, text_hashes, "page", _FOR_EVER, NO_LIMIT)}
 
     def _same(
         self, run_id: int, text_hashes: Iterable[str], outcome: str, until: int, limit: int
     ) -> list[tuple[int, str, bytes]]:
         wanted = [bytes.fromhex(one) for one in text_hashes]
-        query = _SAME.format(marks(len(wanted)), outcome)
-        return self._db.execute(query, (run_id, *wanted, until, limit)).fetchall()
+        return self._db.execute(_SAME.format(outcome), (run_id, wanted, until, limit)).fetchall()
 
     def visits(self, where: str, *arguments: Any) -> Iterator[dict[str, Any]]:
         """Visits as people are told of them; `where` is a condition on `v`, with its order."""
         cursor = self._db.execute(
             "SELECT v.log_id, v.run_id, v.seq, v.session, u.url, COALESCE(v.request_url, u.url) AS request_url, v.kind, v.outcome,"
             " v.requested, v.failure, v.message, v.status, v.at_ms, v.millis, v.size, v.content_type, v.etag,"
-            " v.last_modified, lower(hex(v.payload)) AS payload, lower(hex(v.text_hash)) AS text_hash, v.title, v.language, v.canonical,"
+            " v.last_modified, v.payload, v.text_hash, v.title, v.language, v.canonical,"
             ' v.change, v.note, v.missing, v.meta, target.url AS redirect, v.reader, a.name AS file, v."offset", v.length, v.revisit,'
             " LENGTH(v.links) / 4 AS links, f.source, f.depth, f.hops, on_page.url AS found_on"
             " FROM visit v JOIN url u USING (url_id)"
@@ -147,14 +144,17 @@ class View:
         names = [column[0] for column in cursor.description]
         for row in cursor.fetchall():
             visit = dict(zip(names, row, strict=True))
-            visit["payload"], visit["text_hash"] = visit["payload"] or None, visit["text_hash"] or None
+            for name in ("payload", "text_hash"):
+                visit[name] = visit[name].hex() if visit[name] else None
             visit["links"] = visit["links"] or 0
             visit["meta"] = json.loads(visit["meta"]) if visit["meta"] else {}
             yield visit
 
     def newest(self, run_id: int, url_id: int) -> dict[str, Any] | None:
         """The last visit of a run to a URL."""
-        return next(self.visits("v.run_id = ? AND v.url_id = ? ORDER BY +v.seq DESC LIMIT 1", run_id, url_id), None)
+        return next(
+            self.visits("v.run_id = ? AND v.url_id = ? ORDER BY /*sqlite +*/v.seq DESC LIMIT 1", run_id, url_id), None
+        )
 
     def record(self, run_id: int, until: int) -> Iterator[dict[str, Any]]:
         """Every visit to a page or resource up to a seq, in the order of record."""
@@ -214,10 +214,10 @@ class View:
         """What became of pages and resources, one visit each, in the order of record, from behind a seq on. At most
         `SPAN` steps of the run are looked at."""
         conditions, values = _conditions(sought)
-        urls = " CROSS JOIN url u ON u.url_id = v.url_id" if sought.text is not None else ""
+        urls = " /*sqlite CROSS*/ JOIN url u ON u.url_id = v.url_id" if sought.text is not None else ""
         # CROSS JOIN and the plus signs keep SQLite on the order of record, so that no page costs more than the first.
         rows = self._db.execute(
-            f"SELECT v.seq FROM visit v{urls} CROSS JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
+            f"SELECT v.seq FROM visit v{urls} /*sqlite CROSS*/ JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
             " AND f.done = v.seq WHERE v.run_id = ? AND v.seq > ? AND v.seq <= ? AND v.kind IN ('page', 'resource')"
             f"{conditions} ORDER BY v.seq LIMIT ?",
             (run_id, after, after + SPAN, *values, limit),
@@ -225,7 +225,7 @@ class View:
         found = [seq for (seq,) in rows]
         if not found:
             return []
-        return list(self.visits(f"v.run_id = ? AND v.seq IN ({marks(len(found))}) ORDER BY v.seq", run_id, *found))
+        return list(self.visits("v.run_id = ? AND v.seq = ANY (?) ORDER BY v.seq", run_id, found))
 
     def pages_by_session(self, run_id: int) -> dict[int, int]:
         """How many pages each session of a run brought, duplicates included."""
@@ -290,10 +290,10 @@ class View:
             rows = self._db.execute(
                 'SELECT a.name, v."offset", v.length, COALESCE(v.request_url, u.url), v.revisit, v.payload, v.seq, 1'
                 " FROM visit v JOIN archive a USING (file_id) JOIN url u USING (url_id)"
-                " WHERE v.run_id = ?1 AND v.seq > ?2 AND v.seq <= ?3"
+                " WHERE v.run_id = :run AND v.seq > :after AND v.seq <= :until"
                 ' UNION ALL SELECT a.name, p."offset", p.length, p.request_url, 0, NULL, p.seq, 0 FROM probe p'
-                " JOIN archive a USING (file_id) WHERE p.run_id = ?1 AND p.seq > ?2 AND p.seq <= ?3 ORDER BY 7, 8",
-                (run_id, after, min(after + _PAGE, until)),
+                " JOIN archive a USING (file_id) WHERE p.run_id = :run AND p.seq > :after AND p.seq <= :until ORDER BY 7, 8",
+                {"run": run_id, "after": after, "until": min(after + _PAGE, until)},
             ).fetchall()
             for name, offset, length, url, is_revisit, payload, _, _ in rows:
                 if is_revisit:
@@ -306,7 +306,9 @@ class View:
             'SELECT a.name, v."offset", v.length FROM visit v JOIN archive a USING (file_id)'
             " WHERE v.payload = ? AND v.file_id IS NOT NULL AND v.revisit = 0"
         )
-        first = (self._db.execute(f"{query} AND {which} LIMIT 1", (payload,)).fetchone() for which in (IS_WHOLE, "1"))
+        first = (
+            self._db.execute(f"{query} AND {which} LIMIT 1", (payload,)).fetchone() for which in (IS_WHOLE, "1 = 1")
+        )
         yield from islice(filter(None, first), 1)
 
     def count_records(self) -> int:
@@ -379,44 +381,44 @@ class View:
         checks = {
             "visited URLs that the frontier does not know": (
                 "SELECT COUNT(*) FROM visit v LEFT JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
-                " WHERE v.run_id = ? AND f.url_id IS NULL"
+                " WHERE v.run_id = :run AND f.url_id IS NULL"
             ),
             "done URLs without a visit": (
                 "SELECT COUNT(*) FROM frontier f LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done AND v.url_id = f.url_id"
-                " WHERE f.run_id = ? AND f.state = 'done' AND v.seq IS NULL"
+                " WHERE f.run_id = :run AND f.state = 'done' AND v.seq IS NULL"
             ),
             "pages recorded twice": (
-                "SELECT COUNT(*) FROM (SELECT 1 FROM visit WHERE run_id = ? AND outcome IN ('page', 'duplicate', 'resource')"
-                " GROUP BY url_id HAVING COUNT(*) > 1)"
+                "SELECT COUNT(*) FROM (SELECT 1 FROM visit WHERE run_id = :run AND outcome IN ('page', 'duplicate', 'resource')"
+                " GROUP BY url_id HAVING COUNT(*) > 1) AS doubles"
             ),
             "rows found after the end of the record": (
-                "SELECT COUNT(*) FROM frontier WHERE run_id = ?1 AND found > (SELECT seq FROM run WHERE run_id = ?1)"
+                "SELECT COUNT(*) FROM frontier f JOIN run r USING (run_id) WHERE f.run_id = :run AND f.found > r.seq"
             ),
             "gaps in the record": (
-                "SELECT (SELECT seq FROM run WHERE run_id = ?1) - COUNT(*) FROM (SELECT seq FROM visit WHERE run_id = ?1"
-                " AND seq BETWEEN 1 AND (SELECT seq FROM run WHERE run_id = ?1)"
-                " UNION SELECT done FROM frontier WHERE run_id = ?1 AND state = 'refused' AND done > 0"
-                " UNION SELECT found FROM frontier WHERE run_id = ?1 AND found > 0"
-                " UNION SELECT seq FROM undo WHERE run_id = ?1 AND seq > 0"
-                " UNION SELECT json_extract(before, '$.done') FROM undo WHERE run_id = ?1"
-                " AND json_extract(before, '$.done') > 0)"
+                "SELECT (SELECT seq FROM run WHERE run_id = :run) - COUNT(*) FROM (SELECT seq FROM visit WHERE run_id = :run"
+                " AND seq BETWEEN 1 AND (SELECT seq FROM run WHERE run_id = :run)"
+                " UNION SELECT done FROM frontier WHERE run_id = :run AND state = 'refused' AND done > 0"
+                " UNION SELECT found FROM frontier WHERE run_id = :run AND found > 0"
+                " UNION SELECT seq FROM undo WHERE run_id = :run AND seq > 0"
+                " UNION SELECT CAST(json_extract(before, '$.done') AS BIGINT) FROM undo WHERE run_id = :run"
+                " AND CAST(json_extract(before, '$.done') AS BIGINT) > 0) AS steps"
             ),
             "visits after the end of the record": (
-                "SELECT COUNT(*) FROM visit WHERE run_id = ?1 AND seq > (SELECT seq FROM run WHERE run_id = ?1)"
+                "SELECT COUNT(*) FROM visit v JOIN run r USING (run_id) WHERE v.run_id = :run AND v.seq > r.seq"
             ),
             "pending URLs in no lane": (
                 "SELECT COUNT(*) FROM frontier f LEFT JOIN lane l ON l.run_id = f.run_id AND l.lane = f.lane"
-                " WHERE f.run_id = ? AND f.state = 'pending' AND l.lane IS NULL"
+                " WHERE f.run_id = :run AND f.state = 'pending' AND l.lane IS NULL"
             ),
             "lanes with a wrong count": (
-                "SELECT COUNT(*) FROM lane l WHERE l.run_id = ? AND l.pending <> (SELECT COUNT(*) FROM frontier f"
+                "SELECT COUNT(*) FROM lane l WHERE l.run_id = :run AND l.pending <> (SELECT COUNT(*) FROM frontier f"
                 " WHERE f.run_id = l.run_id AND f.lane = l.lane AND f.state = 'pending')"
             ),
         }
         found = []
-        with snapshot(self._db):
+        with self._db.snapshot():
             for words, query in checks.items():
-                count = self._db.execute(query, (run_id,)).fetchone()[0]
+                count = self._db.execute(query, {"run": run_id}).fetchone()[0]
                 if count:
                     found.append(f"{count} {words}")
             if count := votes.wrong(self._db, run_id):
@@ -424,18 +426,18 @@ class View:
         return found
 
     def integrity(self) -> str:
-        """'ok', or what SQLite finds wrong with the file."""
-        return str(self._db.execute("PRAGMA integrity_check(1)").fetchone()[0])
+        """'ok', or what the database finds wrong with itself."""
+        return self._db.check()
 
 
 def _conditions(sought: Sought) -> tuple[str, list[str]]:
     """What is to be true of a visit, and the values in it."""
-    given = {f"+v.{name}": value for name, value in sought._asdict().items() if name != "text"}
+    given = {f"/*sqlite +*/v.{name}": value for name, value in sought._asdict().items() if name != "text"}
     conditions = "".join(f" AND {column} = ?" for column, value in given.items() if value is not None)
     values = [value for value in given.values() if value is not None]
     if sought.text is not None:
         # Not LIKE: whatever is asked for means itself.
-        conditions += " AND (instr(lower(u.url), lower(?)) OR instr(lower(v.request_url), lower(?)))"
+        conditions += " AND (instr(lower(u.url), lower(?)) > 0 OR instr(lower(v.request_url), lower(?)) > 0)"
         values += [sought.text, sought.text]
     return conditions, values
 

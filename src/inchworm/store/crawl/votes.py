@@ -6,13 +6,12 @@ on from wherever it was, and back: what is added for a visit can be taken off ag
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 
 from inchworm.rules.order import focus, order
 from inchworm.rules.order.focus import Votes
-from inchworm.store.crawl.commit import marks, unpack
-from inchworm.store.crawl.earlier import chunks
+from inchworm.store.crawl.commit import unpack
+from inchworm.store.database import Database
 
 _AT_A_TIME = 100_000
 """So many votes, and the rest of a page's, go into one transaction: a second or two."""
@@ -21,14 +20,14 @@ _CAST = (
     "SELECT seq, share, parts, links FROM visit"
     " WHERE run_id = ? AND seq > ? AND seq <= ? AND share IS NOT NULL ORDER BY seq {}"
 )
-_SUMS = "SELECT url_id, own, first, pages, parts, share FROM promise WHERE run_id = ? AND url_id IN ({marks})"
+_SUMS = "SELECT url_id, own, first, pages, parts, share FROM promise WHERE run_id = ? AND url_id = ANY (?)"
 _CHANGE = "UPDATE promise SET pages = ?, parts = ?, share = ? WHERE run_id = ? AND url_id = ?"
 # The rank of a URL that is to be tried again is below 0, and it stays there. What is done has its rank kept right as
 # well: it may be pending again one day, and the next run begins with the ranks of this one.
-_RANK = "UPDATE frontier SET rank = ?1 WHERE run_id = ?2 AND url_id = ?3 AND rank >= 0 AND rank <> ?1"
+_RANK = "UPDATE frontier SET rank = ? WHERE run_id = ? AND url_id = ? AND rank >= 0 AND rank <> ?"
 
 
-def count_some(db: sqlite3.Connection, run_id: int, upto: int) -> int:
+def count_some(db: Database, run_id: int, upto: int) -> int:
     """Go some way to where the votes of all visits up to this seq count, and of none after it; how far, comes back.
 
     In the open transaction. Wherever it stops, ranks are those that belong there.
@@ -38,7 +37,7 @@ def count_some(db: sqlite3.Connection, run_id: int, upto: int) -> int:
     between = (run_id, min(counted, upto), max(counted, upto))
     cast: dict[int, Votes] = {}
     room = _AT_A_TIME
-    for seq, *vote in db.execute(_CAST.format("ASC" if times > 0 else "DESC"), between):
+    for seq, *vote in db.stream(_CAST.format("ASC" if times > 0 else "DESC"), between):
         room -= _cast(cast, *vote)
         if room < 0:
             upto = seq if times > 0 else seq - 1
@@ -48,24 +47,24 @@ def count_some(db: sqlite3.Connection, run_id: int, upto: int) -> int:
     return upto
 
 
-def count(db: sqlite3.Connection, run_id: int, upto: int) -> None:
+def count(db: Database, run_id: int, upto: int) -> None:
     """All the way there, in one transaction."""
     while count_some(db, run_id, upto) != upto:
         pass
 
 
-def count_back(db: sqlite3.Connection, run_id: int, upto: int) -> None:
+def count_back(db: Database, run_id: int, upto: int) -> None:
     """Take off the votes of visits after this seq, while they are still on record."""
     (counted,) = db.execute("SELECT counted FROM run WHERE run_id = ?", (run_id,)).fetchone()
     count(db, run_id, min(counted, upto))
 
 
-def rank(db: sqlite3.Connection, run_id: int, url_ids: Sequence[int]) -> None:
+def rank(db: Database, run_id: int, url_ids: Sequence[int]) -> None:
     """Give these URLs the ranks that belong to the votes that are counted."""
     _add(db, run_id, dict.fromkeys(url_ids, Votes()), 1)
 
 
-def copy(db: sqlite3.Connection, source: int, run_id: int) -> None:
+def copy(db: Database, source: int, run_id: int) -> None:
     """Promises for a run that begins with the rows of another one. No vote is counted."""
     db.execute(
         "INSERT INTO promise (run_id, url_id, own, first) SELECT f.run_id, p.url_id, p.own, p.first FROM promise p"
@@ -76,13 +75,13 @@ def copy(db: sqlite3.Connection, source: int, run_id: int) -> None:
     db.execute(f"UPDATE frontier SET rank = COALESCE(({first}), rank) WHERE run_id = ? AND rank >= 0", (run_id,))
 
 
-def wrong(db: sqlite3.Connection, run_id: int) -> int:
+def wrong(db: Database, run_id: int) -> int:
     """How many promises do not add up, or are not what their URL is ranked by."""
     (counted,) = db.execute("SELECT counted FROM run WHERE run_id = ?", (run_id,)).fetchone()
     cast: dict[int, Votes] = {}
-    for _, *vote in db.execute(_CAST.format("ASC"), (run_id, 0, counted)):
+    for _, *vote in db.stream(_CAST.format("ASC"), (run_id, 0, counted)):
         _cast(cast, *vote)
-    promises = db.execute(
+    promises = db.stream(
         "SELECT p.url_id, p.own, p.first, f.rank, p.pages, p.parts, p.share FROM promise p"
         " LEFT JOIN frontier f ON f.run_id = p.run_id AND f.url_id = p.url_id WHERE p.run_id = ?",
         (run_id,),
@@ -102,14 +101,14 @@ def _cast(cast: dict[int, Votes], share: int, parts: bytes | None, links: bytes 
     return len(ids)
 
 
-def _add(db: sqlite3.Connection, run_id: int, cast: dict[int, Votes], times: int) -> None:
+def _add(db: Database, run_id: int, cast: dict[int, Votes], times: int) -> None:
     sums: list[tuple[int, ...]] = []
-    ranks: list[tuple[int, int, int]] = []
-    for chunk in chunks(cast, 500):
-        for url_id, own, first, *before in db.execute(_SUMS.format(marks=marks(len(chunk))), (run_id, *chunk)):
-            votes = Votes(*before).plus(cast[url_id], times)
-            sums.append((*votes, run_id, url_id))
-            ranks.append((_rank(own, first, votes), run_id, url_id))
+    ranks: list[tuple[int, int, int, int]] = []
+    for url_id, own, first, *before in db.among(_SUMS, cast, run_id):
+        votes = Votes(*before).plus(cast[url_id], times)
+        sums.append((*votes, run_id, url_id))
+        ranked = _rank(own, first, votes)
+        ranks.append((ranked, run_id, url_id, ranked))
     db.executemany(_CHANGE, sums)
     db.executemany(_RANK, ranks)
 

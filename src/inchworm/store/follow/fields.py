@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -22,19 +21,9 @@ from typing import Any, NamedTuple
 from inchworm.errors import NotNow
 from inchworm.rules.text.content import READER
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.follow.follower import (
-    VISIT,
-    File,
-    Follower,
-    Log,
-    Page,
-    Progress,
-    Unfit,
-    make_anew,
-    shared,
-    transaction,
-    used,
-)
+from inchworm.store.database import Database, DatabaseFailed
+from inchworm.store.follow.follower import File, Follower, Progress, Unfit, make_anew, shared, used
+from inchworm.store.follow.log import VISIT, Log, Page
 
 VERSION = f"1 reader={READER}"
 """What was taken by another version is taken anew."""
@@ -110,10 +99,10 @@ def catch_up(path: Path, source: Source) -> None:
 def counts(path: Path, source: Source, run_id: int) -> Counts:
     """Bring the file up to date; what came of the pages of a run."""
 
-    def work(db: sqlite3.Connection) -> Counts:
+    def work(db: Database) -> Counts:
         fields = Fields(db)
         fields.catch_up(source)
-        with transaction(db, "DEFERRED"):
+        with db.snapshot():
             fields.refuse_others(source.digest)
             return fields.counts(run_id)
 
@@ -135,17 +124,17 @@ def looking(path: Path, digest: str) -> Iterator[Look]:
     with contextlib.ExitStack() as stack:
         try:
             db = stack.enter_context(shared(_file(path)))
-            stack.enter_context(transaction(db, "DEFERRED"))
+            stack.enter_context(db.snapshot())
             is_known = db.execute("SELECT 1 FROM rules WHERE digest = ?", (digest,)).fetchone() is not None
-        except (Unfit, sqlite3.DatabaseError):
+        except (Unfit, DatabaseFailed):
             is_known = False
         yield (lambda log_id: _look(db, log_id)) if is_known else (lambda _: None)
 
 
-def _look(db: sqlite3.Connection, log_id: int) -> Taken | None:
+def _look(db: Database, log_id: int) -> Taken | None:
     query = 'SELECT c."rows", c.failure FROM page p JOIN content c USING (content_id) WHERE p.log_id = ?'
     # Damage is made good by whoever catches up; here a page is simply not known.
-    with contextlib.suppress(sqlite3.DatabaseError, ValueError):
+    with contextlib.suppress(DatabaseFailed, ValueError):
         row = db.execute(query, (log_id,)).fetchone()
         return row and Taken(json.loads(row[0]) if row[0] is not None else None, row[1])
     return None
@@ -173,7 +162,7 @@ class Fields(Follower):
         """See to it that there are no rows of other rules."""
         if self._digest() == digest:
             return
-        with transaction(self.db, "IMMEDIATE"):
+        with self.db.transaction():
             if self._digest() != digest:
                 for table in ("page", "content", "tally", "rules", "todo", "judged", "step"):
                     self.db.execute(f"DELETE FROM {table}")
@@ -193,7 +182,7 @@ class Fields(Follower):
 
     def _look_up(self, source: Source, log: Log) -> None:
         """Take the rows of some visits. Should another process have been faster, that was for nothing."""
-        with transaction(self.db, "DEFERRED"):
+        with self.db.snapshot():
             self.refuse_others(source.digest)
             turn, log_ids = self.turn(), self.todo(_CHUNK)
         with log.snapshot():
@@ -238,11 +227,10 @@ class Fields(Follower):
             assert taken is not None
             rows = taken.rows or []
             matched = [number for number, values in enumerate(zip(*rows, strict=True)) if any(map(_is_there, values))]
-            cursor = self.db.execute(
-                'INSERT INTO content (key, matched, "rows", failure) VALUES (?, ?, ?, ?)',
+            content_id = self.db.insert(
+                'INSERT INTO content (key, matched, "rows", failure) VALUES (?, ?, ?, ?) RETURNING content_id',
                 (key, json.dumps(matched), None if taken.rows is None else json.dumps(rows), taken.failure),
             )
-            content_id = int(cursor.lastrowid or 0)
         self.db.execute("INSERT INTO page VALUES (?, ?, ?, ?)", (page.log_id, page.run_id, page.seq, content_id))
         self._count(page.run_id, content_id, 1)
 

@@ -11,19 +11,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from inchworm.errors import Broken
-from inchworm.store.crawl.commit import marks
-from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.sqlite import BUSY_SECONDS, plain_errors, snapshot
-
-STEP = 5_000
-"""How many entries of the log are noted in one transaction."""
+from inchworm.store.database import Database, DatabaseFailed, DatabaseTrouble
+from inchworm.store.follow.log import URL, Log
+from inchworm.store.sqlite import make_own, open_own
 
 _SCHEMA = """
 CREATE TABLE followed (
@@ -47,59 +42,10 @@ CREATE TABLE todo (           -- what has to be looked up
 );
 """
 
-URL, VISIT = "url_id", "log_id"
-"""What a follower holds something of."""
-
-TELLING = (
-    "v.kind = 'page' AND (v.outcome IN ('page', 'duplicate', 'deleted')"
-    " OR (v.outcome = 'redirect' AND v.change = 'deleted'))"
-)
-"""What a visit is like that tells whether its page is there."""
-
-_IS_PAGE = "v.kind = 'page' AND v.outcome IN ('page', 'duplicate')"
-_MATTERS = {URL: TELLING, VISIT: _IS_PAGE}
-
-_DAMAGE = {1, 11, 26}
-"""SQLite's codes for a table that is not there, a malformed file, and no database at all."""
-
 T = TypeVar("T")
 
 Progress = Callable[[int, int], None]
 """How many URLs or visits were looked up, of how many."""
-
-
-class Page(NamedTuple):
-    """What the crawl has last on a URL."""
-
-    url_id: int
-    url: str
-    log_id: int
-    run_id: int
-    seq: int
-    run: int
-    at_ms: int
-    outcome: str
-    text_hash: bytes | None
-    payload: bytes | None
-    content_type: str
-    title: str
-    request_url: str
-
-    @property
-    def is_there(self) -> bool:
-        return self.outcome in ("page", "duplicate")
-
-    @property
-    def key(self) -> bytes:
-        """What names the content of a page. One without a hash has it for itself."""
-        return self.text_hash or b"url %d" % self.url_id
-
-
-PAGE = (
-    "v.run_id, v.seq, r.number, v.at_ms, v.outcome, v.text_hash, v.payload, COALESCE(v.content_type, ''),"
-    " COALESCE(v.title, ''), COALESCE(v.request_url, u.url)"
-)
-"""The columns of a page after its URL and its number in the log."""
 
 
 # ---- the file
@@ -132,29 +78,28 @@ class _Missing(Unfit):
     """There is no file, or one of another version."""
 
 
-def used(file: File, work: Callable[[sqlite3.Connection], T]) -> T:
+def used(file: File, work: Callable[[Database], T]) -> T:
     """Work with a file, made anew where it is of no use."""
     for is_last in (False, True):
         try:
             with shared(file) as db:
                 return work(db)
-        except (Unfit, sqlite3.DatabaseError) as error:
+        except (Unfit, DatabaseFailed) as error:
             if is_last or not _is_damage(error):
-                with plain_errors(file.path):
-                    raise
+                raise
             make_anew(file, keep_if_fit=isinstance(error, _Missing))
     raise AssertionError("the second try returns or raises")
 
 
 @contextlib.contextmanager
-def shared(file: File) -> Iterator[sqlite3.Connection]:
+def shared(file: File) -> Iterator[Database]:
     """A file that others may use, too, and nobody may replace; `Unfit` when it is of no use."""
     with _locked(file, fcntl.LOCK_SH), contextlib.closing(_opened(file)) as db:
         yield db
 
 
 def _is_damage(error: Exception) -> bool:
-    return isinstance(error, Unfit) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+    return isinstance(error, Unfit) or (isinstance(error, DatabaseFailed) and error.trouble is DatabaseTrouble.DAMAGED)
 
 
 @contextlib.contextmanager
@@ -172,14 +117,10 @@ def _locked(file: File, mode: int) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _connected(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SECONDS)
-
-
-def _opened(file: File) -> sqlite3.Connection:
+def _opened(file: File) -> Database:
     if not file.path.exists():
         raise _Missing("there is none")
-    db = _connected(file.path)
+    db = open_own(file.path)
     try:
         if not _is_fit(db, file.version):
             raise _Missing("it is of another version")
@@ -191,7 +132,7 @@ def _opened(file: File) -> sqlite3.Connection:
     return db
 
 
-def _is_fit(db: sqlite3.Connection, version: str) -> bool:
+def _is_fit(db: Database, version: str) -> bool:
     if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'followed'").fetchone():
         return False
     return bool(db.execute("SELECT version FROM followed").fetchone() == (version,))
@@ -200,32 +141,13 @@ def _is_fit(db: sqlite3.Connection, version: str) -> bool:
 def make_anew(file: File, keep_if_fit: bool = False) -> None:
     """Put an empty file in the place of what is there."""
     path = file.path
-    with _locked(file, fcntl.LOCK_EX), plain_errors(path):
+    with _locked(file, fcntl.LOCK_EX):
         if keep_if_fit:
             # Another process may have been faster.
-            with contextlib.suppress(Unfit, sqlite3.DatabaseError), contextlib.closing(_opened(file)):
+            with contextlib.suppress(Unfit, DatabaseFailed), contextlib.closing(_opened(file)):
                 return
-        for name in (path.name, f"{path.name}-wal", f"{path.name}-shm", f"{path.name}-journal"):
-            path.with_name(name).unlink(missing_ok=True)
-        with contextlib.closing(_connected(path)) as db:
-            # Texts are a few thousand bytes each: on small pages, one of each would lie alone.
-            db.execute("PRAGMA page_size = 16384")
-            db.execute("PRAGMA journal_mode = WAL")
-            first = f"INSERT INTO followed VALUES (1, '{file.version}', 0, 0);"
-            common = _SCHEMA.format(subject=file.subject)
-            db.executescript(f"BEGIN; {common} {file.schema} {first} COMMIT")
-
-
-@contextlib.contextmanager
-def transaction(db: sqlite3.Connection, kind: str) -> Iterator[None]:
-    db.execute(f"BEGIN {kind}")
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(sqlite3.Error):
-            db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
+        first = f"INSERT INTO followed VALUES (1, '{file.version}', 0, 0);"
+        make_own(path, f"{_SCHEMA.format(subject=file.subject)} {file.schema} {first}")
 
 
 # ---- the follower
@@ -236,7 +158,7 @@ class Follower:
 
     subject = URL
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: Database) -> None:
         self.db = db
 
     def number(self, query: str) -> int:
@@ -262,7 +184,7 @@ class Follower:
 
     def _step(self, log: Log) -> int:
         """Note what some entries of the log, and verdicts given since, have something to say of; how far it came."""
-        with transaction(self.db, "IMMEDIATE"), log.snapshot():
+        with self.db.transaction(), log.snapshot():
             seen = self.number("SELECT log_id FROM followed")
             upto = log.step_from(seen)
             self.db.executemany(
@@ -312,81 +234,10 @@ class Follower:
     @contextlib.contextmanager
     def writing_after(self, turn: int) -> Iterator[bool]:
         """A transaction, and whether nobody has written since this turn: otherwise what was read then is of no use."""
-        with transaction(self.db, "IMMEDIATE"):
+        with self.db.transaction():
             yield self.turn() == turn
 
     def cross_off(self, found: Sequence[int]) -> None:
         """These were looked up, inside the open transaction."""
         self.db.executemany(f"DELETE FROM todo WHERE {self.subject} = ?", [(one,) for one in found])
         self.db.execute("UPDATE followed SET turn = turn + 1")
-
-
-# ---- the log
-
-
-class Log:
-    """What followers ask of the crawl's own store."""
-
-    def __init__(self, store: CrawlStore) -> None:
-        self._db = store.db
-        self._path = store.path
-
-    def rows(self, query: str, *arguments: Any) -> list[Any]:
-        # What is wrong with the crawl's file must not be taken for damage to the follower's.
-        with plain_errors(self._path):
-            return self._db.execute(query, arguments).fetchall()
-
-    def snapshot(self) -> AbstractContextManager[None]:
-        """Everything asked in here is as it was at one moment."""
-        return snapshot(self._db)
-
-    def end(self) -> int:
-        newest = (
-            "SELECT MAX(COALESCE((SELECT MAX(log_id) FROM visit), 0), COALESCE((SELECT MAX(log_id) FROM undone), 0))"
-        )
-        return int(self.rows(newest)[0][0])
-
-    def step_from(self, seen: int) -> int:
-        """Where a step of bounded size ends."""
-        rows = self.rows("SELECT log_id FROM visit WHERE log_id > ? ORDER BY log_id LIMIT 1 OFFSET ?", seen, STEP)
-        return int(rows[0][0]) if rows else self.end()
-
-    def visits(self, subject: str, seen: int, upto: int) -> list[tuple[int, int]]:
-        """Subject and number of the entries that matter to it."""
-        where = f"v.log_id > ? AND v.log_id <= ? AND {_MATTERS[subject]}"
-        return self.rows(f"SELECT v.{subject}, v.log_id FROM visit v WHERE {where}", seen, upto)
-
-    def undone(self, seen: int, upto: int) -> list[tuple[int, int, int]]:
-        query = "SELECT log_id, run_id, from_seq FROM undone WHERE log_id > ? AND log_id <= ? ORDER BY log_id"
-        return self.rows(query, seen, upto)
-
-    def runs(self) -> list[tuple[int, int]]:
-        return self.rows("SELECT run_id, seq FROM run")
-
-    def judged(self, subject: str, run_id: int, after: int) -> list[tuple[int, int, int]]:
-        """Visits that later steps judged anew in a way that matters here: run, step and subject. Every such step has left
-        what it changed in `undo`."""
-        query = (
-            f"SELECT n.run_id, n.seq, v.{subject} FROM undo n JOIN visit v ON v.run_id = n.run_id AND v.seq = n.subject_id"
-            " WHERE n.run_id = ? AND n.seq > ? AND n.subject = 'visit' AND v.kind = 'page'"
-            " AND v.outcome IN ('redirect', 'retry')"
-        )
-        return self.rows(query, run_id, after)
-
-    def newest(self, url_ids: Sequence[int]) -> dict[int, Page]:
-        """The newest visit of each URL that tells whether the page is there. A bare column comes from the row with the
-        maximum."""
-        query = (
-            f"SELECT v.url_id, u.url, MAX(v.log_id), {PAGE}"
-            " FROM visit v INDEXED BY visit_url JOIN url u USING (url_id) JOIN run r USING (run_id)"
-            f" WHERE v.url_id IN ({marks(len(url_ids))}) AND {TELLING} GROUP BY v.url_id"
-        )
-        return {row[0]: Page._make(row) for row in self.rows(query, *url_ids)}
-
-    def pages(self, log_ids: Sequence[int]) -> dict[int, Page]:
-        """Of these visits those that are there and found a page, by their number."""
-        query = (
-            f"SELECT v.url_id, u.url, v.log_id, {PAGE} FROM visit v JOIN url u USING (url_id) JOIN run r USING (run_id)"
-            f" WHERE v.log_id IN ({marks(len(log_ids))}) AND {_IS_PAGE}"
-        )
-        return {row[2]: Page._make(row) for row in self.rows(query, *log_ids)}

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -23,7 +21,10 @@ from inchworm.rules.formats.pdf import is_readable
 from inchworm.rules.text.content import READER
 from inchworm.store.crawl.commit import marks
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.follow.follower import PAGE, File, Follower, Log, Page, Progress, make_anew, transaction, used
+from inchworm.store.database import DatabaseFailed
+from inchworm.store.follow.follower import File, Follower, Progress, make_anew, used
+from inchworm.store.follow.log import Log, Page
+from inchworm.store.sqlite import open_own
 
 VERSION = f"1 reader={READER} pdf={int(is_readable())}"
 """What was told by another version is told anew: pages read otherwise, or other documents."""
@@ -65,19 +66,6 @@ CREATE TABLE set_aside (      -- what the server does not take
   at_ms    INTEGER NOT NULL
 );
 """
-
-_FIELDS = (
-    *("status", "size", "language", "canonical", "etag", "last_modified", "change", "meta", "source", "depth"),
-    *("seed", "first_ms"),
-)
-_VISITED = (
-    f"SELECT v.url_id, u.url, v.log_id, {PAGE}, v.status, v.size, v.language, v.canonical, v.etag, v.last_modified,"
-    " v.change, v.meta, f.source, f.depth, s.url, (SELECT MIN(o.at_ms) FROM visit o WHERE o.url_id = v.url_id"
-    " AND o.kind = 'page' AND o.outcome IN ('page', 'duplicate'))"
-    " FROM visit v JOIN url u USING (url_id) JOIN run r USING (run_id)"
-    " LEFT JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
-    " LEFT JOIN seed s ON s.run_id = v.run_id AND s.number = f.seed WHERE v.log_id IN ({marks})"
-)
 
 T = TypeVar("T")
 
@@ -166,11 +154,9 @@ def _file(folder: Path) -> File:
 def looked_at(folder: Path, look: Callable[[Told], T]) -> T | None:
     """What somebody wants to know of the file, while others may work with it; None when there is none of use."""
     path = folder / "index.db"
-    with contextlib.suppress(sqlite3.DatabaseError):
-        address = f"{path.resolve().as_uri()}?mode=ro"
-        with contextlib.closing(sqlite3.connect(address, uri=True, isolation_level=None)) as db:
-            if db.execute("SELECT version FROM followed").fetchone() == (VERSION,):
-                return look(Told(db))
+    with contextlib.suppress(DatabaseFailed), contextlib.closing(open_own(path, read_only=True)) as db:
+        if db.execute("SELECT version FROM followed").fetchone() == (VERSION,):
+            return look(Told(db))
     return None
 
 
@@ -227,7 +213,7 @@ class Told(Follower):
         url_ids = self.todo(_CHUNK)
         with log.snapshot():
             pages = log.newest(url_ids)
-        with transaction(self.db, "IMMEDIATE"):
+        with self.db.transaction():
             for key in {key for url_id in url_ids for key in self._settle(url_id, pages.get(url_id))}:
                 self._place(key)
             self.cross_off(url_ids)
@@ -271,7 +257,7 @@ class Told(Follower):
         version = self._next_version(log)
         contents = self._contents(urls, log)
         refused = source.deliver(Order(url, version, contents.get(url)) for url in urls)
-        with transaction(self.db, "IMMEDIATE"):
+        with self.db.transaction():
             told = [(url,) for url in urls]
             self.db.executemany("DELETE FROM under_way WHERE url = ?", told)
             self.db.executemany("DELETE FROM set_aside WHERE url = ?", told)
@@ -288,22 +274,10 @@ class Told(Follower):
         may stand for one URL; a visit that is still there tells which."""
         keys = [row for url in urls for row in self.db.execute("SELECT key FROM document WHERE url = ?", (url,))]
         groups = [self._members(key) for (key,) in keys]
-        found = _visited(log, [rows[0][0] for rows in groups])
+        found = log.visited([rows[0][0] for rows in groups])
         contents = {}
         for rows in groups:
             if rows[0][0] in found:
                 page, fields = found[rows[0][0]]
                 contents[page.url] = Content(page, fields, list(dict.fromkeys(url for _, url in rows)))
         return contents
-
-
-def _visited(log: Log, log_ids: Sequence[int]) -> dict[int, tuple[Page, dict[str, Any]]]:
-    """The visits that are still there. One that is not was undone, and its turn will come."""
-    rows = log.rows(_VISITED.format(marks=marks(len(log_ids))), *log_ids)
-    width = len(Page._fields)
-    found = {}
-    for row in rows:
-        fields = dict(zip(_FIELDS, row[width:], strict=True))
-        fields["meta"] = json.loads(fields["meta"]) if fields["meta"] else {}
-        found[row[2]] = (Page._make(row[:width]), fields)
-    return found

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import heapq
 import re
-import sqlite3
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +22,9 @@ from inchworm.rules.formats.pdf import is_readable
 from inchworm.rules.text.content import READER
 from inchworm.store.crawl.commit import marks
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.follow.follower import File, Follower, Log, Page, Progress, Unfit, transaction, used
+from inchworm.store.database import Database
+from inchworm.store.follow.follower import File, Follower, Progress, Unfit, used
+from inchworm.store.follow.log import Log, Page
 
 VERSION = f"2 reader={READER} pdf={int(is_readable())} unicode={unicodedata.unidata_version}"
 """An index of another version is made anew: it has other words."""
@@ -99,7 +100,7 @@ class Question(NamedTuple):
 def search(path: Path, source: Source, question: Question) -> Found:
     """Bring the index at `path` up to date, making it anew where it is of no use, and ask it."""
 
-    def work(db: sqlite3.Connection) -> Found:
+    def work(db: Database) -> Found:
         index = Index(db)
         index.catch_up(source)
         return index.find(question)
@@ -120,7 +121,7 @@ class Index(Follower):
 
     def _look_up(self, source: Source, log: Log) -> None:
         """Look some URLs up and read their pages. Should another process have been faster, that was for nothing."""
-        with transaction(self.db, "DEFERRED"):
+        with self.db.snapshot():
             turn = self.turn()
             url_ids = self.todo(_CHUNK)
         with log.snapshot():
@@ -179,8 +180,8 @@ class Index(Follower):
         if content_id is not None:
             return content_id
         packed = zlib.compress(text.encode(), 3)
-        cursor = self.db.execute("INSERT INTO content (key, title, text) VALUES (?, ?, ?)", (key, title, packed))
-        content_id = int(cursor.lastrowid or 0)
+        added = "INSERT INTO content (key, title, text) VALUES (?, ?, ?) RETURNING content_id"
+        content_id = self.db.insert(added, (key, title, packed))
         self.db.execute("INSERT INTO words (rowid, title, body) VALUES (?, ?, ?)", (content_id, *_cut(title, text)))
         return content_id
 
@@ -216,7 +217,7 @@ class Index(Follower):
                 total += 1
                 yield row
 
-        with transaction(self.db, "DEFERRED"):
+        with self.db.snapshot():
             best = heapq.nsmallest(question.limit, ranked())
             return Found(total, [self._result(content_id, -score, question) for score, content_id in best])
 

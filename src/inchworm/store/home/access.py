@@ -43,7 +43,7 @@ class Access:
         with self._home.writing() as db:
             db.execute(
                 "INSERT INTO revoked (token_id, until_ms) VALUES (?, ?)"
-                " ON CONFLICT (token_id) DO UPDATE SET until_ms = max(until_ms, excluded.until_ms)",
+                " ON CONFLICT (token_id) DO UPDATE SET until_ms = GREATEST(revoked.until_ms, excluded.until_ms)",
                 (token_id, until_ms),
             )
 

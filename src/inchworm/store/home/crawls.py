@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import json
-import sqlite3
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from inchworm.errors import Broken, NotNow, WrongUse
+from inchworm.errors import NotNow, WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.settings import NamedSettings
-from inchworm.store.sqlite import BUSY_SECONDS, open_file, plain_errors, transaction
-
-_TURN_SECONDS = 0.002
+from inchworm.store.database import Database
+from inchworm.store.sqlite import open_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +41,7 @@ class Home:
         """Called again and again while we wait for our turn to write."""
 
         self._path = folder / "home.db"
-        self.db = open_file(self._path, "home")
+        self.db: Database = open_file(self._path, "home")
         # It holds addresses with secrets.
         for suffix in ("", "-wal", "-shm"):
             with contextlib.suppress(OSError):
@@ -55,47 +51,25 @@ class Home:
         self.db.close()
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Iterator[Database]:
         """One short transaction. Writers take turns at a lock of their own: SQLite's makes them sleep and ask again, and
         until 3.51.3 two that wrote and copied the log at the same moment could damage it."""
-        with (self.folder / "home.lock").open("a") as turn:
-            self._take(turn)
-            with plain_errors(self._path), transaction(self.db):
-                yield self.db
-
-    def _take(self, turn: IO[str]) -> None:
-        """Wait for our turn, but not for ever: whoever has it may have been stopped."""
-        deadline = time.monotonic() + BUSY_SECONDS
-        while True:
-            try:
-                fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise Broken(
-                        f"{self._path} has been locked for {BUSY_SECONDS:.0f} seconds.",
-                        "A process of this home stands still in the middle of a write; end it and try again.",
-                    ) from None
-                self.while_waiting()
-                time.sleep(_TURN_SECONDS)
-            else:
-                return
-
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        with plain_errors(self._path):
+        with self.db.alone("home", self.while_waiting), self.db.transaction():
             yield self.db
 
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Database]:
+        yield self.db
+
     def crawls(self) -> list[CrawlInfo]:
-        with plain_errors(self._path):
-            return [_crawl(row) for row in self.db.execute(f"{_SELECT} ORDER BY created_ms, name")]
+        return [_crawl(row) for row in self.db.execute(f"{_SELECT} ORDER BY created_ms, name")]
 
     def find(self, word: str, seeds_key: str | None = None) -> CrawlInfo | None:
         """The crawl of this id, else of this name, else with exactly these seeds."""
         for where, value in (("crawl_id = ?", word), ("name = ?", word), ("seeds_key = ?", seeds_key)):
             if value is None:
                 continue
-            with plain_errors(self._path):
-                row = self.db.execute(f"{_SELECT} WHERE {where} ORDER BY created_ms LIMIT 1", (value,)).fetchone()
+            row = self.db.execute(f"{_SELECT} WHERE {where} ORDER BY created_ms LIMIT 1", (value,)).fetchone()
             if row:
                 return _crawl(row)
         return None
@@ -155,17 +129,15 @@ class Home:
     def ask(self, crawl_id: str, verb: str, argument: Mapping[str, Any], now_ms: int) -> int:
         """Leave a request for the owner of a crawl's run."""
         with self.writing() as db:
-            cursor = db.execute(
-                "INSERT INTO inbox (crawl_id, verb, argument, asked_ms) VALUES (?, ?, ?, ?)",
+            return db.insert(
+                "INSERT INTO inbox (crawl_id, verb, argument, asked_ms) VALUES (?, ?, ?, ?) RETURNING inbox_id",
                 (crawl_id, verb, json.dumps(dict(argument)), now_ms),
             )
-            return int(cursor.lastrowid or 0)
 
     def asked(self, crawl_id: str) -> list[Asked]:
         """Open requests, oldest first."""
         query = "SELECT inbox_id, verb, argument FROM inbox WHERE crawl_id = ? AND done_ms IS NULL ORDER BY inbox_id"
-        with plain_errors(self._path):
-            rows = self.db.execute(query, (crawl_id,)).fetchall()
+        rows = self.db.execute(query, (crawl_id,)).fetchall()
         return [Asked(inbox_id, verb, json.loads(argument)) for inbox_id, verb, argument in rows]
 
     def answer(self, inbox_id: int, answer: str, now_ms: int) -> None:
@@ -176,8 +148,7 @@ class Home:
             )
 
     def answer_to(self, inbox_id: int) -> str | None:
-        with plain_errors(self._path):
-            row = self.db.execute("SELECT answer FROM inbox WHERE inbox_id = ?", (inbox_id,)).fetchone()
+        row = self.db.execute("SELECT answer FROM inbox WHERE inbox_id = ?", (inbox_id,)).fetchone()
         return row[0] if row else ""
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from inchworm.errors import Lost
+from inchworm.store.database import Database
 from inchworm.store.home.crawls import Home
 
 KEEP_EVENTS = 20_000
@@ -45,7 +45,7 @@ class Service(NamedTuple):
     poll_s: float
 
 
-def tell(db: sqlite3.Connection, kind: str, data: Mapping[str, Any], now_ms: int) -> None:
+def tell(db: Database, kind: str, data: Mapping[str, Any], now_ms: int) -> None:
     """Add an event to the transaction of what it tells of."""
     db.execute("INSERT INTO event (at_ms, kind, data) VALUES (?, ?, ?)", (now_ms, kind, json.dumps(dict(data))))
 
@@ -136,7 +136,7 @@ class Events:
     def count(self, name: str, by: int = 1) -> None:
         with self._home.writing() as db:
             db.execute(
-                "INSERT INTO tally (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + ?",
+                "INSERT INTO tally (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = tally.value + ?",
                 (name, by, by),
             )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import starmap
@@ -20,6 +19,7 @@ from inchworm.rules.schedule import occurrence, states
 from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.states import Move
 from inchworm.rules.schedule.timetable import SLOTS, UNITS, Shift, Waiting
+from inchworm.store.database import Database
 from inchworm.store.home.crawls import Home
 from inchworm.store.home.events import tell
 
@@ -184,9 +184,9 @@ class Jobs:
             return []
         with self._home.writing() as db:
             due = db.execute(
-                f"{_SELECT} j WHERE due_ms <= ? AND lock_token IS NULL AND +state IN (?, ?) AND {_IS_FREE}"
+                f"{_SELECT} j WHERE due_ms <= ? AND lock_token IS NULL AND /*sqlite +*/state = ANY (?) AND {_IS_FREE}"
                 " ORDER BY due_ms LIMIT ?",
-                (now_ms, *states.CLAIMABLE, 4 * limit),
+                (now_ms, list(states.CLAIMABLE), 4 * limit),
             ).fetchall()
             taken: dict[str, Job] = {}
             for job in map(_job, due):
@@ -260,7 +260,9 @@ class Jobs:
 
     def running(self) -> list[Execution]:
         with self._home.reading() as db:
-            rows = db.execute(f"{_SELECT_EXECUTION} WHERE state = 'running' ORDER BY +execution_id").fetchall()
+            rows = db.execute(
+                f"{_SELECT_EXECUTION} WHERE state = 'running' ORDER BY /*sqlite +*/execution_id"
+            ).fetchall()
         return [_execution(row) for row in rows]
 
     def adopt(self, from_service: str, to_service: str) -> int:
@@ -295,8 +297,8 @@ class Jobs:
         """Executions that began since then in numbers, of one job or of all."""
         where, values = ("job_id = ? AND ", [job_id]) if job_id else ("", [])
         query = (
-            "SELECT COUNT(*), SUM(state = 'completed'), SUM(state = 'failed'), SUM(state = 'cancelled'),"
-            " SUM(state = 'running'), AVG(CASE WHEN state = 'completed' THEN ended_ms - started_ms END), SUM(pages),"
+            "SELECT COUNT(*), COUNT(*) FILTER (WHERE state = 'completed'), COUNT(*) FILTER (WHERE state = 'failed'),"
+            " COUNT(*) FILTER (WHERE state = 'cancelled'), COUNT(*) FILTER (WHERE state = 'running'), AVG(CASE WHEN state = 'completed' THEN ended_ms - started_ms END), SUM(pages),"
             " MAX(CASE WHEN state = 'completed' THEN ended_ms END), MAX(CASE WHEN state = 'failed' THEN ended_ms END),"
             f" SUM(cpu_ms), MAX(memory_kb) FROM execution WHERE {where}started_ms >= ?"
         )
@@ -322,7 +324,7 @@ class Jobs:
         """Forget executions beyond the last hundred of a job and those older than a month, with their logs; how many."""
         old = "SELECT execution_id FROM execution WHERE ended_ms < ? LIMIT 1000"
         surplus = (
-            "SELECT e.execution_id FROM job j CROSS JOIN execution e ON e.job_id = j.job_id AND e.number <= j.executions - ?"
+            "SELECT e.execution_id FROM job j /*sqlite CROSS*/ JOIN execution e ON e.job_id = j.job_id AND e.number <= j.executions - ?"
             " WHERE j.executions > ? AND e.state <> 'running' LIMIT 1000"
         )
         with self._home.writing() as db:
@@ -334,7 +336,7 @@ class Jobs:
         return len(gone)
 
 
-def _shift(db: sqlite3.Connection, wanted: Shift, now_ms: int) -> bool:
+def _shift(db: Database, wanted: Shift, now_ms: int) -> bool:
     row = db.execute(f"{_SELECT} WHERE job_id = ?", (wanted.job_id,)).fetchone()
     job = _job(row) if row is not None else None
     if job is None or job.due_ms != wanted.from_ms or job.lock_token is not None or job.retries:
@@ -344,7 +346,7 @@ def _shift(db: sqlite3.Connection, wanted: Shift, now_ms: int) -> bool:
     return True
 
 
-def _take(db: sqlite3.Connection, job: Job, service_id: str, now_ms: int) -> Execution:
+def _take(db: Database, job: Job, service_id: str, now_ms: int) -> Execution:
     token, planned = uuid.uuid4().hex, job.occurrence_ms if job.occurrence_ms is not None else now_ms
     state = states.after(Move.PLACE, job.state) if job.state is JobState.PENDING else job.state
     number = job.executions + 1
@@ -360,16 +362,16 @@ def _take(db: sqlite3.Connection, job: Job, service_id: str, now_ms: int) -> Exe
     _write(db, job, locked, now_ms)
     last = "SELECT COALESCE(MAX(attempt), 0) FROM execution WHERE job_id = ? AND occurrence_ms = ?"
     attempt = db.execute(last, (job.job_id, planned)).fetchone()[0] + 1
-    cursor = db.execute(
+    execution_id = db.insert(
         "INSERT INTO execution (job_id, crawl_id, number, occurrence_ms, attempt, state, token, service_id, started_ms)"
-        " VALUES (?, ?, ?, ?, ?, 'running', ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, 'running', ?, ?, ?) RETURNING execution_id",
         (job.job_id, job.crawl_id, number, planned, attempt, token, service_id, now_ms),
     )
-    row = db.execute(f"{_SELECT_EXECUTION} WHERE execution_id = ?", (cursor.lastrowid,)).fetchone()
+    row = db.execute(f"{_SELECT_EXECUTION} WHERE execution_id = ?", (execution_id,)).fetchone()
     return _execution(row)
 
 
-def _held(db: sqlite3.Connection, execution_id: int, token: str) -> Execution:
+def _held(db: Database, execution_id: int, token: str) -> Execution:
     """An execution, for whoever still holds its job."""
     row = db.execute(
         f"{_SELECT_EXECUTION} e WHERE execution_id = ? AND token = ? AND state = 'running'"
@@ -384,9 +386,9 @@ def _held(db: sqlite3.Connection, execution_id: int, token: str) -> Execution:
     return _execution(row)
 
 
-def _end(db: sqlite3.Connection, execution: Execution, state: ExecutionState, ended: Ended, now_ms: int) -> None:
+def _end(db: Database, execution: Execution, state: ExecutionState, ended: Ended, now_ms: int) -> None:
     db.execute(
-        "UPDATE execution SET state = ?, ended_ms = ?, ended_by = ?, pages = MAX(pages, ?), indexed = ?, error = ?,"
+        "UPDATE execution SET state = ?, ended_ms = ?, ended_by = ?, pages = GREATEST(pages, ?), indexed = ?, error = ?,"
         " trace = ?, cpu_ms = ?, memory_kb = ? WHERE execution_id = ?",
         (
             state,
@@ -405,7 +407,7 @@ def _end(db: sqlite3.Connection, execution: Execution, state: ExecutionState, en
     tell(db, "execution_ended", {**data, "state": state, "ended_by": ended.ended_by, "error": ended.error}, now_ms)
 
 
-def _start_followers(db: sqlite3.Connection, job_id: str, now_ms: int) -> None:
+def _start_followers(db: Database, job_id: str, now_ms: int) -> None:
     """Jobs that run after this one are due now."""
     rows = db.execute(f"{_SELECT} WHERE after_job_id = ? AND state = 'scheduled'", (job_id,)).fetchall()
     for follower in map(_job, rows):
@@ -414,7 +416,7 @@ def _start_followers(db: sqlite3.Connection, job_id: str, now_ms: int) -> None:
             _write(db, follower, dataclasses.replace(follower, due_ms=now_ms, occurrence_ms=now_ms), now_ms)
 
 
-def _paused_if_disabled(db: sqlite3.Connection, job: Job) -> Job:
+def _paused_if_disabled(db: Database, job: Job) -> Job:
     """A job whose crawl was disabled while it ran does not run again."""
     if job.state is not JobState.SCHEDULED or not occurrence.recurs(job):
         return job
@@ -424,13 +426,13 @@ def _paused_if_disabled(db: sqlite3.Connection, job: Job) -> Job:
     return dataclasses.replace(job, state=JobState.PAUSED, due_ms=None, reason="source_disabled")
 
 
-def _is_behind(db: sqlite3.Connection, job: Job, execution: Execution) -> bool:
+def _is_behind(db: Database, job: Job, execution: Execution) -> bool:
     """Whether the job that this one follows has completed once more while it ran."""
     query = "SELECT 1 FROM execution WHERE job_id = ? AND state = 'completed' AND ended_ms > ? LIMIT 1"
     return db.execute(query, (job.after_job_id, execution.started_ms)).fetchone() is not None
 
 
-def _write(db: sqlite3.Connection, before: Job, after: Job, now_ms: int) -> Job:
+def _write(db: Database, before: Job, after: Job, now_ms: int) -> Job:
     """Store what changed. The slot follows from the rest, and the counts per slot follow from that."""
     after = dataclasses.replace(after, slot=occurrence.slot_of(after), updated_ms=now_ms)
     changed = occurrence.differences(before, after)
@@ -444,12 +446,12 @@ def _write(db: sqlite3.Connection, before: Job, after: Job, now_ms: int) -> Job:
     return after
 
 
-def _insert(db: sqlite3.Connection, job: Job) -> None:
+def _insert(db: Database, job: Job) -> None:
     values = [_stored(name, getattr(job, name)) for name in _JOB]
     db.execute(f"INSERT INTO job ({', '.join(_JOB)}) VALUES ({', '.join('?' * len(_JOB))})", values)
 
 
-def _delete(db: sqlite3.Connection, job: Job) -> None:
+def _delete(db: Database, job: Job) -> None:
     db.execute(
         "DELETE FROM log_line WHERE execution_id IN (SELECT execution_id FROM execution WHERE job_id = ?)",
         (job.job_id,),
@@ -459,28 +461,28 @@ def _delete(db: sqlite3.Connection, job: Job) -> None:
     _count_slots(db, job.slot, None)
 
 
-def _count_slots(db: sqlite3.Connection, before: int | None, after: int | None) -> None:
+def _count_slots(db: Database, before: int | None, after: int | None) -> None:
     if before == after:
         return
     for slot, by in ((before, -1), (after, 1)):
         if slot is not None:
             db.execute(
-                "INSERT INTO slot (slot, jobs) VALUES (?, ?) ON CONFLICT (slot) DO UPDATE SET jobs = jobs + ?",
+                "INSERT INTO slot (slot, jobs) VALUES (?, ?) ON CONFLICT (slot) DO UPDATE SET jobs = slot.jobs + ?",
                 (slot, max(by, 0), by),
             )
 
 
-def _loads(db: sqlite3.Connection) -> list[int]:
+def _loads(db: Database) -> list[int]:
     found = dict(db.execute("SELECT slot, jobs FROM slot").fetchall())
     return [found.get(slot, 0) for slot in range(SLOTS)]
 
 
-def _tell_job(db: sqlite3.Connection, job: Job, now_ms: int) -> None:
+def _tell_job(db: Database, job: Job, now_ms: int) -> None:
     data = {"job_id": job.job_id, "crawl_id": job.crawl_id, "state": job.state, "reason": job.reason}
     tell(db, "job", data, now_ms)
 
 
-def _get(db: sqlite3.Connection, job_id: str) -> Job:
+def _get(db: Database, job_id: str) -> Job:
     row = db.execute(f"{_SELECT} WHERE job_id = ?", (job_id,)).fetchone()
     if row is None:
         raise Unknown(f"There is no job {job_id!r}.", "`inchworm jobs list` shows them.")

@@ -11,8 +11,6 @@ dies after that end and before the message leaves the promise.
 
 from __future__ import annotations
 
-import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from enum import StrEnum
@@ -20,6 +18,7 @@ from typing import Any, NamedTuple
 
 from inchworm.rules.schedule import patience
 from inchworm.rules.schedule.patience import Effort, Try
+from inchworm.store.database import Database
 from inchworm.store.home.crawls import Home
 
 STALE_MS = 120_000
@@ -122,7 +121,7 @@ class Outbox:
         self._home = home
         self._stale_ms = stale_ms
 
-    def enqueue(self, db: sqlite3.Connection, deliveries: Iterable[Outgoing]) -> None:
+    def enqueue(self, db: Database, deliveries: Iterable[Outgoing]) -> None:
         """Put deliveries into the open transaction of `home.writing()`. One that is there already stays as it is."""
         db.executemany(
             f"INSERT INTO delivery ({_OUTGOING}, state, due_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -141,8 +140,8 @@ class Outbox:
                 return []
         with self._home.writing() as db:
             rows = db.execute(
-                f"SELECT delivery_id, {_OUTGOING} FROM delivery WHERE {where} ORDER BY due_ms, delivery_id LIMIT :limit",
-                {**values, "limit": limit},
+                f"SELECT delivery_id, {_OUTGOING} FROM delivery WHERE {where} ORDER BY due_ms, delivery_id LIMIT ?",
+                (*values, limit),
             ).fetchall()
             db.executemany(
                 "UPDATE delivery SET claimed = ?, claimed_ms = ? WHERE delivery_id = ?",
@@ -150,14 +149,13 @@ class Outbox:
             )
         return [Claimed(delivery_id, Outgoing(*rest)) for delivery_id, *rest in rows]
 
-    def _claimable(self, now_ms: int, share: Share) -> tuple[str, dict[str, Any]]:
+    def _claimable(self, now_ms: int, share: Share) -> tuple[str, list[object]]:
         """A claim or a wait that reaches further than any can was made before the clock was set back."""
         due_ms = now_ms if share.until_ms is None else min(now_ms, share.until_ms)
         where, values = _of_share(share)
-        where += " AND (due_ms <= :due OR due_ms > :late)"
-        where += " AND (claimed = '' OR claimed_ms <= :stale OR claimed_ms > :ahead)"
-        stale = {"stale": now_ms - self._stale_ms, "ahead": now_ms + self._stale_ms}
-        return where, {**values, **stale, "due": due_ms, "late": now_ms + patience.LONGEST_MS}
+        where += " AND (due_ms <= ? OR due_ms > ?) AND (claimed = '' OR claimed_ms <= ? OR claimed_ms > ?)"
+        stale = (now_ms - self._stale_ms, now_ms + self._stale_ms)
+        return where, [*values, due_ms, now_ms + patience.LONGEST_MS, *stale]
 
     def record(self, delivery_id: int, who: str, result: Try, now_ms: int) -> Outcome | None:
         """Write down what came of a try; None, and nothing is written, when another sender has taken over."""
@@ -194,11 +192,11 @@ class Outbox:
         """When there is something to send next; None when nothing waits. What is claimed may be left over by then."""
         where, values = _of_share(share)
         query = (
-            "SELECT MIN(CASE WHEN claimed = '' THEN due_ms ELSE MAX(due_ms, claimed_ms + :stale) END)"
+            "SELECT MIN(CASE WHEN claimed = '' THEN due_ms ELSE GREATEST(due_ms, claimed_ms + ?) END)"
             f" FROM delivery WHERE {where}"
         )
         with self._home.reading() as db:
-            found: int | None = db.execute(query, {**values, "stale": self._stale_ms}).fetchone()[0]
+            found: int | None = db.execute(query, (self._stale_ms, *values)).fetchone()[0]
         return found
 
     # Looking
@@ -274,7 +272,7 @@ class Outbox:
             rows = db.execute(query, (crawl_id, _PROMISED)).fetchall()
         return [Promise(int(named.rpartition(" ")[2]), address) for named, address in rows]
 
-    def keep(self, db: sqlite3.Connection, crawl_id: str, promises: Iterable[Promise]) -> None:
+    def keep(self, db: Database, crawl_id: str, promises: Iterable[Promise]) -> None:
         """Strike promises off in the open transaction that puts in what was promised."""
         db.executemany(
             "DELETE FROM delivery WHERE event_id = ? AND address = ? AND state = ?",
@@ -298,16 +296,19 @@ def _delivery(row: tuple[Any, ...]) -> Delivery:
     return replace(found, state=state, settled_ms=None if state is DeliveryState.WAITING else found.settled_ms)
 
 
-def _of_share(share: Share) -> tuple[str, dict[str, Any]]:
-    where, values = "state = 'waiting'", {"crawl": share.crawl_id, "addresses": json.dumps(list(share.addresses or ()))}
+def _of_share(share: Share) -> tuple[str, list[object]]:
+    where = "state = 'waiting'"
+    values: list[object] = []
     if share.crawl_id is not None:
-        where += " AND crawl_id = :crawl"
+        where += " AND crawl_id = ?"
+        values.append(share.crawl_id)
     if share.addresses is not None:
-        where += " AND address IN (SELECT value FROM json_each(:addresses))"
+        where += " AND address = ANY (?)"
+        values.append(list(share.addresses))
     return where, values
 
 
-def _statuses(db: sqlite3.Connection, delivery_id: int, since_ms: int) -> tuple[int, ...]:
+def _statuses(db: Database, delivery_id: int, since_ms: int) -> tuple[int, ...]:
     query = "SELECT status FROM delivery_try WHERE delivery_id = ? AND at_ms >= ? ORDER BY number"
     return tuple(status for (status,) in db.execute(query, (delivery_id, since_ms)))
 

@@ -16,7 +16,8 @@ from inchworm.rules.words.times import iso
 from inchworm.store.crawl import browse
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.follow import search as index
-from inchworm.store.follow.follower import Page, Progress
+from inchworm.store.follow.follower import Progress
+from inchworm.store.follow.log import Page
 
 LIMIT = 10
 SEARCH_SECONDS = 1.0

@@ -1,0 +1,151 @@
+"""crawl.db as followers ask it: what there is new in the log, and what a visit or a URL has to say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+from inchworm.errors import Broken
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.database import DatabaseFailed, Row
+
+STEP = 5_000
+"""How many entries of the log are noted in one transaction."""
+
+URL, VISIT = "url_id", "log_id"
+"""What a follower holds something of."""
+
+TELLING = (
+    "v.kind = 'page' AND (v.outcome IN ('page', 'duplicate', 'deleted')"
+    " OR (v.outcome = 'redirect' AND v.change = 'deleted'))"
+)
+"""What a visit is like that tells whether its page is there."""
+
+_IS_PAGE = "v.kind = 'page' AND v.outcome IN ('page', 'duplicate')"
+_MATTERS = {URL: TELLING, VISIT: _IS_PAGE}
+
+
+class Page(NamedTuple):
+    """What the crawl has last on a URL."""
+
+    url_id: int
+    url: str
+    log_id: int
+    run_id: int
+    seq: int
+    run: int
+    at_ms: int
+    outcome: str
+    text_hash: bytes | None
+    payload: bytes | None
+    content_type: str
+    title: str
+    request_url: str
+
+    @property
+    def is_there(self) -> bool:
+        return self.outcome in ("page", "duplicate")
+
+    @property
+    def key(self) -> bytes:
+        """What names the content of a page. One without a hash has it for itself."""
+        return self.text_hash or b"url %d" % self.url_id
+
+
+PAGE = (
+    "v.run_id, v.seq, r.number, v.at_ms, v.outcome, v.text_hash, v.payload, COALESCE(v.content_type, ''),"
+    " COALESCE(v.title, ''), COALESCE(v.request_url, u.url)"
+)
+"""The columns of a page after its URL and its number in the log."""
+
+_PAGES = f"SELECT v.url_id, u.url, v.log_id, {PAGE} FROM visit v JOIN url u USING (url_id) JOIN run r USING (run_id)"
+
+
+_FIELDS = (
+    *("status", "size", "language", "canonical", "etag", "last_modified", "change", "meta", "source", "depth"),
+    *("seed", "first_ms"),
+)
+_VISITED = (
+    f"SELECT v.url_id, u.url, v.log_id, {PAGE}, v.status, v.size, v.language, v.canonical, v.etag, v.last_modified,"
+    " v.change, v.meta, f.source, f.depth, s.url, (SELECT MIN(o.at_ms) FROM visit o WHERE o.url_id = v.url_id"
+    " AND o.kind = 'page' AND o.outcome IN ('page', 'duplicate'))"
+    " FROM visit v JOIN url u USING (url_id) JOIN run r USING (run_id)"
+    " LEFT JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
+    " LEFT JOIN seed s ON s.run_id = v.run_id AND s.number = f.seed WHERE v.log_id = ANY (?)"
+)
+
+
+class Log:
+    """What followers ask of the crawl's own store."""
+
+    def __init__(self, store: CrawlStore) -> None:
+        self._db = store.db
+
+    def rows(self, query: str, *arguments: object) -> list[Row]:
+        try:
+            return self._db.execute(query, arguments).fetchall()
+        except DatabaseFailed as error:
+            # What is wrong with the crawl's file must not be taken for damage to the follower's.
+            raise Broken(error.message, error.hint) from error
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Everything asked in here is as it was at one moment."""
+        return self._db.snapshot()
+
+    def end(self) -> int:
+        newest = "SELECT GREATEST(COALESCE((SELECT MAX(log_id) FROM visit), 0), COALESCE((SELECT MAX(log_id) FROM undone), 0))"
+        return int(self.rows(newest)[0][0])
+
+    def step_from(self, seen: int) -> int:
+        """Where a step of bounded size ends."""
+        rows = self.rows("SELECT log_id FROM visit WHERE log_id > ? ORDER BY log_id LIMIT 1 OFFSET ?", seen, STEP)
+        return int(rows[0][0]) if rows else self.end()
+
+    def visits(self, subject: str, seen: int, upto: int) -> list[tuple[int, int]]:
+        """Subject and number of the entries that matter to it."""
+        where = f"v.log_id > ? AND v.log_id <= ? AND {_MATTERS[subject]}"
+        return self.rows(f"SELECT v.{subject}, v.log_id FROM visit v WHERE {where}", seen, upto)
+
+    def undone(self, seen: int, upto: int) -> list[tuple[int, int, int]]:
+        query = "SELECT log_id, run_id, from_seq FROM undone WHERE log_id > ? AND log_id <= ? ORDER BY log_id"
+        return self.rows(query, seen, upto)
+
+    def runs(self) -> list[tuple[int, int]]:
+        return self.rows("SELECT run_id, seq FROM run")
+
+    def judged(self, subject: str, run_id: int, after: int) -> list[tuple[int, int, int]]:
+        """Visits that later steps judged anew in a way that matters here: run, step and subject. Every such step has left
+        what it changed in `undo`."""
+        query = (
+            f"SELECT n.run_id, n.seq, v.{subject} FROM undo n JOIN visit v ON v.run_id = n.run_id AND v.seq = n.subject_id"
+            " WHERE n.run_id = ? AND n.seq > ? AND n.subject = 'visit' AND v.kind = 'page'"
+            " AND v.outcome IN ('redirect', 'retry')"
+        )
+        return self.rows(query, run_id, after)
+
+    def newest(self, url_ids: Sequence[int]) -> dict[int, Page]:
+        """The newest visit of each URL that tells whether the page is there."""
+        newest = (
+            "SELECT MAX(v.log_id) FROM visit v /*sqlite INDEXED BY visit_url*/"
+            f" WHERE v.url_id = ANY (?) AND {TELLING} GROUP BY v.url_id"
+        )
+        query = f"{_PAGES} WHERE v.log_id IN ({newest}) ORDER BY v.url_id"
+        return {row[0]: Page._make(row) for row in self.rows(query, url_ids)}
+
+    def pages(self, log_ids: Sequence[int]) -> dict[int, Page]:
+        """Of these visits those that are there and found a page, by their number."""
+        query = f"{_PAGES} WHERE v.log_id = ANY (?) AND {_IS_PAGE}"
+        return {row[2]: Page._make(row) for row in self.rows(query, log_ids)}
+
+    def visited(self, log_ids: Sequence[int]) -> dict[int, tuple[Page, dict[str, Any]]]:
+        """The visits that are still there. One that is not was undone, and its turn will come."""
+        rows = self.rows(_VISITED, log_ids)
+        width = len(Page._fields)
+        found = {}
+        for row in rows:
+            fields = dict(zip(_FIELDS, row[width:], strict=True))
+            fields["meta"] = json.loads(fields["meta"]) if fields["meta"] else {}
+            found[row[2]] = (Page._make(row[:width]), fields)
+        return found
