@@ -19,8 +19,8 @@ from inchworm import settings as all_settings
 from inchworm import told
 from inchworm.app import FORMATS, App, Start, Target, whole_file
 from inchworm.app.act.configure import Configuration
-from inchworm.app.act.content.selection import Wanted
-from inchworm.app.fields import NAMES, Asked, Function, OwnFields
+from inchworm.app.act.content.selection import ExportOptions
+from inchworm.app.fields import NAMES, FieldRequest, Function, OwnFields
 from inchworm.app.read.checkpoints import Back
 from inchworm.app.read.content.bodies import Watching
 from inchworm.app.read.content.visits import url_line
@@ -67,7 +67,7 @@ class Crawl:
         """`fields`: a function of yours that takes fields out of a page, as a dict or a list of them, instead of what
         `extract` says. It is called when they are asked for; one that raises costs that page its fields."""
         given = {name: value for name, value in settings.items() if name in NAMES}
-        self._fields = Asked(given, OwnFields(fields) if fields else None)
+        self._fields = FieldRequest(given, OwnFields(fields) if fields else None)
         self._start = Start(seeds, name, settings)
         self._home = Path(home) if home else None
 
@@ -410,7 +410,7 @@ class Crawl:
         with self._app() as app:
             yield from stream(app)
 
-    def _wanted(self, asked: Mapping[str, Any], known: type) -> Wanted:
+    def _wanted(self, asked: Mapping[str, Any], known: type) -> ExportOptions:
         return _wanted(asked, known)._replace(fields=self._fields)
 
     @contextlib.contextmanager
@@ -472,14 +472,14 @@ def _progress(now: Progress) -> told.Progress:
 _OTHERWISE = {"with_": "more", "bom": "mark"}
 
 
-def _wanted(asked: Mapping[str, Any], known: type) -> Wanted:
+def _wanted(asked: Mapping[str, Any], known: type) -> ExportOptions:
     """What was asked for, in the words of `app`; of what can be asked for here."""
     if unknown := asked.keys() - known.__annotations__.keys():
         raise TypeError(f"there is no argument {min(unknown)!r}; known ones: {', '.join(known.__annotations__)}")
     values = {_OTHERWISE.get(name, name): value for name, value in asked.items()}
     for name in ("only", "columns", "more", "types"):
         values[name] = _names(values.get(name, ()))
-    return Wanted(**{**values, "since": _moment(values.get("since"))})
+    return ExportOptions(**{**values, "since": _moment(values.get("since"))})
 
 
 def _rules(extract: told.Fields | None, each: str | None) -> dict[str, Any]:

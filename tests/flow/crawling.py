@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from click.testing import CliRunner, Result
 
 from inchworm.app import App, Hooks, Start, Summary
-from inchworm.app.act.content.selection import Wanted
+from inchworm.app.act.content.selection import ExportOptions
 from inchworm.cli import main
 from inchworm.rules.words.json_form import json_object
 from inchworm.sink.columns import KNOWN
@@ -71,7 +71,7 @@ class Home:
 
     def export(self, format_name: str, run: int | None = None) -> bytes:
         out = io.BytesIO()
-        self.app.export.to_file(self.word, format_name, out, Wanted(run))
+        self.app.export.to_file(self.word, format_name, out, ExportOptions(run))
         return out.getvalue()
 
     def urls(self, run: int | None = None) -> list[str]:
@@ -85,7 +85,9 @@ class Home:
         """What a run, or the last one, has on record, without the texts."""
         number = self.app.crawls.status(self.app.workspace.find(self.word))["run"] if run is None else run
         out = io.BytesIO()
-        self.app.export.to_file(self.word, "jsonl", out, Wanted(number, columns=tuple(column.name for column in KNOWN)))
+        self.app.export.to_file(
+            self.word, "jsonl", out, ExportOptions(number, columns=tuple(column.name for column in KNOWN))
+        )
         return [json.loads(line) for line in out.getvalue().splitlines()]
 
     def outcomes(self) -> list[tuple[str, str]]:

@@ -17,8 +17,8 @@ import pytest
 from tests.flow.crawling import PATIENCE, Home, page, path_of, wait_until
 
 from inchworm.app import fields as taking
-from inchworm.app.act.content.selection import Wanted
-from inchworm.app.fields import Asked, OwnFields
+from inchworm.app.act.content.selection import ExportOptions
+from inchworm.app.fields import FieldRequest, OwnFields
 from inchworm.testing import Page, Served, Site
 
 PRODUCTS = 8
@@ -85,7 +85,7 @@ def served(pages: dict[str, Any]) -> Iterator[Served]:
 
 def exported(home: Home, *names: str, run: int | None = None, **wanted: Any) -> list[dict[str, Any]]:
     out = io.BytesIO()
-    home.app.export.to_file(home.word, "jsonl", out, Wanted(run, columns=("url", *names), **wanted))
+    home.app.export.to_file(home.word, "jsonl", out, ExportOptions(run, columns=("url", *names), **wanted))
     found = [json.loads(line) for line in out.getvalue().splitlines()]
     return [{**row, "url": path_of(row["url"])} for row in found]
 
@@ -280,10 +280,10 @@ def test_pages_that_come_while_an_export_goes_on(home: Home, served: Served) -> 
     with home.app.workspace.reading(crawl) as store:
         rules = taking.rules_of(home.app.workspace, crawl)
         assert rules is not None
-        place = taking.Place(store, home.app.workspace.crawl_folder(crawl), rules)
+        place = taking.CrawlFields(store, home.app.workspace.crawl_folder(crawl), rules)
         place.catch_up()
         with place.looking() as taken:
-            for stored in home.app.export.stored_pages(home.word, Wanted()):
+            for stored in home.app.export.stored_pages(home.word, ExportOptions()):
                 known = taken(stored)
                 stored.record = {**stored.record, "log_id": 1_000_000}
                 assert taken(stored) == known
@@ -444,7 +444,7 @@ def test_a_function_takes_fields(home: Home, served: Served) -> None:
         return {"words": len(one.text.split())}
 
     own = OwnFields(take)
-    rows = exported(home, "row", "fields", fields=Asked(own=own))
+    rows = exported(home, "row", "fields", fields=FieldRequest(own=own))
     assert [(row["row"], row["fields"]) for row in rows if row["url"] == "/shop/"] == [
         (1, {"part": 0}),
         (2, {"part": 1}),
@@ -453,16 +453,18 @@ def test_a_function_takes_fields(home: Home, served: Served) -> None:
     assert [row["fields"] for row in rows if row["url"] == "/shop/p5"] == [None], "it is told, without"
     assert (own.failed, str(own.error)) == (1, "not this one")
     odd = OwnFields(lambda _: {"x": object()})
-    assert all(row["fields"] is None for row in exported(home, "fields", fields=Asked(own=odd)))
+    assert all(row["fields"] is None for row in exported(home, "fields", fields=FieldRequest(own=odd)))
     assert odd.failed == PRODUCTS + 2
 
 
 def test_pages_have_their_fields_when_they_are_asked_for(home: Home, served: Served) -> None:
     home.crawl(served.url("/shop/"), extract=["price=.price::text | number:,"])
-    found = {path_of(one.url): (one.rows, one.fields) for one in home.app.export.stored_pages(home.word, Wanted())}
+    found = {
+        path_of(one.url): (one.rows, one.fields) for one in home.app.export.stored_pages(home.word, ExportOptions())
+    }
     assert found["/shop/p2"] == ([{"price": 1002.5}], {"price": 1002.5})
     assert found["/shop/"] == ([{"price": None}], {"price": None})
-    own = Wanted(fields=Asked(own=OwnFields(lambda one: {"called": one.title})))
+    own = ExportOptions(fields=FieldRequest(own=OwnFields(lambda one: {"called": one.title})))
     assert {one.fields["called"] for one in home.app.export.stored_pages(home.word, own)} >= {"Shop", "Product 2"}
 
 

@@ -19,6 +19,7 @@ from inchworm.app import Summary
 from inchworm.app.act.content import index as indexing
 from inchworm.app.act.content.index import indexed
 from inchworm.errors import WrongUse
+from inchworm.rules.words.json_form import json_form
 from inchworm.rules.words.slug import index_name
 from inchworm.sink.servers.index import Unreachable
 from inchworm.store.follow import index as stored
@@ -89,11 +90,11 @@ def found(home: Home) -> set[str]:
 def check(home: Home, server: SearchServer) -> None:
     """The server has what our own index has, and what it would have if it were told everything anew."""
     done = home.app.index.update(home.word)
-    assert done["behind"] == 0
-    assert not done["newer"]
+    assert done.behind == 0
+    assert not done.newer
     followed = held(home, server)
     assert followed.keys() == found(home)
-    assert done["documents"] == len(followed)
+    assert done.documents == len(followed)
     home.app.index.update(home.word, rebuild=True)
     assert held(home, server) == followed
 
@@ -152,14 +153,14 @@ def test_the_newest_version_of_a_page_counts(home: Home, server: SearchServer) -
     }
     with Site(site, validators=True).serve() as served:
         home.crawl(served.url("/"))
-        assert home.app.index.update(home.word)["indexed"] == 5
+        assert home.app.index.update(home.word).indexed == 5
         site["/a"] = page("a", body=text("antelopes"))
         site["/b"] = Page("gone", 410)
         site["/moved"] = redirect("/target", 301)
         site["/sometimes"] = Page("not now", 503)
         home.crawl(served.url("/"), max_retries=0)
         done = home.app.index.update(home.word)
-        assert (done["deleted"], done["documents"]) == (2, 4)
+        assert (done.deleted, done.documents) == (2, 4)
         documents = held(home, server)
         assert documents.keys() == {"/", "/a", "/target", "/sometimes"}
         assert "antelopes" in documents["/a"]["text"]
@@ -177,13 +178,13 @@ def test_going_back_and_on(home: Home, server: SearchServer) -> None:
     site["/p11"] = page("p11", body=text("number11"))
     with Site(site).serve() as served:
         home.crawl(served.url("/p0"), checkpoint_every=4, budget=10, scope="host")
-        assert home.app.index.update(home.word)["documents"] == 10
+        assert home.app.index.update(home.word).documents == 10
         first = home.app.checkpoints.all(home.word)[0]
         for n in range(4, 12):
             site[f"/p{n}"] = page(f"p{n}", f"/p{n + 1}" if n < 11 else "/p0", body=text(f"other{n}"))
         go_on(home, first["checkpoint_number"], budget=3)
         done = home.app.index.update(home.word)
-        assert (done["deleted"], done["newer"]) == (3, 0)
+        assert (done.deleted, done.newer) == (3, 0)
         said = {path: one["text"] for path, one in held(home, server).items()}
         assert "number1 is" in said["/p1"]
         assert "other5 is" in said["/p5"]
@@ -201,8 +202,8 @@ def test_while_the_crawl_runs(home: Home, server: SearchServer) -> None:
         wait_until(lambda: len(served.log) > 20)
         counts = []
         while home.app.workspace.is_running(home.app.workspace.find(home.word)):
-            counts.append(home.app.index.update(home.word)["documents"])
-        counts.append(home.app.index.update(home.word)["documents"])
+            counts.append(home.app.index.update(home.word).documents)
+        counts.append(home.app.index.update(home.word).documents)
     assert counts == sorted(counts)
     assert counts[-1] == 150
     assert len(held(home, server)) == 150
@@ -221,11 +222,11 @@ def test_the_server_dies(home: Home, server: SearchServer) -> None:
             server.fail(die=when)
             with pytest.raises(Unreachable, match=r"cannot be told now: .*; \d+ entries .* left for the next time"):
                 home.app.index.update(home.word)
-            assert home.app.index.status(home.word)["behind"] >= 60
+            assert home.app.index.status(home.word).behind >= 60
             assert not server.is_alive
             server.kill()
             server.start()
-            assert home.app.index.update(home.word)["indexed"] == 60
+            assert home.app.index.update(home.word).indexed == 60
             assert {one["run"] for one in held(home, server).values()} == {home.status()["run"]}
     check(home, server)
 
@@ -263,14 +264,14 @@ def test_what_the_server_does_not_take_is_set_aside(home: Home, server: SearchSe
         home.crawl(served.url("/"))
         server.fail(item_status=400, every=3, type="document_parsing_exception")
         done = home.app.index.update(home.word)
-        assert (done["indexed"], done["set_aside"], done["behind"]) == (6, 3, 0)
+        assert (done.indexed, done.set_aside, done.behind) == (6, 3, 0)
         listed = home.ask("index", home.word, "--set-aside")["set_aside"]
         assert [one["reason"] for one in listed] == ["document_parsing_exception: rejected"] * 3
         assert {one["url"] for one in listed}.isdisjoint(server.documents(name_of(home)))
         assert listed[0]["url"] in home.cli("index", home.word, "--set-aside").stdout
-        assert home.app.index.update(home.word)["indexed"] == 0, "they do not change by themselves"
+        assert home.app.index.update(home.word).indexed == 0, "they do not change by themselves"
         home.recrawl("full")
-        assert home.app.index.update(home.word)["indexed"] == 9
+        assert home.app.index.update(home.word).indexed == 9
         assert home.app.index.set_aside(home.word) == []
         assert "Nothing of" in home.cli("index", home.word, "--set-aside").stdout
 
@@ -286,7 +287,7 @@ def test_what_was_lost_is_told_anew(home: Home, server: SearchServer, loss: str)
     else:
         path = home.app.workspace.crawl_folder(home.app.workspace.find(home.word)) / "index.db"
         path.unlink() if loss == "our file" else path.write_bytes(b"rubbish " * 10_000)
-    assert home.app.index.update(home.word)["indexed"] == len(held(home, server)) > 5
+    assert home.app.index.update(home.word).indexed == len(held(home, server)) > 5
     check(home, server)
 
 
@@ -303,7 +304,7 @@ def test_an_index_that_is_deleted_while_we_fill_it(
             deleted.append(done)
             server.delete(name_of(home))
 
-    assert home.app.index.update(home.word, progress=progress)["documents"] == 30
+    assert home.app.index.update(home.word, progress=progress).documents == 30
     assert deleted
     assert len(held(home, server)) == 30
 
@@ -317,7 +318,7 @@ def test_an_index_of_somebody_else_is_left_alone(home: Home, server: SearchServe
         with pytest.raises(WrongUse, match="it is not this crawl's"):
             home.app.index.update(home.word, rebuild)
     server.delete("docs_raw_content")
-    assert home.app.index.update(home.word)["indexed"] == 1
+    assert home.app.index.update(home.word).indexed == 1
 
 
 @one_product
@@ -326,7 +327,7 @@ def test_two_processes_at_once(home: Home, server: SearchServer) -> None:
         home.crawl(served.url("/"))
     with stored.alone(home.app.workspace.crawl_folder(home.app.workspace.find(home.word))):
         assert "Another process is indexing" in home.cli("index", home.word, code=1).stderr
-    assert home.app.index.update(home.word)["documents"] == 5
+    assert home.app.index.update(home.word).documents == 5
 
 
 # ---- what people see
@@ -336,7 +337,7 @@ def test_two_processes_at_once(home: Home, server: SearchServer) -> None:
 def test_people_are_told(home: Home, server: SearchServer) -> None:
     with Site(linked_site(3)).serve() as served:
         home.crawl(served.url("/"))
-        assert home.app.index.status(home.word) == {
+        assert json_form(home.app.index.status(home.word)) == {
             "crawl_id": home.app.workspace.find(home.word).crawl_id,
             "name": home.app.workspace.find(home.word).name,
             "index": name_of(home),
@@ -351,7 +352,7 @@ def test_people_are_told(home: Home, server: SearchServer) -> None:
         server.fail(item_status=400)
         assert "3 set aside, for the server does not take them" in home.cli("index", home.word, "--rebuild").stdout
         status = home.app.index.status(home.word)
-        assert (status["server"], status["behind"], bool(status["up_to_date_at"])) == (server.url, 0, True)
+        assert (status.server, status.behind, bool(status.up_to_date_at)) == (server.url, 0, True)
         home.recrawl("full")
         server.fail(item_status=409)
         assert "newer ones from elsewhere" in home.cli("index", home.word).stdout
@@ -371,7 +372,7 @@ def test_there_must_be_a_server(home: Home, server: SearchServer, monkeypatch: p
     assert "not the address of a search server" in home.cli("index", home.word, code=2).stderr
     monkeypatch.delenv("INCHWORM_INDEX")
     monkeypatch.setenv("INCHWORM_INDEX", server.url)
-    assert home.app.index.update(home.word)["indexed"] == 3
+    assert home.app.index.update(home.word).indexed == 3
 
 
 def everything_written(folder: Path) -> bytes:
@@ -458,7 +459,7 @@ def test_who_wants_to_end_does_not_wait_for_the_server(
     report = go_on_beside(home, server.url, hurry=True)
     assert report.note == f"The index is not up to date: inchworm index {home.word} goes on with it."
     server.fail(times=0)
-    assert home.app.index.update(home.word)["documents"] == 5
+    assert home.app.index.update(home.word).documents == 5
 
 
 @one_product

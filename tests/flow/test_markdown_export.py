@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import pytest
 from tests.flow.crawling import Home, page
 
-from inchworm.app.act.content.selection import Wanted
+from inchworm.app.act.content.selection import ExportOptions
 from inchworm.rules.text.links import links
 from inchworm.testing import Page, Site, linked_site, redirect
 
@@ -54,7 +54,7 @@ def crawled(home: Home) -> Home:
 
 def exported(home: Home, folder: Path, **wanted: Any) -> dict[str, str]:
     """The file of each path."""
-    home.app.export.to_folder(home.word, "markdown", folder, Wanted(**wanted))
+    home.app.export.to_folder(home.word, "markdown", folder, ExportOptions(**wanted))
     lines = [json.loads(line) for line in (folder / "index.jsonl").read_text().splitlines()]
     return {"/" + line["url"].split("/", 3)[3]: line["file"] for line in lines}
 
@@ -122,7 +122,7 @@ def test_a_zip_file_holds_what_the_folder_does(crawled: Home, tmp_path: Path) ->
     folder = tmp_path / "folder"
     assert zipped == {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
     out = io.BytesIO()
-    crawled.app.export.to_folder(crawled.word, "files", out, Wanted(types=("image/*",)))
+    crawled.app.export.to_folder(crawled.word, "files", out, ExportOptions(types=("image/*",)))
     with zipfile.ZipFile(out) as file:
         assert len(file.namelist()) == 3
 

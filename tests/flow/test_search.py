@@ -18,7 +18,7 @@ from tests.flow.crawling import Home, page, path_of, wait_until
 from inchworm.app import Start
 from inchworm.app.read.checkpoints import Back
 from inchworm.app.read.content.snippet import SNIPPET_CHARS, snippet
-from inchworm.cli.content.search import Progress
+from inchworm.cli.content.search import ProgressLine
 from inchworm.errors import Broken, NotNow, WrongUse
 from inchworm.store.follow.search import parsed, plain
 from inchworm.testing import Page, Site, linked_site, redirect
@@ -200,9 +200,9 @@ def test_there_must_be_something_to_search(home: Home) -> None:
 
 def test_progress_is_told_only_when_it_takes_long(capsys: pytest.CaptureFixture[str]) -> None:
     for done, total in ((0, 20), (20, 20), (0, 5000), (500, 5000), (5000, 5000)):
-        Progress("Reading pages to search")(done, total) if total == 20 else None
+        ProgressLine("Reading pages to search")(done, total) if total == 20 else None
     assert capsys.readouterr().err == ""
-    progress = Progress("Reading pages to search")
+    progress = ProgressLine("Reading pages to search")
     for done in (0, 500, 1000, 5000):
         progress(done, 5000)
     assert capsys.readouterr().err.splitlines() == [

@@ -17,7 +17,7 @@ import pytest
 from tests.flow.crawling import Home
 
 from inchworm.app.act.content.export import moment
-from inchworm.app.act.content.selection import Wanted
+from inchworm.app.act.content.selection import ExportOptions
 from inchworm.errors import NotNow, Unknown, WrongUse
 from inchworm.testing import Page, Served, Site
 
@@ -28,17 +28,17 @@ Chunks = dict[str, dict[str, tuple[Any, ...]]]
 
 
 def rows(home: Home, **wanted: Any) -> list[dict[str, Any]]:
-    return exported(home, "jsonl", Wanted(columns=COLUMNS, **wanted))
+    return exported(home, "jsonl", ExportOptions(columns=COLUMNS, **wanted))
 
 
-def exported(home: Home, format_name: str, wanted: Wanted) -> list[dict[str, Any]]:
+def exported(home: Home, format_name: str, wanted: ExportOptions) -> list[dict[str, Any]]:
     out = io.BytesIO()
     home.app.export.to_file(home.word, format_name, out, wanted)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
 def chunks(home: Home, **wanted: Any) -> list[dict[str, Any]]:
-    return exported(home, "chunks", Wanted(chunk_size=80, **wanted))
+    return exported(home, "chunks", ExportOptions(chunk_size=80, **wanted))
 
 
 def kept(row: dict[str, Any]) -> tuple[Any, ...]:

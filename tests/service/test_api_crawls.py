@@ -142,7 +142,7 @@ def test_a_caller_names_a_search_server_that_the_operator_allows(tmp_path: Path,
             told = api.get(f"/crawl/{begun['crawl_id']}")
             assert told["defaults"]["index"] == address and "s3cret" not in str(told)
             api.ended(api.app.hand_over.start_next(begun["crawl_id"])["id"])
-            assert api.app.index.status(begun["crawl_id"])["behind"] == 0, "the next run is told, too"
+            assert api.app.index.status(begun["crawl_id"]).behind == 0, "the next run is told, too"
 
 
 # Starting

@@ -28,7 +28,7 @@ from tests.service.running import serving as running
 from tests.service.test_api_pages import made_pages
 
 from inchworm.app import FORMATS
-from inchworm.app.act.content.selection import Wanted
+from inchworm.app.act.content.selection import ExportOptions
 from inchworm.service.api import crawls, exports, streaming
 from inchworm.testing import Page, Served, Site
 
@@ -98,7 +98,7 @@ def test_every_format_is_what_the_command_line_writes(api: Api, crawl_id: str, n
     assert answer.headers["content-disposition"] == f'attachment; filename="{crawl_id}-run0.{ending}"'
     written = io.BytesIO()
     (api.app.export.to_folder if kind == "application/zip" else api.app.export.to_file)(
-        crawl_id, name, written, Wanted(0)
+        crawl_id, name, written, ExportOptions(0)
     )
     if name == "parquet":
         tables = [pyarrow.parquet.read_table(io.BytesIO(data)) for data in (answer.content, written.getvalue())]

@@ -9,7 +9,7 @@ makes them, each when it is first asked for, so that whoever only looks does not
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from inchworm.app.act.plan import Start
@@ -46,7 +46,7 @@ _WHERE = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _WHERE:
         return getattr(importlib.import_module(_WHERE[name]), name)
     raise AttributeError(f"module 'inchworm.app' has no attribute {name!r}")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from inchworm import settings
 from inchworm.apart import Unreadable, shared
@@ -24,6 +24,7 @@ from inchworm.errors import Broken, InchwormError
 from inchworm.model import CrawlInfo
 from inchworm.page import Page
 from inchworm.rules.fields.selectors import Rules, parsed, to_json
+from inchworm.rules.words.json_form import JsonObject
 from inchworm.settings import NamedSettings
 from inchworm.sink.columns import Column
 from inchworm.sink.fields import OWN, ROW, TAKEN, Rows, columns_of, spread, told
@@ -40,7 +41,7 @@ NAMES = ("extract", "each")
 PATIENCE_SECONDS = 120.0
 """So long pages may be tried in vain, one after the other."""
 
-Function = Callable[[Page], Mapping[str, Any] | Sequence[Mapping[str, Any]]]
+Function = Callable[[Page], Mapping[str, object] | Sequence[Mapping[str, object]]]
 """What a caller takes out of a page: its fields, or a row for each of something."""
 
 
@@ -83,7 +84,7 @@ class Taker:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CrawlFields:
     """Where the fields of a crawl are, and what they are taken from."""
 
     store: CrawlStore
@@ -161,14 +162,14 @@ class OwnFields:
         return Rows(rows, not isinstance(found, Mapping))
 
 
-class Asked(NamedTuple):
+class FieldRequest(NamedTuple):
     """What a caller asks for himself: rules in the place of the crawl's own, as settings, or a function instead."""
 
     given: NamedSettings = MappingProxyType({})
     own: OwnFields | None = None
 
 
-def asked_rules(workspace: Workspace, crawl: CrawlInfo, asked: Asked) -> Rules | None:
+def asked_rules(workspace: Workspace, crawl: CrawlInfo, asked: FieldRequest) -> Rules | None:
     """The rules by which a caller wants fields to be taken, seen to be usable where they are his own; None: none."""
     rules = None if asked.own else rules_of(workspace, crawl, asked.given)
     if rules is not None and asked.given:
@@ -179,7 +180,7 @@ def asked_rules(workspace: Workspace, crawl: CrawlInfo, asked: Asked) -> Rules |
 class FieldColumns:
     """Fields as columns of an export: by a function of the caller's, or else by rules."""
 
-    def __init__(self, place: Place | None, own: OwnFields | None) -> None:
+    def __init__(self, place: CrawlFields | None, own: OwnFields | None) -> None:
         self._place, self._own = place, own
         self.columns: tuple[Column, ...] = (ROW, OWN) if own else columns_of(place.rules) if place else ()
 
@@ -195,15 +196,15 @@ class FieldColumns:
         else:
             yield iter(pages)
 
-    def values(self, page: Page) -> dict[str, Any]:
+    def values(self, page: Page) -> JsonObject:
         """The fields of one of these pages, as JSON has them."""
         own = OWN.get(page) if self._own else {column.name: column.json(page) for column in self.columns}
         return dict(own or {})
 
 
 def rows_on_the_spot(
-    workspace: Workspace, crawl: CrawlInfo, asked: Asked
-) -> Callable[[Page], Sequence[Mapping[str, Any]]]:
+    workspace: Workspace, crawl: CrawlInfo, asked: FieldRequest
+) -> Callable[[Page], Sequence[Mapping[str, object]]]:
     """How to take the rows of one page after the other, without looking whether they are known."""
     own, rules = asked.own, asked_rules(workspace, crawl, asked)
     if own is not None:
@@ -212,7 +213,7 @@ def rows_on_the_spot(
         return lambda _: ()
     taker = Taker(rules)
 
-    def rows_of(page: Page) -> Sequence[Mapping[str, Any]]:
+    def rows_of(page: Page) -> Sequence[Mapping[str, object]]:
         body = None if page.is_gone or page.is_lost else page.body
         return [told(rules, row) for row in taker.take(body, page.content_type, page.url).rows or ()]
 
@@ -258,7 +259,7 @@ def _brought_up(
     workspace: Workspace, crawl: CrawlInfo, rules: Rules, number: int, hooks: Hooks, over: threading.Event
 ) -> stored.Counts:
     with workspace.reading(crawl) as store:
-        place = Place(store, workspace.crawl_folder(crawl), rules)
+        place = CrawlFields(store, workspace.crawl_folder(crawl), rules)
         progress = hooks.extracting or (lambda _done, _total: None)
         return place.counts(workspace.run_of(crawl, store, number).run_id, place.source(progress, over.is_set))
 

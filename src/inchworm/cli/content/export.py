@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from inchworm.app import FORMATS, Target, Written
-from inchworm.app.act.content.export import CHARACTERS, CONTENT, TOKENS, TOLD, FieldsTaken, Wanted
+from inchworm.app.act.content.export import CHARACTERS, CONTENT, TOKENS, TOLD, ExportOptions, FieldsTaken
 from inchworm.cli.commands import main
-from inchworm.cli.content.search import Progress
+from inchworm.cli.content.search import ProgressLine
 from inchworm.cli.options import json_flag, opened, opened_file, several
 from inchworm.cli.screen.door import paragraph, print_json, say
 from inchworm.cli.screen.words import counted, unmatched
@@ -101,8 +101,8 @@ def export(word: str, format_name: str | None, output: Path | None, as_json: boo
     """
     output = None if output == _STDOUT else output
     format_name = format_name or _format_of(output)
-    asked = Wanted(**wanted)
-    target, progress, fields = FORMATS[format_name].target, Progress("Writing", is_patient=True), FieldsTaken()
+    asked = ExportOptions(**wanted)
+    target, progress, fields = FORMATS[format_name].target, ProgressLine("Writing", is_patient=True), FieldsTaken()
     with opened() as app:
         if target is Target.FOLDER and output is not None and output.suffix.lower() == ".zip":
             with opened_file(output, is_binary=True) as out:
@@ -113,7 +113,7 @@ def export(word: str, format_name: str | None, output: Path | None, as_json: boo
             written = app.export.to_folder(word, format_name, output, asked, progress)
         else:
             if FORMATS[format_name].has_columns:
-                fields = app.export.take_fields(word, asked, Progress("Taking fields", is_patient=True))
+                fields = app.export.take_fields(word, asked, ProgressLine("Taking fields", is_patient=True))
             with opened_file(output, FORMATS[format_name].is_binary) as out:
                 written = app.export.to_file(word, format_name, out, asked, progress)
         since = app.export.next_since(word)

@@ -8,15 +8,17 @@ from typing import Any
 
 import click
 
+from inchworm.app.act.content.extract import Extraction, FieldTrial
 from inchworm.app.fields import NAMES
 from inchworm.cli.commands import main
-from inchworm.cli.content.search import Progress
+from inchworm.cli.content.search import ProgressLine
 from inchworm.cli.options import given, json_flag, opened, setting_options
 from inchworm.cli.screen.door import columns, paragraph, print_json, say
 from inchworm.cli.screen.table import table
 from inchworm.cli.screen.words import counted, quoted, unmatched
 from inchworm.errors import WrongUse
 from inchworm.rules.words.figures import clip
+from inchworm.rules.words.json_form import Json
 
 _LEAST = 20
 _MOST_ROWS = 20
@@ -59,25 +61,25 @@ def extract(word: str, url: str | None, is_try: bool, rebuild: bool, as_json: bo
             tried = app.extract.try_fields(word, _address(word, url) if url else "", rules)
             print_json(tried) if as_json else _show(tried)
             return
-        done = app.extract.extract(word, rules, rebuild, Progress("Taking fields"))
+        done = app.extract.extract(word, rules, rebuild, ProgressLine("Taking fields"))
     print_json(done) if as_json else _tell(done, word)
 
 
-def _show(tried: Mapping[str, Any]) -> None:
-    for page in tried["pages"]:
-        say(page["url"])
-        if page["failure"]:
-            paragraph(page["failure"], 2)
-        for number, row in enumerate(page["rows"][:_MOST_ROWS], 1):
-            _show_row(row, f"{number}. " if tried["each"] else "  ")
-        if len(page["rows"]) > _MOST_ROWS:
-            say(f"  … and {len(page['rows']) - _MOST_ROWS:,} more rows; --json lists them")
-    if tried["tried"] > 1 or not tried["pages"]:
-        say(f"{counted(tried['tried'], 'page')} tried.")
-    _tell_unmatched(tried["unmatched_fields"] if tried["tried"] else ())
+def _show(tried: FieldTrial) -> None:
+    for page in tried.pages:
+        say(page.url)
+        if page.failure:
+            paragraph(page.failure, 2)
+        for number, row in enumerate(page.rows[:_MOST_ROWS], 1):
+            _show_row(row, f"{number}. " if tried.each else "  ")
+        if len(page.rows) > _MOST_ROWS:
+            say(f"  … and {len(page.rows) - _MOST_ROWS:,} more rows; --json lists them")
+    if tried.tried > 1 or not tried.pages:
+        say(f"{counted(tried.tried, 'page')} tried.")
+    _tell_unmatched(tried.unmatched_fields if tried.tried else ())
 
 
-def _show_row(row: Mapping[str, Any], mark: str) -> None:
+def _show_row(row: Mapping[str, Json], mark: str) -> None:
     width = max(map(len, row))
     for at, (name, value) in enumerate(row.items()):
         shown = "-" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -85,15 +87,15 @@ def _show_row(row: Mapping[str, Any], mark: str) -> None:
         say(head + clip(shown, max(_LEAST, columns() - len(head))))
 
 
-def _tell(done: Mapping[str, Any], word: str) -> None:
+def _tell(done: Extraction, word: str) -> None:
     heads = ("field", "type", "pages")
-    table(heads, [[one[head if head != "field" else "name"] for head in heads] for one in done["fields"]])
-    rows = f", {counted(done['rows'], 'row')}" if done["each"] else ""
-    say(f"Run {done['run']} has {counted(done['pages'], 'page')}{rows}.")
-    if done["failed"]:
-        said = f"{counted(done['failed'], 'page has', 'pages have')} no fields, because they could not be read."
+    table(heads, [[one.name, one.type or "", one.pages] for one in done.fields])
+    rows = f", {counted(done.rows, 'row')}" if done.each else ""
+    say(f"Run {done.run} has {counted(done.pages, 'page')}{rows}.")
+    if done.failed:
+        said = f"{counted(done.failed, 'page has', 'pages have')} no fields, because they could not be read."
         paragraph(f"{said} Try again: inchworm extract {quoted(word)} --rebuild", err=True)
-    _tell_unmatched(done["unmatched_fields"])
+    _tell_unmatched(done.unmatched_fields)
 
 
 def _tell_unmatched(names: Sequence[str]) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 import click
 
+from inchworm.app.act.content.index import IndexUpdate, PageSetAside
 from inchworm.cli.commands import main
-from inchworm.cli.content.search import Progress
+from inchworm.cli.content.search import ProgressLine
 from inchworm.cli.options import json_flag, opened
 from inchworm.cli.screen import display
 from inchworm.cli.screen.door import print_json, say
 from inchworm.cli.screen.words import counted, quoted
 from inchworm.rules.words.figures import clip
+from inchworm.rules.words.json_form import json_object
 
 _WIDTH = 200
 
@@ -38,29 +39,29 @@ def index(word: str, rebuild: bool, aside: bool, status: bool, as_json: bool) ->
             return
         if status:
             found = app.index.status(word)
-            print_json(found) if as_json else display.numbers(found)
+            print_json(found) if as_json else display.numbers(json_object(found))
             return
-        done = app.index.update(word, rebuild, Progress("Reading pages to index"))
+        done = app.index.update(word, rebuild, ProgressLine("Reading pages to index"))
     print_json(done) if as_json else _tell(done, word)
 
 
-def _tell(done: Mapping[str, Any], word: str) -> None:
+def _tell(done: IndexUpdate, word: str) -> None:
     say(
-        f"{done['indexed']:,} indexed, {done['deleted']:,} deleted: {done['index']} on {done['server']}"
-        f" has {counted(done['documents'], 'document')}."
+        f"{done.indexed:,} indexed, {done.deleted:,} deleted: {done.index} on {done.server}"
+        f" has {counted(done.documents, 'document')}."
     )
-    if done["set_aside"]:
-        said = f"{done['set_aside']:,} set aside, for the server does not take them."
+    if done.set_aside:
+        said = f"{done.set_aside:,} set aside, for the server does not take them."
         say(f"{said} See why: inchworm index {quoted(word)} --set-aside")
-    if done["newer"]:
-        said = f"{done['newer']:,} left as they are, for the server has newer ones from elsewhere."
+    if done.newer:
+        said = f"{done.newer:,} left as they are, for the server has newer ones from elsewhere."
         say(f"{said} Make it anew: inchworm index {quoted(word)} --rebuild")
-    if done["behind"]:
-        say(f"The crawl goes on: its log has {counted(done['behind'], 'new entry', 'new entries')}.")
+    if done.behind:
+        say(f"The crawl goes on: its log has {counted(done.behind, 'new entry', 'new entries')}.")
 
 
-def _list(listed: list[dict[str, Any]], word: str) -> None:
+def _list(listed: Sequence[PageSetAside], word: str) -> None:
     for one in listed:
-        say(f"{clip(one['url'], _WIDTH)}\n   {clip(one['reason'], _WIDTH)}")
+        say(f"{clip(one.url, _WIDTH)}\n   {clip(one.reason, _WIDTH)}")
     if not listed:
         say(f"Nothing of {quoted(word)} is set aside.")

@@ -20,7 +20,7 @@ from inchworm.app.read.content.single import (
 )
 from inchworm.app.workspace import base_settings_of, home_folder
 from inchworm.cli.commands import main
-from inchworm.cli.content.search import Progress
+from inchworm.cli.content.search import ProgressLine
 from inchworm.cli.options import given, json_flag, opened, opened_file, setting_options, several
 from inchworm.cli.screen import display
 from inchworm.cli.screen.door import paragraph, print_json
@@ -91,7 +91,7 @@ def map_site(url: str, limit: int, as_json: bool, **values: Any) -> None:
     Those of its sitemaps, as robots.txt names them, and those of one page: a line each, with where it was found and,
     from sitemaps, when it was last modified, separated by tabs. Nothing is stored.
     """
-    found = _pages(given(values)).map(url, limit, progress=Progress("Reading sitemaps", is_patient=True))
+    found = _pages(given(values)).map(url, limit, progress=ProgressLine("Reading sitemaps", is_patient=True))
     if found.failure and not found.urls:
         raise InchwormError(f"{found.url} could not be read: {found.failure}.", _HINT)
     if as_json:

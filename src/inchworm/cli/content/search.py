@@ -47,7 +47,7 @@ def search(word: str, text: tuple[str, ...], limit: int, as_json: bool) -> None:
     only what is new.
     """
     with opened() as app:
-        found = app.search.find(word, " ".join(text), limit, progress=Progress("Reading pages to search"))
+        found = app.search.find(word, " ".join(text), limit, progress=ProgressLine("Reading pages to search"))
     if as_json:
         print_json(found)
         return
@@ -56,7 +56,7 @@ def search(word: str, text: tuple[str, ...], limit: int, as_json: bool) -> None:
     _close(found, word)
 
 
-class Progress:
+class ProgressLine:
     """Says how reading goes on, when it is worth it: on one line of a terminal, in a log now and then."""
 
     def __init__(self, doing: str, is_patient: bool = False) -> None:

@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from inchworm.app import FORMATS, Target
-from inchworm.app.act.content.export import CHARACTERS, CONTENT, TOLD, Wanted
+from inchworm.app.act.content.export import CHARACTERS, CONTENT, TOLD, ExportOptions
 from inchworm.errors import WrongUse
 from inchworm.service.api.streaming import Told, streamed
 from inchworm.service.api.web import Home, Service, api_routes, as_file, crawl_of, refusals
@@ -37,7 +37,7 @@ _MOST_CHARACTERS = 10_000_000
 Names = list[Annotated[str, StringConstraints(max_length=1000)]]
 
 
-class Asked(BaseModel):
+class ExportQuery(BaseModel):
     """What is to be written. Lists may be repeated, or have commas between their names."""
 
     model_config = ConfigDict(extra="forbid")
@@ -64,8 +64,8 @@ class Asked(BaseModel):
         0, ge=0, le=_MOST_CHARACTERS, description="of `chunks`: how much of the one before to begin with"
     )
 
-    def wanted(self) -> Wanted:
-        return Wanted(
+    def wanted(self) -> ExportOptions:
+        return ExportOptions(
             run=self.run,
             since=self.since,
             only=_split(self.only),
@@ -93,7 +93,7 @@ def export(
     app: Home,
     verbs: Service,
     crawl_id: Annotated[str, Path(max_length=64, examples=["7fb21d4d1e"])],
-    asked: Annotated[Asked, Query()],
+    asked: Annotated[ExportQuery, Query()],
 ) -> Any:
     """What a crawl has, as one file, as it stands now: pages as a table, as chunks for retrieval, as Markdown, as they
     were served, and more. It is sent while it is written, and ends when whoever asked for it has gone."""

@@ -69,7 +69,7 @@ def number_of(text: str) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PageFilter:
     """Which URLs somebody wants to see. Forms send what is left open as an empty text."""
 
     run: Text = ""
@@ -90,7 +90,9 @@ class Wanted:
 
 
 @routes.get("/crawls/{crawl_id}/pages")
-def listing(request: Request, app: Home, crawl_id: CrawlId, wanted: Annotated[Wanted, Depends()], paged: Paged) -> Any:
+def listing(
+    request: Request, app: Home, crawl_id: CrawlId, wanted: Annotated[PageFilter, Depends()], paged: Paged
+) -> Any:
     crawl = crawl_of(app, crawl_id)
     wanted.check()
     counts = app.runs.counts(crawl, number_of(wanted.run))
@@ -115,7 +117,7 @@ def listing(request: Request, app: Home, crawl_id: CrawlId, wanted: Annotated[Wa
     )
 
 
-def _settled(app: App, crawl: CrawlInfo, wanted: Wanted, paged: Page) -> ListPage[VisitLine]:
+def _settled(app: App, crawl: CrawlInfo, wanted: PageFilter, paged: Page) -> ListPage[VisitLine]:
     given = {"outcome": wanted.outcome, "failure": wanted.kind, "change": wanted.change, "text": wanted.q.strip()}
     after = cursor_of(paged, int)
     sought = {name: value for name, value in given.items() if value}
@@ -124,7 +126,7 @@ def _settled(app: App, crawl: CrawlInfo, wanted: Wanted, paged: Page) -> ListPag
     return goes_on(found.items, found.next_after)
 
 
-def _entries(app: App, crawl: CrawlInfo, wanted: Wanted, paged: Page) -> ListPage[Any]:
+def _entries(app: App, crawl: CrawlInfo, wanted: PageFilter, paged: Page) -> ListPage[Any]:
     given = {"state": wanted.outcome, **({"reason": wanted.reason} if wanted.reason else {})}
     after = cursor_of(paged, int)
     rows = app.frontier.entries(crawl, given, number_of(wanted.run), max(0, after[0]) if after else 0, ROWS + 1)

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from inchworm import settings
 from inchworm.app.act.content import folders
 from inchworm.app.act.content.selection import Chosen, Progress, Selection, read_ahead
-from inchworm.app.act.content.selection import Wanted as Wanted
-from inchworm.app.fields import FieldColumns, Place, asked_rules, rows_on_the_spot, unmatched
+from inchworm.app.act.content.selection import ExportOptions as ExportOptions
+from inchworm.app.fields import CrawlFields, FieldColumns, asked_rules, rows_on_the_spot, unmatched
 from inchworm.app.workspace import Workspace
 from inchworm.archive import reader as warc_reader
 from inchworm.engine.run import is_open, line_to
@@ -21,6 +21,7 @@ from inchworm.errors import NotNow, WrongUse
 from inchworm.model import Change, CrawlInfo, RunInfo
 from inchworm.page import Page
 from inchworm.rules.web import url as urls
+from inchworm.rules.words.json_form import JsonObject
 from inchworm.sink import arrow, columns, export
 from inchworm.sink.columns import Column
 from inchworm.sink.export import FORMATS, Rows, Target, Written
@@ -55,7 +56,7 @@ class Exporter:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def stored_pages(self, word: str, wanted: Wanted) -> Iterator[Page]:
+    def stored_pages(self, word: str, wanted: ExportOptions) -> Iterator[Page]:
         """The pages that an export would hold, one by one. They can be asked for what they hold at any time."""
         take_rows = rows_on_the_spot(self._workspace, self._workspace.find(word), wanted.fields)
         with self._opened(word, wanted) as selection:
@@ -63,35 +64,35 @@ class Exporter:
                 page.take_rows = take_rows
                 yield page
 
-    def batches(self, word: str, wanted: Wanted) -> Iterator[pyarrow.RecordBatch]:
+    def batches(self, word: str, wanted: ExportOptions) -> Iterator[pyarrow.RecordBatch]:
         """The table that an export would hold, in parts of a bounded size."""
         with self._opened(word, wanted) as selection:
             chosen = selection.columns()
             with selection.rows(selection.pages(), chosen) as rows:
                 yield from arrow.batches(rows, chosen)
 
-    def field_rows(self, word: str, wanted: Wanted) -> Iterator[dict[str, Any]]:
+    def field_rows(self, word: str, wanted: ExportOptions) -> Iterator[JsonObject]:
         """The fields of the pages that an export would hold, row by row, each with the address of its page."""
         with self._opened(word, wanted) as selection:
             yield from selection.field_rows()
 
-    def check_fields(self, word: str, wanted: Wanted) -> None:
+    def check_fields(self, word: str, wanted: ExportOptions) -> None:
         """Refuse at once what could only fail when the first of those is taken."""
         with self._opened(word, wanted) as selection:
             selection.refuse_without_fields()
 
-    def table_schema(self, word: str, wanted: Wanted) -> pyarrow.Schema:
+    def table_schema(self, word: str, wanted: ExportOptions) -> pyarrow.Schema:
         """The columns of that table with their types."""
         with self._opened(word, wanted) as selection:
             return arrow.schema(selection.columns())
 
-    def check_wanted(self, word: str, wanted: Wanted) -> None:
+    def check_wanted(self, word: str, wanted: ExportOptions) -> None:
         """Refuse at once what could only fail when the first page is taken."""
         with self._opened(word, wanted):
             pass
 
     @contextlib.contextmanager
-    def _opened(self, word: str, wanted: Wanted) -> Iterator[Selection]:
+    def _opened(self, word: str, wanted: ExportOptions) -> Iterator[Selection]:
         _refuse_unfit("jsonl", wanted)
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
@@ -103,10 +104,15 @@ class Exporter:
                 selection.stored.let_go()
 
     def to_file(
-        self, word: str, format_name: str, out: BinaryIO, wanted: Wanted | None = None, progress: Progress | None = None
+        self,
+        word: str,
+        format_name: str,
+        out: BinaryIO,
+        wanted: ExportOptions | None = None,
+        progress: Progress | None = None,
     ) -> Written:
         """Write what a crawl has to one file, as it stands now; how many lines, rows or records, and what is lost."""
-        wanted = wanted or Wanted()
+        wanted = wanted or ExportOptions()
         _refuse_unless(format_name, Target.STREAM)
         _refuse_unfit(format_name, wanted)
         crawl = self._workspace.find(word)
@@ -118,18 +124,18 @@ class Exporter:
         word: str,
         format_name: str,
         into: Path | BinaryIO,
-        wanted: Wanted | None = None,
+        wanted: ExportOptions | None = None,
         progress: Progress | None = None,
     ) -> Written:
         """Write a crawl's pages into a folder, or a zip file, a file each; how many, and how many could not be."""
-        wanted = wanted or Wanted()
+        wanted = wanted or ExportOptions()
         _refuse_unless(format_name, Target.FOLDER)
         _refuse_unfit(format_name, wanted)
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
             return self._source(crawl, store, wanted, progress).to_folder(format_name, into)
 
-    def take_fields(self, word: str, wanted: Wanted, progress: Progress) -> FieldsTaken:
+    def take_fields(self, word: str, wanted: ExportOptions, progress: Progress) -> FieldsTaken:
         """Take the fields that an export will have, if it has any, and tell what came of it. An export does so by
         itself, and tells nobody."""
         crawl = self._workspace.find(word)
@@ -141,7 +147,7 @@ class Exporter:
         with self._workspace.reading(crawl) as store:
             run, place = (
                 self._chosen(crawl, store, wanted).end,
-                Place(store, self._workspace.crawl_folder(crawl), rules),
+                CrawlFields(store, self._workspace.crawl_folder(crawl), rules),
             )
             counts = place.counts(run.run_id, place.source(progress))
         return FieldsTaken(tuple(name for name in unmatched(rules, counts) if name in names), counts.failed)
@@ -154,23 +160,23 @@ class Exporter:
             ended = [one for one in line_to(store.runs(), end) if not is_open(one)] if end else []
             return ended[-1].number if ended else None
 
-    def _source(self, crawl: CrawlInfo, store: CrawlStore, wanted: Wanted, progress: Progress | None) -> _Source:
+    def _source(self, crawl: CrawlInfo, store: CrawlStore, wanted: ExportOptions, progress: Progress | None) -> _Source:
         selection = self._selection(crawl, store, wanted, progress)
         return _Source(self._archive(crawl), store, selection, self._workspace.run_of(crawl, store, wanted.run), wanted)
 
     def _selection(
-        self, crawl: CrawlInfo, store: CrawlStore, wanted: Wanted, progress: Progress | None = None
+        self, crawl: CrawlInfo, store: CrawlStore, wanted: ExportOptions, progress: Progress | None = None
     ) -> Selection:
         rules = asked_rules(self._workspace, crawl, wanted.fields)
         fields = FieldColumns(
-            Place(store, self._workspace.crawl_folder(crawl), rules) if rules else None, wanted.fields.own
+            CrawlFields(store, self._workspace.crawl_folder(crawl), rules) if rules else None, wanted.fields.own
         )
         return Selection(store, self._archive(crawl), self._chosen(crawl, store, wanted), wanted, fields, progress)
 
     def _archive(self, crawl: CrawlInfo) -> Path:
         return self._workspace.crawl_folder(crawl) / "archive"
 
-    def _chosen(self, crawl: CrawlInfo, store: CrawlStore, wanted: Wanted) -> Chosen:
+    def _chosen(self, crawl: CrawlInfo, store: CrawlStore, wanted: ExportOptions) -> Chosen:
         current = self._workspace.run_of(crawl, store, wanted.run)
         if wanted.run is not None:
             return Chosen(current, current, None)
@@ -226,7 +232,7 @@ def _refuse_unless(format_name: str, target: Target) -> None:
         raise WrongUse(f"The format {format_name!r} writes {needs}.", f"Say which: {hint}")
 
 
-def _refuse_unfit(format_name: str, wanted: Wanted) -> None:
+def _refuse_unfit(format_name: str, wanted: ExportOptions) -> None:
     """What a format could only leave unheeded is refused."""
     form = FORMATS[format_name]
     if unknown := [name for name in wanted.only if name not in TOLD]:
@@ -253,7 +259,9 @@ def _refuse_unfit(format_name: str, wanted: Wanted) -> None:
 class _Source:
     """What an export is made of, as it stands, and how it is written."""
 
-    def __init__(self, archive: Path, store: CrawlStore, selection: Selection, run: RunInfo, wanted: Wanted) -> None:
+    def __init__(
+        self, archive: Path, store: CrawlStore, selection: Selection, run: RunInfo, wanted: ExportOptions
+    ) -> None:
         self._archive = archive
         self._view = View(store)
         self._selection, self._run, self._wanted = selection, run, wanted
@@ -317,6 +325,6 @@ class _Source:
                 self._lost += [page.url] if self._skipped <= export.MOST_LOST else []
             yield page
 
-    def _body(self, visit: Mapping[str, Any]) -> bytes | None:
+    def _body(self, visit: Mapping[str, object]) -> bytes | None:
         page = self._selection.stored.of(visit)
         return None if page.is_lost else page.body

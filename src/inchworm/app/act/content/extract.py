@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 from inchworm.app.act.configure import Configuration, Configurer
-from inchworm.app.fields import Place, Taker, rules_of, unmatched
+from inchworm.app.fields import CrawlFields, Taker, rules_of, unmatched
 from inchworm.app.refuse import refuse_fields
 from inchworm.app.workspace import Workspace, identity
 from inchworm.engine.stored import StoredPages
@@ -15,6 +15,7 @@ from inchworm.errors import Unknown, WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.page import Page
 from inchworm.rules.fields.selectors import Rules, to_json
+from inchworm.rules.words.json_form import OPTIONAL, Json
 from inchworm.settings import NamedSettings
 from inchworm.sink.fields import columns_of, told
 from inchworm.store.crawl.now import Now
@@ -27,6 +28,52 @@ SHOWN = 5
 
 MOST_TRIED = 500
 """So many pages are tried until as many as are shown have something."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldLine:
+    """A field, what its values are, and how many pages have it."""
+
+    name: str
+    pages: int
+    type: str | None = field(default=None, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What came of taking fields out of the pages of a run."""
+
+    crawl_id: str
+    name: str
+    run: int
+    extract: Sequence[str]
+    each: str
+    pages: int
+    rows: int
+    failed: int
+    fields: Sequence[FieldLine]
+    unmatched_fields: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TriedPage:
+    """What rules find on a page, or why it cannot be read by them."""
+
+    url: str
+    rows: Sequence[Mapping[str, Json]]
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTrial:
+    """What rules find on some pages."""
+
+    extract: Sequence[str]
+    each: str
+    tried: int
+    pages: Sequence[TriedPage]
+    fields: Sequence[FieldLine]
+    unmatched_fields: Sequence[str]
 
 
 class Extractor:
@@ -42,7 +89,7 @@ class Extractor:
         given: NamedSettings | None = None,
         rebuild: bool = False,
         progress: Progress = lambda _done, _total: None,
-    ) -> dict[str, Any]:
+    ) -> Extraction:
         """Take the fields of all pages from the archive; of those that have them by the same rules only with `rebuild`.
         Rules that are given are kept with the crawl."""
         crawl = self._workspace.find(word)
@@ -50,27 +97,25 @@ class Extractor:
         with self._workspace.reading(crawl) as store:
             if given:
                 self._configure.change(crawl.crawl_id, Configuration(defaults=given))
-            place = Place(store, self._workspace.crawl_folder(crawl), rules)
+            place = CrawlFields(store, self._workspace.crawl_folder(crawl), rules)
             if rebuild:
                 stored.forget(place.path)
             current = store.line_end() or self._workspace.run_of(crawl, store)
             counts = place.counts(current.run_id, place.source(progress))
-        return {
-            "crawl_id": crawl.crawl_id,
-            "name": crawl.name,
-            "run": current.number,
-            **to_json(rules),
-            "pages": counts.pages,
-            "rows": counts.rows,
-            "failed": counts.failed,
-            "fields": [
-                {"name": column.name, "type": column.type.value, "pages": counts.matched.get(number, 0)}
-                for number, column in enumerate(columns_of(rules)[-len(rules.fields) :])
-            ],
-            "unmatched_fields": list(unmatched(rules, counts)),
-        }
+        columns = columns_of(rules)[-len(rules.fields) :]
+        return Extraction(
+            crawl.crawl_id,
+            crawl.name,
+            current.number,
+            *_as_written(rules),
+            counts.pages,
+            counts.rows,
+            counts.failed,
+            [FieldLine(one.name, counts.matched.get(number, 0), one.type.value) for number, one in enumerate(columns)],
+            unmatched(rules, counts),
+        )
 
-    def try_fields(self, word: str, url: str = "", given: NamedSettings | None = None) -> dict[str, Any]:
+    def try_fields(self, word: str, url: str = "", given: NamedSettings | None = None) -> FieldTrial:
         """The rows of one page, or of the first pages that have any. Nothing is kept."""
         crawl = self._workspace.find(word)
         rules = self._rules(crawl, given)
@@ -79,7 +124,7 @@ class Extractor:
             pages = iter([archived.of(self._visit(crawl, store, url))]) if url else self._some(crawl, store, archived)
             return _tried(rules, pages)
 
-    def page_fields(self, word: str, url: str, number: int | None = None) -> list[dict[str, Any]] | None:
+    def page_fields(self, word: str, url: str, number: int | None = None) -> list[Mapping[str, Json]] | None:
         """The rows of a page as a run, or the newest one that has it, saw it; None where nothing is to be taken, where
         there is no page, or none that could be read."""
         crawl = self._workspace.find(word)
@@ -91,7 +136,7 @@ class Extractor:
             if visit is None:
                 return None
             folder = self._workspace.crawl_folder(crawl)
-            with Place(store, folder, rules).looking() as taken:
+            with CrawlFields(store, folder, rules).looking() as taken:
                 rows = taken(StoredPages(store, folder / "archive").of(visit)).rows
         return None if rows is None else [told(rules, row) for row in rows]
 
@@ -109,7 +154,7 @@ class Extractor:
         line = now.line(store.line_end() or self._workspace.run_of(crawl, store))
         return (archived.of(visit) for visit in islice(now.pages(line), MOST_TRIED))
 
-    def _visit(self, crawl: CrawlInfo, store: CrawlStore, url: str) -> Mapping[str, Any]:
+    def _visit(self, crawl: CrawlInfo, store: CrawlStore, url: str) -> Mapping[str, object]:
         visit = self._visit_in(crawl, store, url, None)
         if visit is None:
             raise Unknown(
@@ -118,20 +163,26 @@ class Extractor:
             )
         return visit
 
-    def _visit_in(self, crawl: CrawlInfo, store: CrawlStore, url: str, number: int | None) -> Mapping[str, Any] | None:
+    def _visit_in(
+        self, crawl: CrawlInfo, store: CrawlStore, url: str, number: int | None
+    ) -> Mapping[str, object] | None:
         """The newest visit that found a page at a URL, of this run or of any."""
         view = View(store)
         for current in [self._workspace.run_of(crawl, store, number)] if number is not None else reversed(store.runs()):
             entry = view.entry(current.run_id, identity(current, url))
-            visits: list[Mapping[str, Any]] = entry["visits"] if entry else []
-            if found := [one for one in visits if one["outcome"] in ("page", "duplicate")]:
-                return found[-1]
+            for visit in reversed(entry["visits"] if entry else ()):
+                if visit["outcome"] in ("page", "duplicate"):
+                    return dict(visit)
         return None
 
 
-def _tried(rules: Rules, pages: Iterator[Page]) -> dict[str, Any]:
+def _as_written(rules: Rules) -> tuple[Sequence[str], str]:
+    return [one.as_written for one in rules.fields], rules.each_as_written
+
+
+def _tried(rules: Rules, pages: Iterator[Page]) -> FieldTrial:
     taker = Taker(rules)
-    shown: list[dict[str, Any]] = []
+    shown: list[TriedPage] = []
     tried = 0
     matched = dict.fromkeys(rules.names, 0)
     for page in pages:
@@ -142,13 +193,8 @@ def _tried(rules: Rules, pages: Iterator[Page]) -> dict[str, Any]:
         for name in has:
             matched[name] += 1
         if has or taken.failure:
-            shown.append({"url": page.url, "rows": rows, "failure": taken.failure or None})
+            shown.append(TriedPage(page.url, rows, taken.failure or None))
         if len(shown) == SHOWN:
             break
-    return {
-        **to_json(rules),
-        "tried": tried,
-        "pages": shown,
-        "fields": [{"name": name, "pages": count} for name, count in matched.items()],
-        "unmatched_fields": [name for name, count in matched.items() if not count],
-    }
+    lines = [FieldLine(name, count) for name, count in matched.items()]
+    return FieldTrial(*_as_written(rules), tried, shown, lines, [one.name for one in lines if not one.pages])

@@ -14,7 +14,6 @@ import sys
 import uuid
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from inchworm import settings
 from inchworm.app.read.content.search import Texts
@@ -22,6 +21,7 @@ from inchworm.app.workspace import Workspace, defaults_of
 from inchworm.errors import Broken, WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.rules.web import proxies
+from inchworm.rules.words.json_form import JsonObject
 from inchworm.rules.words.slug import index_name
 from inchworm.rules.words.times import iso
 from inchworm.sink.servers.elastic import Address, refuse_without_client
@@ -40,6 +40,46 @@ HURRY_SECONDS = 5.0
 """How long telling it may take when somebody wants the process to end."""
 
 
+@dataclass(frozen=True, slots=True)
+class IndexUpdate:
+    """What a search server was told, and what it has now. `newer`: documents that it has newer from elsewhere;
+    `behind`: entries of the log that have come since."""
+
+    crawl_id: str
+    name: str
+    index: str
+    server: str
+    indexed: int
+    deleted: int
+    set_aside: int
+    newer: int
+    behind: int
+    documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """How far a search server has been told."""
+
+    crawl_id: str
+    name: str
+    index: str
+    server: str | None
+    documents: int
+    set_aside: int
+    behind: int | None
+    up_to_date_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PageSetAside:
+    """A page that a search server does not take, and why."""
+
+    url: str
+    reason: str
+    at: str
+
+
 class Indexer:
     """Keeps a search server up to date."""
 
@@ -48,9 +88,7 @@ class Indexer:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def update(
-        self, word: str, rebuild: bool = False, progress: Progress = lambda _done, _total: None
-    ) -> dict[str, Any]:
+    def update(self, word: str, rebuild: bool = False, progress: Progress = lambda _done, _total: None) -> IndexUpdate:
         """Tell the search server what happened since it was last told; with `rebuild` all there is, into an index made
         anew. `progress` is told how many URLs were looked up for that, of how many."""
         crawl = self._workspace.find(word)
@@ -64,27 +102,23 @@ class Indexer:
                 self._workspace, crawl, _Ends(store, Texts(store, folder / "archive"), server), progress
             ).work(rebuild)
 
-    def status(self, word: str) -> dict[str, Any]:
+    def status(self, word: str) -> IndexStatus:
         """How far the search server has been told, without asking it."""
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
             found = stored.looked_at(self._workspace.crawl_folder(crawl), lambda told: told.standing(store))
-        return {
-            "crawl_id": crawl.crawl_id,
-            "name": crawl.name,
-            "index": found.name if found and found.name else index_name(crawl.name, crawl.crawl_id),
-            "server": (found.address if found else "") or None,
-            "documents": found.documents if found else 0,
-            "set_aside": found.set_aside if found else 0,
-            "behind": found.behind if found else None,
-            "up_to_date_at": iso(found.told_ms) if found and found.told_ms else None,
-        }
+        name = found.name if found and found.name else index_name(crawl.name, crawl.crawl_id)
+        if found is None:
+            return IndexStatus(crawl.crawl_id, crawl.name, name, None, 0, 0, None, None)
+        at = iso(found.told_ms) if found.told_ms else None
+        numbers = (found.documents, found.set_aside, found.behind)
+        return IndexStatus(crawl.crawl_id, crawl.name, name, found.address or None, *numbers, at)
 
-    def set_aside(self, word: str) -> list[dict[str, Any]]:
+    def set_aside(self, word: str) -> list[PageSetAside]:
         """The pages that the search server does not take, and why."""
         folder = self._workspace.crawl_folder(self._workspace.find(word))
         rows = stored.looked_at(folder, lambda told: told.set_aside()) or []
-        return [{"url": url, "reason": reason, "at": iso(at_ms)} for url, reason, at_ms in rows]
+        return [PageSetAside(url, reason, iso(at_ms)) for url, reason, at_ms in rows]
 
 
 def address_of(workspace: Workspace, crawl: CrawlInfo, wanted: str = "") -> str:
@@ -134,7 +168,7 @@ class _Teller:
         self._generation = ""
         self._done = Delivered()
 
-    def work(self, rebuild: bool) -> dict[str, Any]:
+    def work(self, rebuild: bool) -> IndexUpdate:
         try:
             generation = self._prepared(rebuild)
             try:
@@ -190,7 +224,7 @@ class _Teller:
         for url, version, content in orders:
             yield Line(url, version, None if content is None else self._document(content))
 
-    def _document(self, content: stored.Content) -> dict[str, Any]:
+    def _document(self, content: stored.Content) -> JsonObject:
         page, crawl = content.page, self._crawl
         visit = {**page._asdict(), **content.fields, "crawl_id": crawl.crawl_id, "crawl_name": crawl.name}
         return document(visit, self._ends.texts.of(page) or "", content.urls)
@@ -199,21 +233,21 @@ class _Teller:
         behind = stored.working(self._folder, lambda told: told.behind(self._ends.store))
         return f"{behind:,} entries of the crawl's log are left for the next time"
 
-    def _result(self) -> dict[str, Any]:
-        standing = stored.working(self._folder, lambda told: told.standing(self._ends.store))
+    def _result(self) -> IndexUpdate:
+        now = stored.working(self._folder, lambda told: told.standing(self._ends.store))
         done = self._done
-        return {
-            "crawl_id": self._crawl.crawl_id,
-            "name": self._crawl.name,
-            "index": self._name,
-            "server": self._ends.server.address.url,
-            "indexed": done.indexed,
-            "deleted": done.deleted,
-            "set_aside": len(done.refused),
-            "newer": done.newer,
-            "behind": standing.behind,
-            "documents": standing.documents,
-        }
+        return IndexUpdate(
+            self._crawl.crawl_id,
+            self._crawl.name,
+            self._name,
+            self._ends.server.address.url,
+            done.indexed,
+            done.deleted,
+            len(done.refused),
+            done.newer,
+            now.behind,
+            now.documents,
+        )
 
 
 # ---- beside a session

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-from inchworm.app.fields import Asked, FieldColumns
+from inchworm.app.fields import FieldColumns, FieldRequest
 from inchworm.engine.stored import StoredPages
 from inchworm.errors import WrongUse
 from inchworm.model import RunInfo
 from inchworm.page import Page
+from inchworm.rules.words.json_form import JsonObject
 from inchworm.sink.columns import Column, chosen
 from inchworm.store.crawl.now import Now, Since
 from inchworm.store.crawl.session import CrawlStore
@@ -28,7 +29,7 @@ _HANDFUL = 32
 _HANDFUL_BYTES = 1_000_000
 
 
-class Wanted(NamedTuple):
+class ExportOptions(NamedTuple):
     """What an export is to hold. Without a run: the crawl as it is now. `since`: a run's number or a date, for what
     changed; `only`: these changes. `columns`: exactly these, and `more`: these too. `types`: media types or endings, of
     `files`. Of `chunks`: how large, how much of the one before, and the file of a tokenizer that counts. `fields`: how
@@ -46,7 +47,7 @@ class Wanted(NamedTuple):
     chunk_size: int = 0
     chunk_overlap: int = 0
     tokenizer: str = ""
-    fields: Asked = Asked()
+    fields: FieldRequest = FieldRequest()
 
     @property
     def is_about_chunks(self) -> bool:
@@ -73,7 +74,7 @@ class Selection:
         store: CrawlStore,
         archive: Path,
         chosen: Chosen,
-        wanted: Wanted,
+        wanted: ExportOptions,
         fields: FieldColumns,
         progress: Progress | None,
     ) -> None:
@@ -97,7 +98,7 @@ class Selection:
         with self._fields.rows(pages, keeps_all=self._wanted.is_about_changes) as rows:
             yield rows
 
-    def field_rows(self) -> Iterator[dict[str, Any]]:
+    def field_rows(self) -> Iterator[JsonObject]:
         """The fields of the pages that are there, each row with the address of its page."""
         self.refuse_without_fields()
         with self._fields.rows((page for page in self.pages() if not page.is_gone), keeps_all=False) as rows:
@@ -123,7 +124,7 @@ class Selection:
         told = (one for one in changes if not only or one.change in only)
         return self.stored.changed(told, self._now.line_at(since))
 
-    def visits(self, resources: bool = False, is_first_look: bool = False) -> Iterator[dict[str, Any]]:
+    def visits(self, resources: bool = False, is_first_look: bool = False) -> Iterator[Mapping[str, object]]:
         """One visit after the other: the record of a run, or the newest of each URL that is there."""
         run, only = self._chosen.run, self._wanted.only
         if self._wanted.run is None:

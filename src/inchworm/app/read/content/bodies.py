@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from inchworm.app.fields import Asked, rows_on_the_spot
+from inchworm.app.fields import FieldRequest, rows_on_the_spot
 from inchworm.app.read.content.search import Texts
 from inchworm.app.read.content.visits import StoredVisit, known_url
 from inchworm.app.workspace import Workspace, identity
@@ -33,7 +33,7 @@ class StoredBody(NamedTuple):
     content_type: str
 
 
-_AS_IT_IS = Asked()
+_AS_IT_IS = FieldRequest()
 
 
 class PageBodies:
@@ -76,7 +76,7 @@ class PageBodies:
                 return visit, bodies.of(bytes.fromhex(visit.payload))
         return None, None
 
-    def page(self, word: str, url: str, number: int | None = None, fields: Asked = _AS_IT_IS) -> Page:
+    def page(self, word: str, url: str, number: int | None = None, fields: FieldRequest = _AS_IT_IS) -> Page:
         """What a crawl has of a URL now, or what one of its runs has. A page that is gone says so. `fields`: how
         they are to be taken out of it, if not by the rules of the crawl."""
         crawl = self._workspace.find(word)
