@@ -99,3 +99,16 @@ def test_only_what_is_there_and_young_enough_is_reused() -> None:
     assert Desk(known={"at_ms": 0}, max_age=3600).answered() == []
     assert Desk(known={"reader": "another"}, max_age=3600).answered() == []
     assert Desk(known={}, max_age=3600, skip_cache=True).answered() == []
+
+
+def test_what_fails_by_its_robots_txt_after_all_takes_no_page_from_others() -> None:
+    """Its page of the limit is given back when its grant is revoked; the failure has one of its own till its commit."""
+    desk = Desk(page_limit=2)
+    assert desk.granted() == [0, 1]
+    desk.hosts.learn([(HOST, "unreadable", b"http_5xx: the server answered 500")])
+    for slot in (desk.slots.pop(0), desk.slots.pop(0)):
+        assert desk.grants.answer(slot)
+        assert isinstance(slot.turn, Visit)
+        desk.grants.give_back(slot.turn)
+    desk.hosts.learn([(HOST, "allow", None)])
+    assert desk.granted() == [0, 1]

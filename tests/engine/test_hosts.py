@@ -112,6 +112,13 @@ def test_a_quiet_is_never_shortened():
     assert h.turn(f"{A}/x") == 150.0
 
 
+def test_what_a_host_asks_for_by_pushing_back_comes_on_top_of_its_crawl_delay():
+    h = hosts((A, "rules", RULES))
+    h.pushed_back(f"{A}/1", sent_at=99.0, now=100.0)
+    h.started(f"{A}/2", 101.0)
+    assert h.turn(f"{A}/3") == 101.0 + 3 + 0.5
+
+
 def test_push_backs_to_requests_that_were_under_way_together_count_once():
     h = hosts((A, "allow", None), delay=0)
     h.pushed_back(f"{A}/1", sent_at=99.0, now=100.0)

@@ -430,6 +430,18 @@ def test_a_page_that_moved_is_where_it_was_for_another_reader(home: Home) -> Non
         assert numbers(crawl(home, served)) == (0, 0, 4, 0, 0)
 
 
+def test_a_page_that_moved_is_unknown_where_its_text_cannot_be_compared(home: Home) -> None:
+    """Another reader read it, and it is too large to be read again: that the target reads otherwise says nothing."""
+    pages = {**star(2), "/p0": page("/p0", body=f"<!--{' ' * content.LARGE_BYTES}-->")}
+    with serving(Site(pages, validators=True)) as served:
+        crawl(home, served)
+        upgraded(home)
+        pages |= {"/p0": redirect("/new", 301), "/new": page("/p0")}
+        summary = crawl(home, served)
+        assert verdicts(home)["/p0"][:2] == ("redirect", "unknown")
+        assert (summary.deleted, summary.unknown) == (0, 1)
+
+
 # U9: pages that say that they are not there
 
 

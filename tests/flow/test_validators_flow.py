@@ -237,6 +237,17 @@ def test_e3_another_body_under_the_same_tag_is_modified_and_the_lie_is_found_out
         assert (sent_validators(served, since), notes(home)) == ([], {"distrusted": 7})
 
 
+def test_e3_a_text_that_was_written_anew_under_the_same_tag_is_a_lie_too(home: Home) -> None:
+    """More differs than any stamp could explain."""
+    server = Server(3, lambda path, _: f'"{path}"')
+    with serving(Site(server.pages())) as served:
+        crawl(home, served)
+        news = " ".join(f"word {number} of it." for number in range(100))
+        server.bodies["/"] = server.bodies["/"].replace("<main>", f"<main><p>{news}</p>")
+        server.rewrite("/p1")
+        assert numbers(crawl(home, served)) == (0, 2, 2, 0, 0)
+
+
 def test_e3_a_lie_that_was_found_out_before_leaves_no_gap_in_the_record(home: Home) -> None:
     server = Server(3, lambda path, _: f'"{path}"')
     with serving(Site(server.pages())) as served:

@@ -1143,6 +1143,15 @@ def test_executions_know_no_secret_that_they_do_not_need(works: Works, monkeypat
     assert {"INCHWORM_HOME", "INCHWORM_PROXIES", TOKEN_VARIABLE, "PATH"} <= names, "the rest is as it was"
 
 
+def test_executions_know_when_they_would_be_taken_for_dead(works: Works) -> None:
+    """By what their scheduler goes by, and not by what is set for others."""
+    with slowly(3, 60.0).serve() as served:
+        name = works.add(served.url("/"))
+        works.look(works.scheduler(dataclasses.replace(QUICK, stale_lock=7.5)))
+        environment = Path(f"/proc/{works.child(name)}/environ").read_bytes().decode().split("\0")
+    assert "INCHWORM_STALE_LOCK=7.5" in environment
+
+
 def test_who_stood_still_and_wakes_up_writes_nothing(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its job was taken away by a scheduler that cannot end it, as one on another machine could not."""
     monkeypatch.setenv("INCHWORM_STALE", "0.5")

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.store.test_search_index import _EVENTS, ONE, TEXTS, THREE, TWO, Diary, _happen
+from tests.store.test_search_index import _EVENTS, ONE, TEXTS, THREE, TWO, Diary, _happen, kept_file
 
 from inchworm.errors import Broken, NotNow
 from inchworm.store.crawl.session import CrawlStore
@@ -78,8 +78,9 @@ class Kept:
             assert db.execute("SELECT COUNT(*) FROM content").fetchone()[0] == len({key for _, _, _, key, *_ in pages})
             return pages + db.execute("SELECT * FROM tally WHERE count ORDER BY run_id, what").fetchall()
 
-    def check(self) -> None:
-        self.catch_up()
+    def check(self, is_fit: bool = True) -> None:
+        with kept_file(self.path) if is_fit else contextlib.nullcontext():
+            self.catch_up()
         assert self.held() == self.truth()
         self.check_counts()
         followed = self.rows()
@@ -130,6 +131,15 @@ def test_the_same_body_under_another_address_is_another_page(kept: Kept) -> None
     kept.diary.visit("b", text=ONE)
     kept.diary.visit("c", text=ONE, content_type="text/html")
     assert kept.catch_up() == 3
+    kept.check()
+
+
+def test_the_same_body_under_another_label_is_read_again(kept: Kept) -> None:
+    kept.diary.visit("a", text=ONE, content_type="text/plain")
+    assert kept.catch_up() == 1
+    kept.diary.new_run()
+    kept.diary.visit("a", text=ONE, content_type="text/html")
+    assert kept.catch_up() == 1
     kept.check()
 
 
@@ -320,7 +330,7 @@ def test_a_file_of_no_use_is_made_anew(kept: Kept, how: str) -> None:
     with fields.looking(kept.path, "one") as look:
         assert all(found is None or found.rows == kept.truth()[at] for at in kept.truth() for found in [look(at)])
     kept.diary.go_back(point)
-    kept.check()
+    kept.check(is_fit=False)
 
 
 def test_a_damaged_crawl_is_no_reason_to_throw_fields_away(kept: Kept) -> None:

@@ -303,7 +303,7 @@ def _is_over(execution: Execution) -> bool:
     if is_gone(execution.machine, execution.pid):
         return True
     try:
-        return execution.machine == this_machine() and execution.pid > 0 and not _has_token(execution)
+        return execution.machine == this_machine() and not _has_token(execution)
     except PermissionError:
         return False  # nobody can say
     except OSError:

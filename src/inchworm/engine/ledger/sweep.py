@@ -178,5 +178,5 @@ class Sweep:
             self._has_begun = True
         self._draft.judge(seq, before, after)
         for word, step in ((before.change, -1), (after.change, 1)):
-            if word and word != Change.UNKNOWN:
+            if word:
                 self._draft.add(**{word: step})
