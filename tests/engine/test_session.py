@@ -14,6 +14,7 @@ import pytest
 from inchworm.archive.warc import WarcWriter
 from inchworm.engine import run
 from inchworm.engine.ledger.commit import Author, Ledger
+from inchworm.engine.own.owner import NoArchive
 from inchworm.engine.session.loop import Loop, SessionEnd, Watch
 from inchworm.engine.visit import Tools
 from inchworm.model import EndedBy, Failure, Mode, Reply, Request, Response
@@ -49,20 +50,22 @@ class Works:
         self.values = make({"delay": 0, "sitemap": False, **given})
         self.clock = ManualClock()
         self.asked: list[str] = []
-        self.most = self._under_way = 0
+        self.stopping: asyncio.Event | None = None
+        self.stopping_at = ""
+        """While this is asked for somebody wants the session to pause, which has worked for a long time by then."""
+        self.most = self._under_way = self._sessions = 0
         self._at_once = at_once
         self._answer = answer
         self._store = CrawlStore(folder / "crawl.db")
-        (folder / "archive").mkdir()
-        self._archive = WarcWriter(folder / "archive", "test", {})
+        self._folder = folder / "archive"
+        self._folder.mkdir()
         self._token = self._store.take(Life.of_this_process())
         typed = run.seeds_of(("http://h.test/",))
         new = run.with_seeds(run.next_run([], Mode.BASELINE, to_json(self.values, RUN), 0), typed)
-        changes = Ledger(self._store, self._archive, new, Author(0, self._token), self.values).seed(typed)
+        changes = Ledger(self._store, NoArchive(), new, Author(0, self._token), self.values).seed(typed)
         self._store.create_run(self._token, new, changes)
 
     def close(self) -> None:
-        self._archive.close()
         self._store.close()
 
     # What a session works with
@@ -70,8 +73,16 @@ class Works:
     async def fetch(self, request: Request) -> Reply:
         path = urlsplit(request.url).path
         self.asked.append(path)
+        if path == self.stopping_at:
+            await self._paused()
         await (self._gathered() if path not in ("/", "/robots.txt") else asyncio.sleep(0))
         return self._answer(path)
+
+    async def _paused(self) -> None:
+        self.clock.advance(10_000)
+        self.stopping = asyncio.Event()
+        await self.stopping.wait()
+        await asyncio.sleep(0.1)
 
     async def _gathered(self) -> None:
         self._under_way += 1
@@ -82,21 +93,29 @@ class Works:
                 break
         self._under_way -= 1
 
-    def poll(self) -> None:
-        """Nobody wants anything, and five seconds have passed."""
+    def poll(self) -> EndedBy | None:
+        """What somebody wants, and five seconds have passed."""
         self.clock.advance(5.0)
+        if self.stopping is None or self.stopping.is_set():
+            return None
+        self.stopping.set()
+        return EndedBy.PAUSED
 
     def set(self, url_id: int) -> None: ...
 
     def clear(self) -> None: ...
 
     def work(self) -> SessionEnd:
+        self._sessions += 1
         current = self._store.run(0)
         assert current is not None
         self._store.start_session(self._token, current, "{}", 0)
-        ledger = Ledger(self._store, self._archive, current, Author(1, self._token), self.values)
         tools = Tools(self.values, self, DocumentReader(), self.clock, self, lambda: 0.0, {})
-        with closing(CrawlStore(self._store.path, read_only=True)) as reading:
+        with (
+            closing(WarcWriter(self._folder, f"session{self._sessions}", {})) as archive,
+            closing(CrawlStore(self._store.path, read_only=True)) as reading,
+        ):
+            ledger = Ledger(self._store, archive, current, Author(self._sessions, self._token), self.values)
             return asyncio.run(self._work(current, reading, ledger, tools))
 
     async def _work(self, current: Any, reading: CrawlStore, ledger: Ledger, tools: Tools) -> SessionEnd:
@@ -166,3 +185,12 @@ def test_the_only_host_gets_every_worker(begin: Callable[..., Works]) -> None:
     works = begin(star, workers=4, at_once=4)
     assert works.work().by is EndedBy.FINISHED
     assert works.most == 4
+
+
+def test_what_is_under_way_when_a_long_session_is_stopped_may_finish(begin: Callable[..., Works]) -> None:
+    """The grace time begins when somebody wants it to end."""
+    works = begin(Chain(8, {}), grace=60)
+    works.stopping_at = "/3"
+    assert works.work().by is EndedBy.PAUSED
+    assert works.work().by is EndedBy.FINISHED
+    assert works.asked == ["/robots.txt", "/", *(f"/{number}" for number in range(1, 8))]

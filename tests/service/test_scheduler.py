@@ -764,6 +764,34 @@ def test_what_a_killed_try_has_begun_is_not_begun_again(works: Works, verb: str)
     assert [run["state"] for run in runs_of(works)] == ["completed", "completed"]
 
 
+def test_the_next_try_goes_on_with_the_line_and_not_with_a_branch_that_was_made_meanwhile(works: Works) -> None:
+    scheduler, site = works.scheduler(), slowly(30, 0.1)
+    with site.serve() as served:
+        name = works.add(served.url("/"), settings={"workers": 2})
+        works.look(scheduler)
+        wait_for(served, 6)
+        os.kill(works.child(name), signal.SIGKILL)
+        works.finish(scheduler, name)
+        site.latency = (0.0, 0.0)
+        crawl_id = works.app.home.crawls()[0].crawl_id
+        back = Back(as_new_run=True)
+        branch = asyncio.run(works.app.start.go_on(crawl_id, back, {"delay": 0, "budget": 1, "allow_private": True}))
+        assert (branch.run, branch.run_state) == (1, "paused")
+        done = works.run(scheduler, name)
+    assert (done["status"], done["run"], [run["state"] for run in runs_of(works)]) == (
+        "completed",
+        0,
+        ["completed", "paused"],
+    )
+
+
+def test_an_execution_counts_copies_of_pages_too(works: Works) -> None:
+    pages = {"/": "<p>home<a href=/a>a</a><a href=/b>b</a>", "/a": "<p>the same text", "/b": "<p>the same text"}
+    with Site(pages).serve() as served:
+        done = works.run(works.scheduler(), works.add(served.url("/")))
+    assert done["items_crawled"] == 3
+
+
 SABOTAGE = """
     import os, signal, sqlite3, sys, time
 

@@ -210,7 +210,7 @@ def _failure(view: View, current: RunInfo, message: str) -> str:
     """A run that got nothing at all, because the site was not there, is a try that failed: why, as its session says, or
     what failed first."""
     counters = current.counters
-    if counters.pages or counters.duplicates or counters.unchanged or counters.deleted:
+    if counters.pages or counters.duplicates or counters.deleted:
         return ""
     if not message and counters.failed:
         url, kind, said = view.first_failure(current.run_id)
