@@ -141,7 +141,7 @@ class Crawl:
     def checkpoints(self) -> list[told.Checkpoint]:
         """All there are, oldest first."""
         with self._app() as app:
-            return _each_told(told.Checkpoint, app.checkpoints.all(self._crawl(app).crawl_id))
+            return _each_told(told.Checkpoint, app.checkpoints.list(self._crawl(app)))
 
     def checkpoint(self) -> told.Checkpoint:
         """Make one now: a place to come back to."""
@@ -160,7 +160,7 @@ class Crawl:
     def export_checkpoint(self, checkpoint: int | str, target: Path | str | BinaryIO) -> int:
         """Write the whole state at a checkpoint as gzipped JSON; how many URLs are in it."""
         with self._app() as app, _written(target, is_binary=True) as out:
-            return app.checkpoints.export(self._crawl(app).crawl_id, checkpoint, out)
+            return app.checkpoints.export(self._crawl(app), checkpoint, out)
 
     def go_back(self, checkpoint: int | str, validate: bool = True) -> int:
         """Undo what came after a checkpoint, pages, discoveries and archive; the run that is open again. The next
@@ -283,12 +283,12 @@ class Crawl:
     def runs(self) -> list[told.Run]:
         """Every run with what it found and what it saved."""
         with self._app() as app:
-            return _each_told(told.Run, app.runs.all(self._crawl(app).crawl_id))
+            return _each_told(told.Run, app.runs.list(self._crawl(app)))
 
     def statistics(self) -> dict[str, Any]:
         """What all runs together cost, and what they saved against full crawls."""
         with self._app() as app:
-            return _told(dict[str, Any], app.iterations.stats(self._crawl(app).crawl_id))
+            return _told(dict[str, Any], app.iterations.costs(self._crawl(app)))
 
     def make_line(self, run: int) -> None:
         """Have later runs build on this one and go by its settings; the others stay, beside the line."""

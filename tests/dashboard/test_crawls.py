@@ -18,6 +18,7 @@ from tests.service.in_process import VALUES, Api, HeldPages, serving, wait_for
 
 from inchworm.app.act.configure import Configuration
 from inchworm.app.act.jobs.change import Task, Wanted
+from inchworm.app.read.runs import RunSize
 from inchworm.model import CrawlInfo
 from inchworm.service.api.settings import LOCAL
 from inchworm.service.dashboard.charts.growth import growth
@@ -232,17 +233,21 @@ def _multiply(path: Path, count: int) -> None:
             db.execute(f"INSERT INTO run ({', '.join(row)}) VALUES ({marks})", tuple(row.values()))
 
 
+def size(run: int, pages: int, is_complete: bool = True) -> RunSize:
+    return RunSize(run, "2023-11-14T22:13:20.000Z", pages, is_complete)
+
+
 def test_the_chart_copes_with_few_and_many_runs() -> None:
     assert growth([]) is None
     for count in (1, 2, 3, 300, 9000):
-        chart = growth([(number, 1_700_000_000_000, number * 10, 1) for number in range(count)])
+        chart = growth([size(number, number * 10) for number in range(count)])
         assert chart is not None
         assert chart.dots[-1].run == count - 1 and len(chart.dots) <= 200
         assert all(0 <= dot.x <= 100 and 0 <= dot.y <= 100 for dot in chart.dots)
         assert chart.top >= max(dot.pages for dot in chart.dots)
-    nothing = growth([(0, 0, 0, 0)])
+    nothing = growth([size(0, 0, False)])
     assert nothing is not None and nothing.top == 2 and nothing.dots[0].y == 100
-    broken_off = growth([(0, 0, 90, 1), (1, 0, 3, 0)])
+    broken_off = growth([size(0, 90), size(1, 3, False)])
     assert broken_off is not None and [dot.run for dot in broken_off.dots] == [0]
 
 
@@ -282,7 +287,13 @@ def test_a_complete_crawl_is_crawled_again_and_started_over(api: Api, served: Se
     ):
         assert f"Run {number + 1} " in said(do(api, path, **fields))
         wait_for(is_over, "the run to end")
-    assert [one["mode"] for one in api.app.runs.all(crawl_id)] == ["baseline", "incremental", "full", "baseline"]
+    runs = api.app.runs.list(api.app.workspace.find(crawl_id))
+    assert [one.mode for one in runs] == [
+        "baseline",
+        "incremental",
+        "full",
+        "baseline",
+    ]
     assert "mode cannot be" in said(do(api, f"{at}/start", mode="sideways", back=at))
     assert "has no paused run" in said(do(api, f"{at}/resume", back=at))
 

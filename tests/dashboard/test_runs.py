@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -23,7 +24,9 @@ from tests.service.in_process import Api, HeldPages, serving, wait_for
 
 from inchworm.app.act.jobs.change import Task
 from inchworm.app.read import comparisons, progress
+from inchworm.app.read.runs import SessionLine
 from inchworm.errors import NotNow, Unknown
+from inchworm.model import Counters, EndedBy, RunState, SessionState
 from inchworm.service.dashboard import comparing, runs
 from inchworm.testing import Page, Served, Site
 
@@ -223,8 +226,8 @@ def test_a_run_that_goes_on_shows_its_pace(world: World, tmp_path: Path) -> None
         assert "Session 1 is at work." in text
         assert f'formaction="/crawls/{crawl_id}/pause"' in text
         found = api.app.progress.of(crawl, 0)
-        assert found["pace"]["lately"] > 0
-        assert found["pace"]["seconds_left"] > 0
+        assert (found.pace.lately or 0) > 0
+        assert (found.pace.seconds_left or 0) > 0
         assert "at work" in plain(runs.run_parts(api.app, f"{crawl_id}:0")["run-line"])
         pages.is_open = True
 
@@ -244,21 +247,27 @@ def test_runs_with_several_hosts_show_what_waits(world: World) -> None:
             db.execute("DELETE FROM host WHERE host_id = 99")
 
 
+def session(ended_by: str | None) -> SessionLine:
+    state = SessionState.COMPLETED if ended_by else SessionState.IN_PROGRESS
+    return SessionLine(3, state, EndedBy(ended_by) if ended_by else None, 0, 0, 0, "", None, "")
+
+
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        ({"state": "in_progress", "is_running": True, "sessions": [{"session": 3}]}, "Session 3 is at work."),
+        ({"state": "in_progress", "is_running": True, "sessions": [session(None)]}, "Session 3 is at work."),
         ({"state": "in_progress", "is_running": True, "sessions": []}, "It is about to begin."),
         ({"state": "paused", "sessions": []}, "No session has worked on it yet."),
-        ({"state": "paused", "sessions": [{"ended_by": "crashed"}]}, "crashed"),
-        ({"state": "paused", "sessions": [{"ended_by": "finished"}]}, "Open again"),
-        ({"state": "completed", "sessions": [{"ended_by": "budget"}]}, "given up"),
-        ({"state": "cancelled", "sessions": [{"ended_by": "paused"}]}, "Cancelled."),
-        ({"state": "completed", "sessions": [{"ended_by": "finished"}], "failed": 1}, "nothing could be fetched"),
+        ({"state": "paused", "sessions": [session("crashed")]}, "crashed"),
+        ({"state": "paused", "sessions": [session("finished")]}, "Open again"),
+        ({"state": "completed", "sessions": [session("budget")]}, "given up"),
+        ({"state": "cancelled", "sessions": [session("paused")]}, "Cancelled."),
+        ({"state": "completed", "sessions": [session("finished")], "failed": 1}, "nothing could be fetched"),
     ],
 )
-def test_how_a_run_stands_in_words(found: dict[str, object], words: str) -> None:
-    assert words in runs.in_words({"is_running": False, "failed": 0, "pages": 0, **found})
+def test_how_a_run_stands_in_words(found: dict[str, Any], words: str) -> None:
+    state, counters = RunState(found["state"]), Counters(failed=found.get("failed", 0))
+    assert words in runs.in_words(state, counters, found["sessions"], found.get("is_running", False))
 
 
 # Sessions on a line
@@ -277,9 +286,9 @@ def test_steps_belong_to_the_session_that_took_them_last(world: World) -> None:
                 (number, start),
             )
     try:
-        sessions = world.api.app.progress.of(crawl, 0)["sessions"]
-        assert [(one["from"], one["to"]) for one in sessions] == [(0, 4), (4, 4), (4, seq)]
-        assert sessions[1]["seconds"] == 0, "one that crashed before its first visit"
+        sessions = world.api.app.progress.of(crawl, 0).sessions
+        assert [(one.first, one.last) for one in sessions] == [(0, 4), (4, 4), (4, seq)]
+        assert sessions[1].seconds == 0, "one that crashed before its first visit"
         assert "none" in plain(get(world.api, f"/crawls/{world.paused}/runs/0"))
     finally:
         with closing(sqlite3.connect(database)) as db, db:
@@ -521,7 +530,7 @@ def test_large_texts_are_cut(world: World) -> None:
 
 
 def test_checkpoints_are_listed_newest_first_in_parts(world: World) -> None:
-    there = [one["checkpoint_number"] for one in world.api.app.checkpoints.all(world.done)]
+    there = [one["checkpoint_number"] for one in world.api.checkpoints(world.done)]
     text = get(world.api, f"/crawls/{world.done}/checkpoints?limit=3")
     seen: list[int] = []
     while True:
@@ -535,7 +544,7 @@ def test_checkpoints_are_listed_newest_first_in_parts(world: World) -> None:
 
 
 def test_a_checkpoint_is_exported(world: World) -> None:
-    number = world.api.app.checkpoints.all(world.done)[-1]["checkpoint_number"]
+    number = world.api.checkpoints(world.done)[-1]["checkpoint_number"]
     path = f"/api/v1/crawl/{world.done}/checkpoints/{number}/export"
     assert path in get(world.api, f"/crawls/{world.done}/checkpoints")
     answer = world.api.request("GET", f"http://inchworm.test{path}")
@@ -553,14 +562,14 @@ def test_a_crawl_without_checkpoints_says_what_they_are(world: World) -> None:
 
 def test_going_back_is_asked_for_once_more_and_then_done(world: World) -> None:
     crawl_id = world.api.crawled(world.url("/?back"), budget=12, checkpoint_every=3, max_retries=0)
-    before = world.api.app.checkpoints.all(crawl_id)
+    before = world.api.checkpoints(crawl_id)
     at = f"/crawls/{crawl_id}/checkpoints/{before[1]['checkpoint_number']}"
     text = get(world.api, f"/crawls/{crawl_id}/checkpoints")
-    undone = world.api.app.progress.of(world.api.app.workspace.find(crawl_id), 0)["seq"] - before[1]["seq"]
+    undone = world.api.app.progress.of(world.api.app.workspace.find(crawl_id), 0).seq - before[1]["seq"]
     assert f"Yes, undo {undone} steps" in text
     refused = post(world.api, f"{at}/continue", back=f"/crawls/{crawl_id}/checkpoints")
     assert "asked for once more" in said(get(world.api, refused.headers["location"]))
-    assert world.api.app.checkpoints.all(crawl_id) == before
+    assert world.api.checkpoints(crawl_id) == before
     assert f"Run 0 goes on from checkpoint {before[1]['checkpoint_number']}." in said(
         do(world.api, f"{at}/continue", sure="yes")
     )
@@ -591,11 +600,11 @@ def test_branching_off_makes_a_run_of_its_own(world: World) -> None:
 
 def test_checkpoints_are_deleted_one_by_one_and_all_but_the_last(world: World) -> None:
     crawl_id = world.api.crawled(world.url("/?clean"), budget=20, checkpoint_every=3, max_retries=0)
-    numbers = [one["checkpoint_number"] for one in world.api.app.checkpoints.all(crawl_id)]
+    numbers = [one["checkpoint_number"] for one in world.api.checkpoints(crawl_id)]
     at = f"/crawls/{crawl_id}/checkpoints"
     assert "Checkpoint 1 is deleted." in said(do(world.api, f"{at}/1/delete"))
     assert f"{len(numbers) - 3} checkpoints are deleted." in said(do(world.api, f"{at}/cleanup", keep="2"))
-    assert [one["checkpoint_number"] for one in world.api.app.checkpoints.all(crawl_id)] == numbers[-2:]
+    assert [one["checkpoint_number"] for one in world.api.checkpoints(crawl_id)] == numbers[-2:]
     assert "nothing to delete" in said(do(world.api, f"{at}/cleanup", keep="2"))
     for keep in ("", "x", "-1", "9" * 30):
         refused = post(world.api, f"{at}/cleanup", keep=keep, back=at)
@@ -611,7 +620,7 @@ def test_while_a_session_works_nothing_goes_back(tmp_path: Path) -> None:
     with Site(pages).serve() as site, serving(tmp_path / "home") as api:
         crawl_id = api.make(site.url("/"), workers=2, checkpoint_every=3)
         api.app.schedule.start(api.app.workspace.find(crawl_id), Task())
-        wait_for(lambda: api.is_running(crawl_id) and len(api.app.checkpoints.all(crawl_id)) > 2, "some checkpoints")
+        wait_for(lambda: api.is_running(crawl_id) and len(api.checkpoints(crawl_id)) > 2, "some checkpoints")
         at = f"/crawls/{crawl_id}/checkpoints"
         text = get(api, at)
         assert "Pause it to go back" in text and "Continue from here" not in text

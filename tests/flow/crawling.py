@@ -9,18 +9,19 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from click.testing import CliRunner, Result
 
 from inchworm.app import App, Hooks, Start, Summary
 from inchworm.app.act.content.selection import ExportOptions
+from inchworm.app.read.runs import RunLine
 from inchworm.cli import main
-from inchworm.rules.words.json_form import json_object
+from inchworm.rules.words.json_form import json_form, json_object
 from inchworm.sink.columns import KNOWN
 from inchworm.testing import Served
 
@@ -112,7 +113,15 @@ class Home:
         return {one["reason"]: one["count"] for one in self.app.frontier.numbers(self.word)["counts"] if one["reason"]}
 
     def status(self) -> dict[str, Any]:
-        return self.app.crawls.status(self.app.workspace.find(self.word))
+        """As programs get it."""
+        return cast(dict[str, Any], json_form(self.app.crawls.status(self.app.workspace.find(self.word))))
+
+    def checkpoints(self) -> list[dict[str, Any]]:
+        """As programs get them, oldest first."""
+        return cast(list[dict[str, Any]], json_form(self.app.checkpoints.list(self.app.workspace.find(self.word))))
+
+    def runs(self) -> Sequence[RunLine]:
+        return self.app.runs.list(self.app.workspace.find(self.word))
 
     # The command line
 

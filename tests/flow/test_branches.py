@@ -83,7 +83,7 @@ def test_with_the_same_settings_it_is_the_same_crawl(home: Home) -> None:
         home.resume(max_time=0, checkpoint_every=20, max_retries=1)
         origin = written(home)
         for run, number in enumerate((5, 0), 1):
-            before, point = len(served.log), home.app.checkpoints.all(home.word)[number]
+            before, point = len(served.log), home.checkpoints()[number]
             assert branch(home, number, checkpoint_every=20, max_retries=1).run == run
             assert_says_the_same(home, run)
             assert len(served.log) - before == sum(visit["seq"] > point["seq"] for visit in origin["visit"])
@@ -222,7 +222,7 @@ def test_it_can_be_paused_killed_and_resumed(crawled: Home) -> None:
     crawled.process(*named, code=-signal.SIGKILL, INCHWORM_FAULT="after_fetch:9")
     assert crawled.process(*named, "--workers", "1").returncode == 0
     assert_says_the_same(crawled, 1)
-    assert "error" in {one["checkpoint_type"] for one in crawled.app.checkpoints.all(crawled.word) if one["run"] == 1}
+    assert "error" in {one["checkpoint_type"] for one in crawled.checkpoints() if one["run"] == 1}
 
 
 @pytest.mark.parametrize("given", [{}, {"exclude": ("*p4?", "*p59")}], ids=["same settings", "others"])
@@ -241,7 +241,7 @@ def test_going_back_within_a_branch(crawled: Home, given: dict[str, Any]) -> Non
 
 def own_checkpoints(home: Home) -> list[int]:
     """Those of the branch itself."""
-    return [one["checkpoint_number"] for one in home.app.checkpoints.all(home.word) if one["run"] == 1]
+    return [one["checkpoint_number"] for one in home.checkpoints() if one["run"] == 1]
 
 
 def test_going_back_below_the_branching_point_takes_another_branch(crawled: Home) -> None:
@@ -294,8 +294,8 @@ def test_a_second_branch_after_one_that_paused_without_progress(crawled: Home, g
     assert (first.run, first.run_state, first.fetched) == (1, "paused", 0)
     second = branch(crawled, 2, max_time=0, **given)
     assert (second.run, second.run_state) == (2, "completed")
-    assert [one["branch_of"] for one in crawled.app.runs.all(crawled.word)] == [None, 0, 0]
-    assert crawled.app.runs.all(crawled.word)[1]["state"] == "paused"
+    assert [one.branch_of for one in crawled.runs()] == [None, 0, 0]
+    assert crawled.runs()[1].state == "paused"
 
 
 # Mistakes

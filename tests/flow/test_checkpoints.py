@@ -57,7 +57,7 @@ def go_on(
 
 def checkpoints(home: Home, kind: str = "") -> list[tuple[int, int]]:
     """Number and seq of every checkpoint (of this type)."""
-    listed = home.app.checkpoints.all(home.word)
+    listed = home.checkpoints()
     return [(one["checkpoint_number"], one["seq"]) for one in listed if kind in ("", one["checkpoint_type"])]
 
 
@@ -69,7 +69,7 @@ def places(home: Home) -> list[int]:
 def exported(home: Home, number: int) -> dict[str, Any]:
     """The whole state at a checkpoint."""
     out = io.BytesIO()
-    home.app.checkpoints.export(home.word, number, out)
+    home.app.checkpoints.export(home.app.workspace.find(home.word), number, out)
     found: dict[str, Any] = json.loads(gzip.decompress(out.getvalue()))
     return found
 
@@ -294,7 +294,7 @@ def test_from_before_the_first_fetch(homes: list[Home]) -> None:
         whole.crawl(served.url("/"), checkpoint_every=10)
         assert ours.crawl(served.url("/"), checkpoint_every=10, max_time=AT_ONCE).fetched == 0
         made = ours.app.steer.checkpoint(ours.word)
-        assert (made["checkpoint_number"], made["seq"], made["current_substate"]) == (1, 0, "seeding")
+        assert (made.checkpoint_number, made.seq, made.current_substate) == (1, 0, "seeding")
         ours.resume(max_time=0)
         for number in (1, 0):
             before = len(served.log)
@@ -312,7 +312,7 @@ def test_automatic_checkpoints_are_the_same_however_a_run_is_cut(homes: list[Hom
         whole.crawl(served.url("/"), checkpoint_every=10)
         while cut.crawl(served.url("/"), checkpoint_every=10, budget=23, workers=workers).run_state == "paused":
             pass
-    made = [one["progress"] for one in whole.app.checkpoints.all(whole.word)]
+    made = [one["progress"] for one in whole.checkpoints()]
     assert [one["pages"] for one in made] == sorted(one["pages"] for one in made) and len(made) == 9
     assert_same(written(cut), written(whole))
     assert len(checkpoints(cut, "pause")) == 4
@@ -448,7 +448,7 @@ def test_every_stop_that_leaves_a_run_open_leaves_a_checkpoint(home: Home) -> No
         ]
         for count, stop in enumerate(stops, 1):
             stop()
-            made = home.app.checkpoints.all(home.word)
+            made = home.checkpoints()
             assert [one["checkpoint_type"] for one in made] == ["pause"] * count
             assert made[-1]["progress"]["urls"]["pending"] == home.status()["pending"] > 0
             assert made[-1]["can_resume"]
@@ -480,7 +480,7 @@ def test_an_error_leaves_a_checkpoint(homes: list[Home]) -> None:
         whole.crawl(served.url("/"), checkpoint_every=10)
         with pytest.raises(Broken):
             ours.crawl(served.url("/"), hooks=Hooks(visited=fail), checkpoint_every=10)
-        made = ours.app.checkpoints.all(ours.word)[-1]
+        made = ours.checkpoints()[-1]
         assert (made["checkpoint_type"], made["can_resume"]) == ("error", True)
         ours.resume()
         assert_same(written(ours), written(whole))
@@ -578,7 +578,7 @@ def test_ids_that_mean_nothing(crawled: Home, text: str) -> None:
 
 def test_an_id_in_its_long_form(crawled: Home) -> None:
     before = written(crawled)
-    name = crawled.app.checkpoints.all(crawled.word)[3]["checkpoint_id"]
+    name = crawled.checkpoints()[3]["checkpoint_id"]
     assert name == f"{crawled.word}_ckpt_3"
     assert crawled.ask("continue", crawled.word, "--checkpoint", name, "--delay", "0")["run_state"] == "completed"
     assert_same(written(crawled), before)
@@ -770,7 +770,7 @@ def test_a_damaged_archive_is_noticed(
         ]
     crawled.cli(*named, "--no-validate")
     assert crawled.status()["run_state"] == "completed"
-    assert crawled.app.runs.all(crawled.word)[-1]["state"] == "completed"
+    assert crawled.runs()[-1].state == "completed"
 
 
 def test_damage_after_the_checkpoint_does_not_matter(crawled: Home) -> None:
@@ -888,7 +888,7 @@ def test_whatever_was_done_the_record_is_that_of_an_undisturbed_crawl(
             if verb == "checkpoint":
                 ours.app.steer.checkpoint(ours.word)
             if verb == "back":
-                points = [one for one in ours.app.checkpoints.all(ours.word) if one["can_resume"]]
+                points = [one for one in ours.checkpoints() if one["can_resume"]]
                 point = points[number % len(points)]
                 go_on(ours, point["checkpoint_number"], max_time=AT_ONCE)
                 orders = {seq: requests for seq, requests in orders.items() if seq <= point["seq"]}

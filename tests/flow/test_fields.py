@@ -245,7 +245,7 @@ def test_who_follows_a_crawl_learns_of_pages_that_lost_their_rows(
 
 def test_going_back_and_a_branch(home: Home, served: Served, pages: dict[str, Any]) -> None:
     home.crawl(served.url("/shop/"), budget=5, extract=SHOP, workers=1)
-    point = home.app.checkpoints.all(home.word)[-1]["checkpoint_number"]
+    point = home.checkpoints()[-1]["checkpoint_number"]
     home.resume(budget=0)
     assert len([row for row in exported(home, "price") if row["price"]]) == PRODUCTS
     pages.update({f"/shop/p{number}": product(number, f"€ {number},25") for number in range(PRODUCTS)})

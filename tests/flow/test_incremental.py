@@ -27,6 +27,7 @@ from inchworm.app.read.checkpoints import Back
 from inchworm.archive import reader
 from inchworm.model import WarcRecord
 from inchworm.rules.change import validators
+from inchworm.rules.words.json_form import json_object
 from inchworm.testing import Answer, Hit, Page, Served, Site, linked_site, redirect
 
 Pages = dict[str, Answer | Callable[[Hit], Answer]]
@@ -277,7 +278,7 @@ def test_old_pages_that_made_way_are_back_after_going_back(home: Home) -> None:
         summary = crawl(home, served, checkpoint_every=1)
         assert (summary.pages, summary.new, summary.modified, summary.unknown) == (limit, 2, 1, 2)
         whole = written(home, 1)
-        points = [one["checkpoint_number"] for one in home.app.checkpoints.all(home.word) if one["run"] == 1]
+        points = [one["checkpoint_number"] for one in home.checkpoints() if one["run"] == 1]
         for number in (points[-1], points[limit - 3], points[0]):
             assert numbers(go_on(home, number, checkpoint_every=1)) == numbers(summary)
             assert_same(written(home, 1), whole)
@@ -404,7 +405,8 @@ def again(twice: Twice, tmp_path: Path) -> Iterator[Home]:
 def totals(home: Home) -> dict[str, Any]:
     """A run in numbers, without times."""
     passing = ("started_at", "ended_at")
-    return {name: value for name, value in home.app.runs.all(home.word)[-1].items() if name not in passing}
+    last = json_object(home.runs()[-1])
+    return {name: value for name, value in last.items() if name not in passing}
 
 
 def assert_as_ever(home: Home, twice: Twice) -> None:
@@ -469,7 +471,7 @@ def test_the_record_does_not_depend_on_deaths_at_its_end(once: Home, twice: Twic
 
 
 def test_going_back_within_an_incremental_run_and_on_again_gives_the_same(again: Home, twice: Twice) -> None:
-    points = [one for one in again.app.checkpoints.all(again.word) if one["run"] == 1]
+    points = [one for one in again.checkpoints() if one["run"] == 1]
     assert {one["current_substate"] for one in points} == {"downloading_pages", "finishing"}
     for point in reversed(points[::3]):
         back(again, point["checkpoint_number"], workers=3)
@@ -477,7 +479,7 @@ def test_going_back_within_an_incremental_run_and_on_again_gives_the_same(again:
 
 
 def test_branching_off_within_an_incremental_run_gives_the_same(again: Home, twice: Twice) -> None:
-    number = [one["checkpoint_number"] for one in again.app.checkpoints.all(again.word) if one["run"] == 1][4]
+    number = [one["checkpoint_number"] for one in again.checkpoints() if one["run"] == 1][4]
     back(again, number, as_new_run=True)
     ours, theirs = totals(again), totals(twice.after)
     for name in (*CHANGES, "pages", "duplicates", "failed", "requests", "parent"):
@@ -497,7 +499,7 @@ def test_going_back_to_before_a_lie_was_found_out_gives_the_same(homes: list[Hom
         pages["/"] = Page(page("other", *(f"/p{number}" for number in range(12))), headers={"ETag": '"/"'})
         for home in homes[:2]:
             assert numbers(crawl(home, served, checkpoint_every=3)) == (0, 1, 12, 0, 0)
-        before = [one for one in homes[1].app.checkpoints.all(homes[1].word) if one["run"] == 1][1]
+        before = [one for one in homes[1].checkpoints() if one["run"] == 1][1]
         back(homes[1], before["checkpoint_number"], checkpoint_every=3)
         assert record(homes[1]) == record(homes[0])
 
@@ -614,7 +616,7 @@ def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
             if number == 0:
                 crawl(home, served, budget=3)
                 home.app.steer.cancel(home.word)
-        points = [one["checkpoint_number"] for one in home.app.checkpoints.all(home.word) if one["run"] == 4]
+        points = [one["checkpoint_number"] for one in home.checkpoints() if one["run"] == 4]
         back(home, points[1], as_new_run=True)
     yield home
     home.app.close()

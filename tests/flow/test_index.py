@@ -179,7 +179,7 @@ def test_going_back_and_on(home: Home, server: SearchServer) -> None:
     with Site(site).serve() as served:
         home.crawl(served.url("/p0"), checkpoint_every=4, budget=10, scope="host")
         assert home.app.index.update(home.word).documents == 10
-        first = home.app.checkpoints.all(home.word)[0]
+        first = home.checkpoints()[0]
         for n in range(4, 12):
             site[f"/p{n}"] = page(f"p{n}", f"/p{n + 1}" if n < 11 else "/p0", body=text(f"other{n}"))
         go_on(home, first["checkpoint_number"], budget=3)
@@ -242,7 +242,7 @@ def test_we_die(home: Home, server: SearchServer) -> None:
                 wait_until(lambda: len(server.bulks()) > told or process.poll() is not None)  # noqa: B023
                 process.send_signal(signal.SIGKILL)
                 process.communicate(timeout=60)
-        go_on(home, home.app.checkpoints.all(home.word)[0]["checkpoint_number"], budget=1)
+        go_on(home, home.checkpoints()[0]["checkpoint_number"], budget=1)
     check(home, server)
 
 
@@ -255,7 +255,7 @@ def test_we_die_before_we_know_and_then_it_is_undone(home: Home, server: SearchS
             wait_until(server.received)
             process.send_signal(signal.SIGKILL)
             process.communicate(timeout=60)
-        go_on(home, home.app.checkpoints.all(home.word)[0]["checkpoint_number"], budget=1)
+        go_on(home, home.checkpoints()[0]["checkpoint_number"], budget=1)
     check(home, server)
 
 
@@ -281,7 +281,7 @@ def test_what_was_lost_is_told_anew(home: Home, server: SearchServer, loss: str)
     with Site(linked_site(20)).serve() as served:
         home.crawl(served.url("/"), checkpoint_every=5)
         home.app.index.update(home.word)
-        go_on(home, home.app.checkpoints.all(home.word)[1]["checkpoint_number"], budget=1)
+        go_on(home, home.checkpoints()[1]["checkpoint_number"], budget=1)
     if loss == "their index":
         server.delete(name_of(home))
     else:

@@ -30,15 +30,15 @@ def crawled(home: Home, served: Served) -> Home:
 
 
 def parents(home: Home) -> list[int | None]:
-    return [one["parent"] for one in home.app.runs.all(home.word)]
+    return [one.parent for one in home.runs()]
 
 
 def on_line(home: Home) -> list[int]:
-    return [one["run"] for one in home.app.runs.all(home.word) if one["on_line"]]
+    return [one.run for one in home.runs() if one.on_line]
 
 
 def state_of(home: Home, number: int) -> str:
-    return str(home.app.runs.all(home.word)[number]["state"])
+    return str(home.runs()[number].state)
 
 
 def settings_of(home: Home, number: int) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def test_what_a_branch_saw_is_news_to_the_line(home: Home) -> None:
     assert found["/a/39"] == "modified", "run 0 had the old one"
     assert found["/a/fresh"] == "new"
     assert not any(path.startswith("/b/") for path in found), "only the branch knows those"
-    assert home.app.runs.all(home.word)[2]["unknown"] == 0
+    assert home.runs()[2].unknown == 0
 
 
 def test_the_open_run_of_the_line_goes_on_when_the_branch_is_complete(home: Home, served: Served) -> None:
@@ -119,7 +119,7 @@ def test_starting_over_ends_everything_that_is_open(home: Home, served: Served) 
     branch(home, exclude=("*p39",), budget=3)
     assert home.crawl(served.url("/"), fresh=True, budget=0).run == 2
     assert [state_of(home, number) for number in range(3)] == ["cancelled", "cancelled", "completed"]
-    assert {one["run"] for one in home.app.checkpoints.all(home.word) if one["checkpoint_type"] == "pause"} == {0, 1}
+    assert {one["run"] for one in home.checkpoints() if one["checkpoint_type"] == "pause"} == {0, 1}
 
 
 def test_whoever_repeats_a_crawl_goes_on_with_the_line(crawled: Home) -> None:
@@ -177,7 +177,7 @@ def test_the_old_line_can_be_made_the_line_again(crawled: Home, served: Served) 
     crawled.crawl(served.url("/"))
     before = settings_of(crawled, 2)
     crawled.app.steer.make_line(crawled.word, 1)
-    assert crawled.app.steer.make_line(crawled.word, 2)["before"] == 1
+    assert crawled.app.steer.make_line(crawled.word, 2).before == 1
     assert on_line(crawled) == [0, 2]
     assert crawled.crawl(served.url("/")).parent == 2
     assert settings_of(crawled, 3) == before
@@ -206,7 +206,7 @@ def test_only_a_complete_run_can_be_the_line(crawled: Home) -> None:
 def test_a_run_goes_back_as_long_as_no_other_was_worked_on_since(home: Home, served: Served) -> None:
     home.crawl(served.url("/"), budget=15, checkpoint_every=5)
     branch(home, exclude=("*p39",), budget=5, checkpoint_every=5)
-    own = [one["checkpoint_number"] for one in home.app.checkpoints.all(home.word) if one["run"] == 1]
+    own = [one["checkpoint_number"] for one in home.checkpoints() if one["run"] == 1]
     assert home.crawl(served.url("/"), budget=1).run == 1, "the branch was worked on last"
     home.app.steer.cancel(home.word)
     assert home.crawl(served.url("/"), budget=10, checkpoint_every=5).run == 0
@@ -214,7 +214,7 @@ def test_a_run_goes_back_as_long_as_no_other_was_worked_on_since(home: Home, ser
         go_on(home, own[0])
     with pytest.raises(NotNow, match="Run 1 builds on run 0"):
         go_on(home, 0)
-    late = [one["checkpoint_number"] for one in home.app.checkpoints.all(home.word) if one["run"] == 0][-1]
+    late = [one["checkpoint_number"] for one in home.checkpoints() if one["run"] == 0][-1]
     assert go_on(home, late, budget=0).run_state == "completed"
     assert len({one["url"] for one in home.record(0) if one["outcome"] == "page"}) == 40
 

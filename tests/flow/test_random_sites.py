@@ -32,7 +32,7 @@ Record = list[tuple[Any, ...]]
 def record(home: Home) -> Record:
     """What must not differ: every step of the run, and where one can go back to."""
     story = [tuple((k, v) for k, v in visit.items() if k not in PASSING) for visit in map(_plain, home.story())]
-    places = [(one["checkpoint_type"], one["seq"]) for one in home.app.checkpoints.all(home.word)]
+    places = [(one["checkpoint_type"], one["seq"]) for one in home.checkpoints()]
     refused = sorted((reason, count) for reason, count in home.reasons().items())
     return [*story, *(place for place in places if place[0] == "auto"), *refused]
 

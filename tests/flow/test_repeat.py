@@ -19,8 +19,10 @@ from tests.sink.test_notify import Hook
 
 from inchworm.app import App, Hooks, Start, Summary, SystemClock
 from inchworm.app.act.repeat import Ending, Listener, Repetition
+from inchworm.app.read.runs import RunOutcome
 from inchworm.errors import InchwormError, Owned, Unknown, WrongUse
 from inchworm.rules.schedule.repetition import Stop
+from inchworm.rules.words.json_form import json_object
 from inchworm.sink.servers.notify import signature
 from inchworm.testing import Page, Site, linked_site
 
@@ -47,9 +49,9 @@ class Tale(Listener):
             self.told.append(word)
             during(word)
 
-        def ran(found: dict[str, Any], _: Summary) -> None:
-            self.runs.append(found)
-            tell(f"run {found['run']} {found['state']}")
+        def ran(found: RunOutcome, _: Summary) -> None:
+            self.runs.append(json_object(found))
+            tell(f"run {found.line.run} {found.line.state}")
 
         def waits(_: int, seconds: float) -> None:
             self.waited.append(seconds)
@@ -100,7 +102,11 @@ def test_without_an_interval_it_is_one_run(home: Home) -> None:
         assert repeat(home, tale) == Ending(Stop.ONCE, 1)
         assert tale.told == ["run 1 completed"]
         assert repeat(home, mode="full").iterations == 2
-        assert [one["mode"] for one in home.app.runs.all(home.word)] == ["baseline", "incremental", "full"]
+        assert [one.mode for one in home.runs()] == [
+            "baseline",
+            "incremental",
+            "full",
+        ]
 
 
 def test_as_many_runs_as_wanted_in_all(home: Home) -> None:
@@ -217,7 +223,7 @@ def test_started_again_it_waits_for_the_rest(home: Home) -> None:
         found = re.search(r"Next run at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \S+, in (\d+)m\d\ds\.", said)
         assert found and 50 <= int(found[1]) < 60
         assert process.returncode == 143
-        assert len(home.app.runs.all(home.word)) == 2
+        assert len(home.runs()) == 2
 
 
 @pytest.mark.parametrize(
@@ -264,7 +270,7 @@ def test_a_killed_run_goes_on_and_counts_from_its_beginning(home: Home) -> None:
             wait_until(lambda: len(served.log) >= before + 10)
             process.kill()
             process.wait()
-        began = home.app.runs.all(home.word)[-1]["started_at"]
+        began = home.runs()[-1].started_at
         web.latency = (0.0, 0.0)
         with home.running(*command(home, "--every", "1h")) as process:
             read_until(process, "Next run at")
@@ -634,7 +640,10 @@ def test_killed_between_the_end_of_a_run_and_its_notification(home: Home, hook: 
         home.crawl(served.url("/"))
         pages["/a"] = page("a", body="<p>second</p>")
         home.process(*command(home, *options), code=-signal.SIGKILL, INCHWORM_FAULT="before_telling")
-        assert ([one["state"] for one in home.app.runs.all(home.word)], hook.got) == (["completed", "completed"], [])
+        assert ([one.state for one in home.runs()], hook.got) == (
+            ["completed", "completed"],
+            [],
+        )
         for _ in range(2):
             home.process(*command(home, *options, "--max-runs", "1"))
     (got,) = hook.got
@@ -767,13 +776,13 @@ def test_statistics(home: Home) -> None:
         repeat(home)
         repeat(home, mode="full")
         home.crawl(served.url("/"), max_age="1h")
-        found = home.app.iterations.stats(home.word)
-        runs = home.app.runs.all(home.word)
+        found = json_object(home.app.iterations.costs(home.app.workspace.find(home.word)))
+        runs = home.runs()
     assert (found["runs"], found["iterations"], found["crawl_id"]) == (4, 3, home.word)
     baseline, again, full, reusing = found["per_run"]
     for line, listed in zip(found["per_run"], runs, strict=True):
         assert {name: line[name] for name in ("run", "mode", "state", "requests", "bytes")} == {
-            name: listed[name] for name in ("run", "mode", "state", "requests", "bytes")
+            name: getattr(listed, name) for name in ("run", "mode", "state", "requests", "bytes")
         }
     assert (baseline["seconds_saved_estimate"], baseline["share_changed"], baseline["new"]) == (None, None, 0)
     assert (again["modified"], again["unchanged"], again["share_changed"]) == (1, 2, 0.3333)
@@ -795,8 +804,8 @@ def test_statistics_of_a_crawl_that_was_killed(home: Home) -> None:
             process.kill()
             process.wait()
         home.crawl(served.url("/"))
-        (line,) = home.app.iterations.stats(home.word)["per_run"]
+        (line,) = home.app.iterations.costs(home.app.workspace.find(home.word)).per_run
         sessions = home.status()["sessions"]
     assert [one["ended_by"] for one in sessions] == ["crashed", "finished"]
-    assert line["requests"] == sum(one["requests"] for one in sessions)
-    assert 0 < line["seconds"] < PATIENCE
+    assert line.requests == sum(one["requests"] for one in sessions)
+    assert 0 < line.seconds < PATIENCE

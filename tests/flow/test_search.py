@@ -305,7 +305,7 @@ def test_going_back_and_on(home: Home) -> None:
     with Site(site).serve() as served:
         home.crawl(served.url("/p0"), checkpoint_every=4, budget=10, scope="host")
         assert found(home, "number8") == ["/p8"]
-        first = home.app.checkpoints.all(home.word)[0]
+        first = home.checkpoints()[0]
         for n in range(4, 12):
             site[f"/p{n}"] = page(f"p{n}", f"/p{n + 1}" if n < 11 else "/p0", body=text(f"other{n}"))
         go_on(home, first["checkpoint_number"], budget=3)
@@ -332,11 +332,11 @@ def test_going_back_before_a_verdict(home: Home) -> None:
         site["/moved"] = redirect("/target", 301)
         home.crawl(served.url("/"), checkpoint_every=1)
         assert found(home, "mules") == []
-        last = home.app.checkpoints.all(home.word)[-1]
+        last = home.checkpoints()[-1]
         assert last["run"] == 1
         go_on(home, last["checkpoint_number"], budget=0)
         assert found(home, "mules") == [], "the run has come to its end again"
-        first = next(one for one in home.app.checkpoints.all(home.word) if one["run"] == 1)
+        first = next(one for one in home.checkpoints() if one["run"] == 1)
         go_on(home, first["checkpoint_number"], budget=1)
         assert found(home, "mules") == ["/moved"], "the run is open again, and nothing is decided"
         home.resume(budget=0)
@@ -350,7 +350,7 @@ def test_a_branch_is_the_newest_run(home: Home) -> None:
         home.crawl(served.url("/p0"), checkpoint_every=3, scope="host")
         assert home.app.search.find(home.word, "number2").results[0].run == 0
         site["/p3"] = page("p3", "/p4", body=text("another3"))
-        point = home.app.checkpoints.all(home.word)[0]["checkpoint_number"]
+        point = home.checkpoints()[0]["checkpoint_number"]
         go_on(home, point, as_new_run=True, budget=2)
         assert home.app.search.find(home.word, "number2").results[0].run == 1
         assert found(home, "number3") == []

@@ -135,7 +135,7 @@ def kill(home: Home, served: Served, chance: random.Random) -> None:
 
 def go_back(home: Home, served: Served, chance: random.Random, *options: str) -> None:
     """To some checkpoint of the last run, or from there into a branch."""
-    points = [one["checkpoint_number"] for one in home.app.checkpoints.all(home.word) if one["can_resume"]]
+    points = [one["checkpoint_number"] for one in home.checkpoints() if one["can_resume"]]
     if points:
         home.cli("continue", home.word, "--checkpoint", str(chance.choice(points[-4:])), *options, code=None)
 
@@ -163,7 +163,7 @@ def test_a_consumer_that_applies_changes_has_what_a_full_export_has(
             go_back(home, served, chance, *(["--as-new-run"] if event != "back" else []))
             consumer.look(home) if chance.random() < 0.5 else None
         if event == "line":
-            numbers = [one["run"] for one in home.app.runs.all(home.word) if one["state"] == "completed"]
+            numbers = [one.run for one in home.runs() if one.state == "completed"]
             home.cli("runs", home.word, "--make-line", str(chance.choice(numbers[-2:])), code=None)
         site.change()
     while sit(home, served) == "paused":
@@ -244,7 +244,7 @@ def test_what_a_run_found_after_it_went_back_is_told_to_who_saw_it_before(home: 
     pages = made("/a", "/b")
     with Site(pages).serve() as served:
         sit(home, served, budget=1)
-        first = home.app.checkpoints.all(home.word)[-1]["checkpoint_number"]
+        first = home.checkpoints()[-1]["checkpoint_number"]
         sit(home, served)
         pages["/a"] = f"<title>a</title><p>{'Other words. ' * 9}</p><a href='/late'>x</a>"
         pages |= {"/late": made("/late")["/late"]}

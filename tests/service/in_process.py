@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 from fastapi import APIRouter, FastAPI
@@ -18,6 +18,7 @@ from tests.service.running import wait_for as wait_for
 from inchworm.app.act.jobs.change import Task
 from inchworm.app.act.plan import Start
 from inchworm.app.root import App
+from inchworm.rules.words.json_form import json_form
 from inchworm.service import build
 from inchworm.service.api.web import EitherSpelling, Verbs, handle_errors
 from inchworm.service.scheduler import Scheduler
@@ -75,6 +76,10 @@ class Api:
             assert set(answer.json()) == {"error"} and set(answer.json()["error"]) == {"code", "message", "hint"}
             return answer.json()["error"]
         return answer.json() if answer.content else None
+
+    def checkpoints(self, crawl_id: str) -> list[dict[str, Any]]:
+        """As programs get them, oldest first."""
+        return cast(list[dict[str, Any]], json_form(self.app.checkpoints.list(self.app.workspace.find(crawl_id))))
 
     # Crawls
 

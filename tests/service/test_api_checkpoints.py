@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,6 +17,7 @@ from inchworm.app import App
 from inchworm.app.act.jobs.change import Task
 from inchworm.app.act.plan import WayBack
 from inchworm.app.read.checkpoints import Back, Past
+from inchworm.app.read.iterations import IterationLine
 from inchworm.app.workspace import settings_of_run
 from inchworm.service.api.iterations import NEXT
 from inchworm.settings import Settings, changed
@@ -114,8 +115,12 @@ def running(api: Api, served: Served, gate: Gate) -> Iterator[tuple[str, str]]:
 
 def _pages(app: App, crawl_id: str) -> int:
     """How many pages are on record."""
-    runs = app.iterations.all(crawl_id)
-    return int(runs[-1]["stats"]["total_documents"]) if runs else 0
+    runs = iterations(app, crawl_id)
+    return runs[-1].stats.total_documents if runs else 0
+
+
+def iterations(app: App, crawl_id: str) -> Sequence[IterationLine]:
+    return app.iterations.list(app.workspace.find(crawl_id))
 
 
 def go_on(api: Api, crawl_id: str, status: int = 202, **body: Any) -> Any:
@@ -465,7 +470,7 @@ def test_a_process_that_dies(api: Api, crawl_id: str, served: Served, gate: Gate
     assert [(one["attempt"], one["status"]) for one in tries] == [(2, "completed"), (1, "failed")]
     again = Counter(hit.path for hit in served.log[known:] if hit.path in gate.site())
     assert sum(again.values()) <= SIZE - EVERY - 14, "nothing of the first try was done again"
-    assert [one["stats"]["total_documents"] for one in api.app.iterations.all(crawl_id)] == [SIZE] * (1 + as_new_run)
+    assert [one.stats.total_documents for one in iterations(api.app, crawl_id)] == [SIZE] * (1 + as_new_run)
     assert not api.faults(crawl_id)
 
 
@@ -486,9 +491,9 @@ def test_a_branch_whose_maker_died_at_once(home, served: Served, is_named: bool,
     named = {"delay": 0, "allow_private": True, "budget": 0, **settings}
     for number in (1, 2):
         asyncio.run(home.app.start.go_on(home.word, Back(0, as_new_run=True) if number == 2 else back, named))
-        runs = home.app.iterations.all(home.word)
-        assert [one["iteration_number"] for one in runs] == list(range(number + 1)), "a new one once it got somewhere"
-    assert runs[1]["stats"]["total_documents"] == settings.get("page_limit", SIZE)
+        runs = iterations(home.app, home.word)
+        assert [one.iteration_number for one in runs] == list(range(number + 1)), "a new one once it got somewhere"
+    assert runs[1].stats.total_documents == settings.get("page_limit", SIZE)
     assert not home.faults()
 
 

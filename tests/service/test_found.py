@@ -194,5 +194,5 @@ def test_a_start_that_was_handed_back_does_not_crawl_a_complete_run_again(tmp_pa
         assert summary.run_state == "completed"
         with serving(tmp_path / "home") as service:
             assert service.ended(job["id"], 2)["status"] == "completed"
-        assert len(app.runs.all(job["crawl_id"])) == 1
+        assert len(app.runs.list(app.workspace.find(job["crawl_id"]))) == 1
         app.close()

@@ -14,7 +14,7 @@ import textwrap
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from inchworm.app.act.jobs.dispatch import Pulse
 from inchworm.app.act.jobs.execute import TOKEN_VARIABLE
 from inchworm.app.machine import is_gone, this_machine
 from inchworm.app.read.checkpoints import Back
+from inchworm.app.read.runs import RunLine
 from inchworm.job import Execution
 from inchworm.model import EndedBy
 from inchworm.service.scheduler import Scheduler
@@ -387,7 +388,8 @@ def test_runs_beside_the_line_are_no_iterations_of_its_job(works: Works, served:
     works.run(scheduler, name)
     works.run(scheduler, name, works.due_in(name) or 0)
     crawl_id = works.app.home.crawls()[0].crawl_id
-    back = Back(max(one["checkpoint_number"] for one in works.app.checkpoints.all(crawl_id)), as_new_run=True)
+    points = works.app.checkpoints.list(works.app.workspace.find(crawl_id))
+    back = Back(max(one.checkpoint_number for one in points), as_new_run=True)
     branch = asyncio.run(works.app.start.go_on(crawl_id, back, {"delay": 0}))
     assert (branch.run, branch.run_state, branch.on_line) == (2, "completed", False)
     works.run(scheduler, name, works.due_in(name) or 0)
@@ -485,9 +487,9 @@ def test_the_error_of_a_try_names_the_host_that_does_not_answer(works: Works) ->
     assert url.split("/")[2] in said and "connect" in said
 
 
-def runs_of(works: Works) -> list[dict[str, Any]]:
+def runs_of(works: Works) -> Sequence[RunLine]:
     (crawl,) = works.app.home.crawls()
-    return works.app.runs.all(crawl.crawl_id)
+    return works.app.runs.list(crawl)
 
 
 def test_tries_that_got_nothing_leave_no_run_behind_but_the_one_that_they_go_on_with(works: Works) -> None:
@@ -498,7 +500,7 @@ def test_tries_that_got_nothing_leave_no_run_behind_but_the_one_that_they_go_on_
         works.run(scheduler, name, due_in)
     assert [(one["run"], one["session"]) for one in works.tries(name)] == [(0, 1), (0, 2), (0, 3)]
     (run,) = runs_of(works)
-    assert (run["state"], run["pending"], run["failed"]) == ("paused", 1, 0)
+    assert (run.state, run.pending, run.failed) == ("paused", 1, 0)
     assert works.faults() == []
 
 
@@ -517,8 +519,8 @@ def test_a_run_that_got_nothing_is_gone_on_with_at_the_next_planned_time_too(wor
         done = works.run(scheduler, name)
     assert (done["status"], done["run"], done["session"]) == ("completed", 1, 2)
     first, second = runs_of(works)
-    assert (second["state"], second["failed"], second["unknown"]) == ("completed", 0, 0)
-    assert second["unchanged"] == first["pages"] == 5
+    assert (second.state, second.failed, second.unknown) == ("completed", 0, 0)
+    assert second.unchanged == first.pages == 5
     assert works.faults() == []
 
 
@@ -531,7 +533,7 @@ def test_what_failed_stays_failed_while_there_is_more_to_ask_for(works: Works) -
         failed = works.run(works.scheduler(), works.add(served.url("/"), settings={"budget": 1}))
     assert failed["status"] == "failed"
     (run,) = runs_of(works)
-    assert (run["state"], run["failed"], run["pending"]) == ("paused", 1, 3)
+    assert (run.state, run.failed, run.pending) == ("paused", 1, 3)
 
 
 def test_nobody_is_told_that_a_run_is_complete_that_got_nothing(works: Works) -> None:
@@ -550,7 +552,7 @@ def test_a_site_that_is_up_again_is_crawled_by_the_next_try(works: Works) -> Non
         done = works.run(scheduler, name, works.due_in(name) or 0)
         assert (done["status"], done["items_crawled"]) == ("completed", 5)
         assert sorted(pages_of(served)) == sorted(pages)
-    assert [(run["run"], run["state"]) for run in runs_of(works)] == [(0, "completed")]
+    assert [(run.run, run.state) for run in runs_of(works)] == [(0, "completed")]
 
 
 def test_a_failed_job_that_is_retried_by_hand_crawls(works: Works) -> None:
@@ -622,8 +624,8 @@ def test_cancelling_stops_a_running_crawl_which_can_be_continued(works: Works) -
 
         site.latency = (0.0, 0.0)
         crawl = works.app.home.crawls()[0]
-        (point,) = works.app.checkpoints.all(crawl.crawl_id)
-        summary = asyncio.run(works.app.start.go_on(crawl.crawl_id, Back(point["checkpoint_id"]), {"delay": 0}))
+        (point,) = works.app.checkpoints.list(crawl)
+        summary = asyncio.run(works.app.start.go_on(crawl.crawl_id, Back(point.checkpoint_id), {"delay": 0}))
     assert (summary.run_state, summary.run, summary.pages) == ("completed", 0, 30)
     assert max(Counter(pages_of(served)).values()) == 1, "what was there is not fetched again"
     assert works.faults() == []
@@ -761,7 +763,7 @@ def test_what_a_killed_try_has_begun_is_not_begun_again(works: Works, verb: str)
         site.latency = (0.0, 0.0)
         done = works.run(scheduler, name)
     assert (done["status"], done["run"], done["session"]) == ("completed", 1, 2)
-    assert [run["state"] for run in runs_of(works)] == ["completed", "completed"]
+    assert [run.state for run in runs_of(works)] == ["completed", "completed"]
 
 
 def test_the_next_try_goes_on_with_the_line_and_not_with_a_branch_that_was_made_meanwhile(works: Works) -> None:
@@ -861,8 +863,8 @@ def test_whenever_it_is_killed_nothing_is_crawled_twice(
     assert (done["status"], done["attempt"]) == ("completed", 2)
     assert Counter(pages_of(served)) == Counter(linked_site(12).keys()), "every page once"
     crawl = works.app.home.crawls()[0]
-    (run,) = works.app.runs.all(crawl.crawl_id)
-    assert run["state"] == "completed"
+    (run,) = works.app.runs.list(crawl)
+    assert run.state == "completed"
     assert works.faults() == []
 
 
@@ -1394,7 +1396,10 @@ def test_a_run_that_came_to_its_end_as_the_service_stopped_is_not_crawled_again(
         works.clock.advance(120)
         done = works.run(works.scheduler(), name)
     assert (done["status"], done["attempt"], works.job(name)["status"]) == ("completed", 2, "completed")
-    assert (pages_of(served), len(works.app.runs.all(works.job(name)["crawl_id"]))) == (["/", "/slow"], 1)
+    assert (pages_of(served), len(runs_of(works))) == (
+        ["/", "/slow"],
+        1,
+    )
 
 
 def test_children_of_a_service_that_was_killed_go_on_and_are_adopted(works: Works) -> None:

@@ -18,6 +18,7 @@ from inchworm.cli.options import (
 )
 from inchworm.cli.screen import display
 from inchworm.cli.screen.door import print_json, say
+from inchworm.rules.words.json_form import json_object
 
 
 @main.command()
@@ -47,13 +48,13 @@ def runs(word: str, stats: bool, chosen: int | None, as_json: bool) -> None:
     with opened() as app:
         if chosen is not None:
             made = app.steer.make_line(word, chosen)
-            print_json(made) if as_json else say(f"Later runs build on run {made['line']}.")
+            print_json(made) if as_json else say(f"Later runs build on run {made.line}.")
             return
         if stats:
-            told = app.iterations.stats(word)
-            print_json(told) if as_json else display.numbers(told["totals"])
+            costs = app.iterations.costs(app.workspace.find(word))
+            print_json(costs) if as_json else display.numbers(json_object(costs.totals))
             return
-        found = app.runs.all(word)
+        found = app.runs.list(app.workspace.find(word))
     print_json({"runs": found}) if as_json else display.runs(found)
 
 

@@ -23,6 +23,7 @@ from inchworm.cli.screen import display
 from inchworm.cli.screen.door import print_json, say
 from inchworm.cli.screen.words import counted
 from inchworm.errors import WrongUse
+from inchworm.rules.words.json_form import json_object
 
 
 @main.command()
@@ -62,16 +63,16 @@ def checkpoints(word: str, as_json: bool, **asked: Any) -> None:
             count = app.steer.keep_checkpoints(word, asked["keep_last"])
             print_json({"deleted": count}) if as_json else say(f"{counted(count, 'checkpoint')} deleted.")
         elif asked["stats"]:
-            found = app.checkpoints.stats(word)
-            print_json(found) if as_json else display.numbers(found)
+            found = app.checkpoints.stats(app.workspace.find(word))
+            print_json(found) if as_json else display.numbers(json_object(found))
         else:
-            listed = app.checkpoints.all(word)
+            listed = app.checkpoints.list(app.workspace.find(word))
             print_json({"checkpoints": listed}) if as_json else display.checkpoints(listed)
 
 
 def _export(word: str, number: str, output: Path | None, as_json: bool) -> None:
     with opened() as app, opened_file(output, is_binary=True) as out:
-        count = app.checkpoints.export(word, number, out)
+        count = app.checkpoints.export(app.workspace.find(word), number, out)
     if output is not None:
         print_json({"path": str(output), "count": count}) if as_json else say(f"{counted(count, 'URL')} to {output}")
 

@@ -12,6 +12,7 @@ import click
 
 from inchworm import settings
 from inchworm.app.act.repeat import Listener, Repetition
+from inchworm.app.read.runs import RunLine, RunOutcome
 from inchworm.cli.commands import main
 from inchworm.cli.options import (
     SESSION_OPTIONS,
@@ -125,13 +126,15 @@ def _seconds(every: str | None) -> float | None:
 
 
 def _listener(as_json: bool, is_single: bool) -> Listener:
-    def ran(found: dict[str, Any], summary: Summary) -> None:
-        print_json(found) if as_json else say(_line(found))
-        if found["alarm"]:
-            _say(f"ATTENTION: {found['alarm']}")
+    def ran(found: RunOutcome, summary: Summary) -> None:
+        print_json(found) if as_json else say(_line(found.line))
+        if found.line.alarm:
+            _say(f"ATTENTION: {found.line.alarm}")
         if summary.ended_by in OWN_ENDINGS:
             _say(
-                ending(summary) if is_single else f"Run {found['run']} is not complete yet; the next interval goes on."
+                ending(summary)
+                if is_single
+                else f"Run {found.line.run} is not complete yet; the next interval goes on."
             )
 
     return Listener(_watched, ran, _waits, display.error, _say, signals=True)
@@ -144,13 +147,13 @@ def _watched() -> Iterator[Hooks]:
         yield Hooks(shown.started, shown.progress, None, signals=True)
 
 
-def _line(found: Mapping[str, Any]) -> str:
+def _line(found: RunLine) -> str:
     """A run in one line."""
-    cost = f"{counted(found['requests'], 'request')}, {size(found['bytes'])}"
-    if found["parent"] is None:
-        return f"Run {found['run']}: {counted(found['pages'], 'page')}; {cost}."
-    changes = ", ".join(f"{found[kind]:,} {kind}" for kind in ("new", "modified", "deleted", "unknown"))
-    return f"Run {found['run']}: {changes}; {cost}, {size(max(0, found['saved_bytes']))} saved."
+    cost = f"{counted(found.requests, 'request')}, {size(found.bytes)}"
+    if found.parent is None:
+        return f"Run {found.run}: {counted(found.pages, 'page')}; {cost}."
+    changes = ", ".join(f"{getattr(found, kind):,} {kind}" for kind in ("new", "modified", "deleted", "unknown"))
+    return f"Run {found.run}: {changes}; {cost}, {size(found.saved_bytes)} saved."
 
 
 def _waits(until_ms: int, seconds: float) -> None:

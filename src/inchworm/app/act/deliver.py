@@ -26,6 +26,7 @@ from inchworm.model import CrawlInfo, RunInfo, RunState
 from inchworm.rules.schedule import patience, repetition
 from inchworm.rules.schedule.patience import Try
 from inchworm.rules.schedule.repetition import Occasion
+from inchworm.rules.words.json_form import json_object
 from inchworm.sink.servers import notify
 from inchworm.store.home.outbox import EVERYTHING, Claimed, DeliveryState, Outbox, Outcome, Outgoing, Promise, Share
 
@@ -86,7 +87,7 @@ class Deliverer:
 
     def message(self, crawl: CrawlInfo, current: RunInfo) -> notify.Message:
         """The message that tells of a complete run: the same, under the same event id, whenever it is made."""
-        found = self._runs.outcome(crawl, current)
+        found = json_object(self._runs.outcome(crawl, current))
         changes: dict[str, Sequence[str]] = {}
         if current.parent is not None:
             compared = self._changes.compare(crawl.crawl_id, current.parent, current.number)

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from inchworm import fault, settings
 from inchworm.app.act.deliver import Deliverer, RunAnnouncer, Subscription
 from inchworm.app.act.start import Starter
-from inchworm.app.read.runs import Runs
+from inchworm.app.read.runs import RunOutcome, Runs
 from inchworm.app.workspace import Workspace
 from inchworm.engine import run
 from inchworm.engine.caller import Hooks, Summary
@@ -55,7 +55,7 @@ class Listener:
     and is left when that ends; `waits` gets the moment of the next run and the seconds until then."""
 
     session: Callable[[], AbstractContextManager[Hooks]] = _unwatched
-    ran: Callable[[dict[str, Any], Summary], None] = lambda _, __: None
+    ran: Callable[[RunOutcome, Summary], None] = lambda _, __: None
     waits: Callable[[int, float], None] = lambda _, __: None
     failed: Callable[[InchwormError], None] = lambda _: None
     said: Callable[[str], None] = lambda _: None
@@ -200,7 +200,9 @@ class _Series:
         """Tell of a run, and say whether it was the last."""
         if summary is not None:
             crawl, current = self._last_run()
-            self._listener.ran({**self._runs.outcome(crawl, current), "seconds": summary.seconds}, summary)
+            self._listener.ran(
+                dataclasses.replace(self._runs.outcome(crawl, current), seconds=summary.seconds), summary
+            )
             fault.point("before_telling")
             if summary.signal:
                 self._announcer.write_down()  # Whoever is told to stop does not wait for others.

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 from inchworm.app.act.plan import Plans
-from inchworm.app.read.checkpoints import Checkpoints, find
+from inchworm.app.read.checkpoints import CheckpointLine, Checkpoints, find
 from inchworm.app.read.runs import Runs
 from inchworm.app.workspace import Workspace
 from inchworm.engine import run
 from inchworm.errors import NotNow, WrongUse
 from inchworm.model import CheckpointType, CrawlInfo, RunInfo, RunState
+from inchworm.settings import NamedSettings
 from inchworm.store.crawl.history import History
 
 KEEP_LAST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class MovedLine:
+    """Which run the next ones build on, which it was before, and the settings that the crawl took over from it."""
+
+    crawl_id: str
+    line: int
+    before: int
+    settings: NamedSettings
 
 
 class Steering:
@@ -55,7 +66,7 @@ class Steering:
         with self._workspace.reading(crawl) as store:
             return run.state_of(self._workspace.run_of(crawl, store), self._workspace.is_running(crawl))
 
-    def make_line(self, word: str, number: int) -> dict[str, Any]:
+    def make_line(self, word: str, number: int) -> MovedLine:
         """Have later runs build on this one and go by its settings; which one they would have built on."""
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
@@ -69,7 +80,7 @@ class Steering:
             self._workspace.home.remember(crawl.crawl_id, {**crawl.settings, **others})
             line = run.line_to(owner.store.runs(), chosen)
             History(owner.store).set_line(owner.token, [one.run_id for one in line], self._workspace.clock.now_ms())
-        return {"crawl_id": crawl.crawl_id, "line": number, "before": end.number, "settings": others}
+        return MovedLine(crawl.crawl_id, number, end.number, others)
 
     def end_run(self, crawl: CrawlInfo) -> str:
         """End the open run for good; its state."""
@@ -78,7 +89,7 @@ class Steering:
             raise NotNow(f"The crawl {crawl.name!r} has no open run to cancel.", "It has not started yet.")
         return self.cancel(crawl.crawl_id)
 
-    def checkpoint(self, word: str) -> dict[str, Any]:
+    def checkpoint(self, word: str) -> CheckpointLine:
         """Make one now. While another process works on the crawl, it is asked to."""
         crawl = self._workspace.find(word)
         # Whoever owns a crawl makes its files, so those have to be there first.
@@ -86,10 +97,10 @@ class Steering:
             self._workspace.run_of(crawl, store)
         answer = self._workspace.ask(crawl, "checkpoint", {}) if self._workspace.is_running(crawl) else None
         if answer and answer.isdecimal():
-            return self._checkpoints.shown(crawl, int(answer))
+            return self._checkpoints.get(crawl, int(answer))
         with self._workspace.owning(crawl) as owner:
             number = owner.checkpoint(CheckpointType.MANUAL, self._workspace.clock.now_ms()).number
-        return self._checkpoints.shown(crawl, number)
+        return self._checkpoints.get(crawl, number)
 
     def delete_checkpoint(self, word: str, checkpoint: int | str) -> int:
         """Delete a checkpoint; its number."""

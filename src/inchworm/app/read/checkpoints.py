@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gzip
 import json
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from inchworm.app.workspace import Workspace
 from inchworm.archive import reader as warc_reader
 from inchworm.archive import warc
 from inchworm.engine import run
 from inchworm.errors import Broken, NotNow, Unknown, WrongUse
-from inchworm.model import Checkpoint, CheckpointType, CrawlInfo, RunInfo
+from inchworm.model import Checkpoint, CheckpointType, Counters, CrawlInfo, RunInfo, Substate
+from inchworm.rules.words.json_form import OPTIONAL, json_form
 from inchworm.rules.words.times import iso
+from inchworm.settings import NamedSettings
 from inchworm.store.crawl.history import History
 from inchworm.store.crawl.progress import Whole
 from inchworm.store.crawl.session import CrawlStore
@@ -41,6 +42,89 @@ class Back:
     validate: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class UrlsAtCheckpoint:
+    """How many URLs a run knew at a checkpoint, and what had become of them."""
+
+    total: int
+    completed: int
+    failed: int
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressAtCheckpoint:
+    """How far a run was at a checkpoint."""
+
+    urls: UrlsAtCheckpoint
+    pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointLine:
+    """A checkpoint in lists. `can_resume`: its run can go back to it; `can_branch`: a run of its own can branch off
+    there; `undoes`: how many steps going back to it would undo, where that was asked for."""
+
+    checkpoint_id: str
+    crawl_id: str
+    checkpoint_number: int
+    checkpoint_type: CheckpointType
+    created_at: str
+    current_state: str
+    current_substate: Substate
+    can_resume: bool
+    can_branch: bool
+    file_size_bytes: int
+    progress: ProgressAtCheckpoint
+    run: int
+    seq: int
+    undoes: int | None = field(default=None, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True, slots=True)
+class NewestCheckpoints:
+    """Some checkpoints of a crawl, the newest first, and all of them in numbers. `runs`: how many runs there are."""
+
+    rows: Sequence[CheckpointLine]
+    types: Mapping[str, int]
+    count: int
+    size: int
+    runs: int
+    is_running: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointStats:
+    """All checkpoints of a crawl in numbers. `can_resume`: it can be continued now, where it stands."""
+
+    crawl_id: str
+    total_checkpoints: int
+    latest_checkpoint_id: str | None
+    latest_checkpoint_created: str | None
+    latest_checkpoint_state: str | None
+    can_resume: bool
+    checkpoint_types: Mapping[str, int]
+    total_size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateAtCheckpoint:
+    """The whole state of a run at a checkpoint."""
+
+    checkpoint_id: str
+    crawl_id: str
+    created_at: str
+    current_state: str
+    current_substate: Substate
+    crawled_urls: Sequence[str]
+    queued_urls: Sequence[str]
+    failed_urls: Sequence[str]
+    downloaded_documents: Sequence[str]
+    progress: ProgressAtCheckpoint
+    metrics: Counters
+    config: NamedSettings
+
+
 _ALL = 1 << 62
 
 
@@ -50,112 +134,101 @@ class Checkpoints:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def all(self, word: str) -> list[dict[str, Any]]:
+    def list(self, crawl: CrawlInfo) -> Sequence[CheckpointLine]:
         """All there are, oldest first."""
-        return self._listed(self._workspace.find(word))[0]
+        return self._all(crawl)[0]
 
-    # Checkpoints
-
-    def before(self, crawl: CrawlInfo, before: int | None, limit: int) -> dict[str, Any]:
-        """A part of the checkpoints of a crawl, the newest first, and all of them in numbers."""
+    def newest(self, crawl: CrawlInfo, before: int | None, limit: int) -> NewestCheckpoints:
+        """The last checkpoints of a crawl, of those before the one of this number."""
         with contextlib.suppress(NotNow), self._workspace.reading(crawl) as store:
             whole, history, runs = Whole(store), History(store), {one.number: one for one in store.runs()}
             numbers = whole.checkpoints(_ALL if before is None else before, limit)
             points = [point for number in numbers if (point := history.checkpoint(number))]
             types = whole.checkpoint_types()
-            return {
-                "rows": [point_json(crawl, point, history, runs[point.run].seq) for point in points],
-                "types": {kind.value: types.get(kind.value, (0, 0))[0] for kind in CheckpointType},
-                "count": sum(count for count, _ in types.values()),
-                "size": sum(size for _, size in types.values()),
-                "runs": len(runs),
-                "is_running": self._workspace.is_running(crawl),
-            }
-        return {"rows": [], "types": {}, "count": 0, "size": 0, "runs": 0, "is_running": False}
+            return NewestCheckpoints(
+                rows=[checkpoint_line(crawl, point, history, runs[point.run].seq) for point in points],
+                types={kind.value: types.get(kind.value, (0, 0))[0] for kind in CheckpointType},
+                count=sum(count for count, _ in types.values()),
+                size=sum(size for _, size in types.values()),
+                runs=len(runs),
+                is_running=self._workspace.is_running(crawl),
+            )
+        return NewestCheckpoints([], {}, 0, 0, 0, is_running=False)
 
-    def _listed(self, crawl: CrawlInfo) -> tuple[list[dict[str, Any]], RunInfo | None]:
+    def _all(self, crawl: CrawlInfo) -> tuple[Sequence[CheckpointLine], RunInfo | None]:
         """The checkpoints of a crawl and its last run. One that has not started has neither."""
         with contextlib.suppress(NotNow), self._workspace.reading(crawl) as store:
             if (last := store.run()) is not None:
                 history = History(store)
-                return [as_json(crawl, one, history) for one in history.checkpoints()], last
+                return [checkpoint_line(crawl, one, history) for one in history.checkpoints()], last
         return [], None
 
-    def shown(self, crawl: CrawlInfo, number: int) -> dict[str, Any]:
+    def get(self, crawl: CrawlInfo, number: int) -> CheckpointLine:
+        """One checkpoint."""
         with self._workspace.reading(crawl) as store:
             history = History(store)
-            return as_json(crawl, find(history, crawl, number), history)
+            return checkpoint_line(crawl, find(history, crawl, number), history)
 
-    def target(self, word: str, back: Back) -> tuple[Checkpoint, RunInfo]:
+    def target(self, crawl: CrawlInfo, back: Back) -> tuple[Checkpoint, RunInfo]:
         """Where a crawl would continue, and in which run it is, seen to be possible. Nothing is changed."""
-        crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
             past = Past(store, self._workspace.crawl_folder(crawl) / "archive", crawl)
             point = past.point(back)
             return point, past.run(point)
 
-    def stats(self, word: str) -> dict[str, Any]:
+    def stats(self, crawl: CrawlInfo) -> CheckpointStats:
         """All checkpoints of a crawl in numbers, and whether it can be continued now, where it stands."""
-        crawl = self._workspace.find(word)
-        listed, last = self._listed(crawl)
+        listed, last = self._all(crawl)
         return _stats(crawl, listed, run.is_open(last) and not self._workspace.is_running(crawl))
 
-    def export(self, word: str, checkpoint: int | str, out: BinaryIO) -> int:
+    def export(self, crawl: CrawlInfo, checkpoint: int | str, out: BinaryIO) -> int:
         """The whole state of a run at a checkpoint as gzipped JSON; how many URLs are in it."""
-        crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
             history = History(store)
             point = find(history, crawl, checkpoint)
             current = self._workspace.run_of(crawl, store, point.run)
             state = _state(crawl, current, point, history)
         with gzip.GzipFile("", "wb", fileobj=out, mtime=point.created_ms / 1000) as packed:
-            packed.write(json.dumps(state, ensure_ascii=False, indent=1).encode("utf-8", "replace"))
-        return sum(len(state[name]) for name in ("crawled_urls", "queued_urls", "failed_urls"))
+            packed.write(json.dumps(json_form(state), ensure_ascii=False, indent=1).encode("utf-8", "replace"))
+        return len(state.crawled_urls) + len(state.queued_urls) + len(state.failed_urls)
 
 
-def as_json(crawl: CrawlInfo, point: Checkpoint, history: History) -> dict[str, Any]:
-    """A checkpoint as it is shown: also whether its run can go back to it, and whether a run of its own can branch off
-    there."""
+def checkpoint_line(crawl: CrawlInfo, point: Checkpoint, history: History, seq: int | None = None) -> CheckpointLine:
+    """A checkpoint as it is listed. `seq`: where its run is now, to know how many steps going back would undo."""
     counters = point.counters
     done = counters.known - counters.pending - counters.refused
-    return {
-        "checkpoint_id": f"{crawl.crawl_id}_ckpt_{point.number}",
-        "crawl_id": crawl.crawl_id,
-        "checkpoint_number": point.number,
-        "checkpoint_type": point.type.value,
-        "created_at": iso(point.created_ms),
-        "current_state": point.state,
-        "current_substate": point.substate.value,
-        "can_resume": point.can_resume and history.obstacle(point) is None,
-        "can_branch": point.can_resume,
-        "file_size_bytes": point.size,
-        "progress": {
-            "urls": {
-                "total": counters.known,
-                "completed": done,
-                "failed": counters.failed,
-                "pending": counters.pending,
-            },
-            "pages": counters.pages,
-        },
-        "run": point.run,
-        "seq": point.seq,
-    }
+    urls = UrlsAtCheckpoint(counters.known, done, counters.failed, counters.pending)
+    return CheckpointLine(
+        checkpoint_id=f"{crawl.crawl_id}_ckpt_{point.number}",
+        crawl_id=crawl.crawl_id,
+        checkpoint_number=point.number,
+        checkpoint_type=point.type,
+        created_at=iso(point.created_ms),
+        current_state=point.state,
+        current_substate=point.substate,
+        can_resume=point.can_resume and history.obstacle(point) is None,
+        can_branch=point.can_resume,
+        file_size_bytes=point.size,
+        progress=ProgressAtCheckpoint(urls, counters.pages),
+        run=point.run,
+        seq=point.seq,
+        undoes=None if seq is None else max(0, seq - point.seq),
+    )
 
 
-def _stats(crawl: CrawlInfo, listed: Sequence[Mapping[str, Any]], can_resume: bool) -> dict[str, Any]:
+def _stats(crawl: CrawlInfo, listed: Sequence[CheckpointLine], can_resume: bool) -> CheckpointStats:
     latest = listed[-1] if listed else None
-    types = Counter(one["checkpoint_type"] for one in listed)
-    return {
-        "crawl_id": crawl.crawl_id,
-        "total_checkpoints": len(listed),
-        "latest_checkpoint_id": latest and latest["checkpoint_id"],
-        "latest_checkpoint_created": latest and latest["created_at"],
-        "latest_checkpoint_state": latest and latest["current_state"],
-        "can_resume": can_resume,
-        "checkpoint_types": {kind.value: types[kind.value] for kind in CheckpointType},
-        "total_size_bytes": sum(one["file_size_bytes"] for one in listed),
-    }
+    types = Counter(one.checkpoint_type for one in listed)
+    return CheckpointStats(
+        crawl_id=crawl.crawl_id,
+        total_checkpoints=len(listed),
+        latest_checkpoint_id=latest.checkpoint_id if latest else None,
+        latest_checkpoint_created=latest.created_at if latest else None,
+        latest_checkpoint_state=latest.current_state if latest else None,
+        can_resume=can_resume,
+        checkpoint_types={kind.value: types[kind] for kind in CheckpointType},
+        total_size_bytes=sum(one.file_size_bytes for one in listed),
+    )
 
 
 def find(history: History, crawl: CrawlInfo, checkpoint: int | str) -> Checkpoint:
@@ -170,27 +243,34 @@ def find(history: History, crawl: CrawlInfo, checkpoint: int | str) -> Checkpoin
     return point
 
 
-def _state(crawl: CrawlInfo, current: RunInfo, point: Checkpoint, history: History) -> dict[str, Any]:
-    urls: dict[str, list[str]] = {"crawled": [], "queued": [], "failed": []}
-    documents = []
+def _state(crawl: CrawlInfo, current: RunInfo, point: Checkpoint, history: History) -> StateAtCheckpoint:
+    crawled: list[str] = []
+    queued: list[str] = []
+    failed: list[str] = []
+    documents: list[str] = []
     for url, state, outcome in history.state_at(point):
         if state == "pending":
-            urls["queued"].append(url)
+            queued.append(url)
         elif outcome == "failed":
-            urls["failed"].append(url)
+            failed.append(url)
         elif outcome:
-            urls["crawled"].append(url)
+            crawled.append(url)
             documents += [url] if outcome == "page" else []
-    shown = as_json(crawl, point, history)
-    return {
-        **{name: shown[name] for name in ("checkpoint_id", "crawl_id", "created_at")},
-        **{name: shown[name] for name in ("current_state", "current_substate")},
-        **{f"{name}_urls": found for name, found in urls.items()},
-        "downloaded_documents": documents,
-        "progress": shown["progress"],
-        "metrics": dataclasses.asdict(point.counters),
-        "config": dict(current.settings),
-    }
+    shown = checkpoint_line(crawl, point, history)
+    return StateAtCheckpoint(
+        checkpoint_id=shown.checkpoint_id,
+        crawl_id=shown.crawl_id,
+        created_at=shown.created_at,
+        current_state=shown.current_state,
+        current_substate=shown.current_substate,
+        crawled_urls=crawled,
+        queued_urls=queued,
+        failed_urls=failed,
+        downloaded_documents=documents,
+        progress=shown.progress,
+        metrics=point.counters,
+        config=current.settings,
+    )
 
 
 class Past:
@@ -253,8 +333,3 @@ class Past:
             found = error.message
         if found != warc.digest(payload):
             raise Broken(f"The archive has lost {url}: {path.name} does not hold it at {offset}.", _GO_ON_ALL_THE_SAME)
-
-
-def point_json(crawl: CrawlInfo, point: Checkpoint, history: History, seq: int) -> dict[str, Any]:
-    """A checkpoint, whether its run, which is at this seq, can go back to it, and how many steps that would undo."""
-    return {**as_json(crawl, point, history), "undoes": max(0, seq - point.seq)}

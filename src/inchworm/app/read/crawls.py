@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from inchworm import settings
 from inchworm.app.read.jobs import JobReads
-from inchworm.app.read.runs import Runs, iteration_id, session_json
+from inchworm.app.read.runs import Runs, iteration_id, session_line
 from inchworm.app.workspace import Workspace, defaults_of, presentable, settings_of_run
 from inchworm.engine import run
 from inchworm.errors import InchwormError, NotNow
@@ -82,7 +82,7 @@ class Crawls:
             "run_state": str(state),
             "word": run.word_for(dataclasses.replace(current, state=state)),
             "owner": {"pid": owner.pid, "machine": owner.machine} if running else None,
-            "sessions": [session_json(one, running) for one in sessions],
+            "sessions": [session_line(one, running) for one in sessions],
             "ended_by": str(last.ended_by) if last and last.ended_by else None,
             "order": order.word(current.disturbed, several),
             "created_at": iso(current.created_ms),
@@ -156,7 +156,7 @@ class Crawls:
             "run_ended_at": iso(last.ended_ms) if last.ended_ms is not None else None,
             "alarm": last.alarm or None,
             **{name: getattr(last.counters, name) for name in _COUNTED},
-            "session": session_json(seen.session, running) if seen.session else None,
+            "session": session_line(seen.session, running) if seen.session else None,
             "changed": _change_json(crawl, seen.changed) if seen.changed else None,
             "down": [down_json(one) for one in seen.down],
         }
@@ -230,7 +230,7 @@ class Crawls:
         return {
             "state": run.state_of(last, running).value,
             "run": {**dataclasses.asdict(last.counters), **_about(last)},
-            "session": session_json(session, running) if session else None,
+            "session": session_line(session, running) if session else None,
             "why_nothing": why_nothing,
             "blocked": blocked,
             "down": down,

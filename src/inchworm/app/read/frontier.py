@@ -154,7 +154,7 @@ class FrontierRows:
             "can_resume": can_resume,
             "current_run": status["run"],
             "run_state": status["run_state"],
-            "sessions": [one["session"] for one in status["sessions"]],
+            "sessions": [one.session for one in status["sessions"]],
             "counts": counts,
         }
 

@@ -11,6 +11,7 @@ from inchworm import __version__
 from inchworm.app.read.crawls import Crawls
 from inchworm.app.read.executions import ExecutionReads
 from inchworm.app.read.jobs import JobReads
+from inchworm.app.read.runs import SessionLine
 from inchworm.app.workspace import Workspace
 from inchworm.job import JobState
 from inchworm.model import EndedBy, RunState
@@ -170,7 +171,7 @@ def _troubles(line: dict[str, Any]) -> list[dict[str, Any]]:
     if line["failed"] and line["failed"] > line["pages"] + line["duplicates"]:
         message = f"{line['failed']:,} URLs failed, and {line['pages']:,} pages came."
         found.append({**about, "kind": "failing", "message": message})
-    if (session := line["session"]) and line["state"] == RunState.PAUSED and session["ended_by"] in _BAD_ENDS:
+    if (session := line["session"]) and line["state"] == RunState.PAUSED and session.ended_by in _BAD_ENDS:
         found.append({**about, "kind": "broken_off", "message": _broken_off(session)})
     if line["down"] and line["state"] in (RunState.IN_PROGRESS, RunState.PAUSED):
         first, others = line["down"][0], len(line["down"]) - 1
@@ -180,10 +181,10 @@ def _troubles(line: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _broken_off(session: dict[str, Any]) -> str:
-    if session["ended_by"] == EndedBy.CRASHED:
+def _broken_off(session: SessionLine) -> str:
+    if session.ended_by == EndedBy.CRASHED:
         return "Its last session was killed, or crashed. Nothing is lost: resume it."
-    return f"Its last session ended with an error: {session['message'] or 'it was not said which'}"
+    return f"Its last session ended with an error: {session.message or 'it was not said which'}"
 
 
 def _advice(success_rate: float | None, score: float) -> list[str]:

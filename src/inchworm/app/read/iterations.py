@@ -3,20 +3,111 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from inchworm.app.read.runs import Runs, iteration_id
 from inchworm.app.workspace import Workspace
 from inchworm.engine import run
 from inchworm.errors import NotNow, Unknown
-from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo
+from inchworm.model import Counters, CrawlInfo, EndedBy, Mode, RunInfo, RunState
+from inchworm.rules.words.json_form import FLAT
 from inchworm.rules.words.times import iso
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import View
 
-_CHANGES = ("new", "modified", "unchanged", "deleted", "unknown")
-_CHANGED = ("new", "modified", "deleted", "unknown")
+
+@dataclass(frozen=True, slots=True)
+class DocumentChanges:
+    """How many documents a run found new, modified and so on, compared with the one that it builds on."""
+
+    new_documents: int
+    modified_documents: int
+    unchanged_documents: int
+    deleted_documents: int
+    unknown_documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class IterationStats:
+    """What a run came to, in numbers. One that builds on no other has no changes."""
+
+    total_documents: int
+    urls_crawled: int
+    urls_failed: int
+    changes: DocumentChanges | None = field(metadata=FLAT)
+
+
+@dataclass(frozen=True, slots=True)
+class IterationLine:
+    """A run as an iteration of its crawl."""
+
+    iteration_id: str
+    crawl_id: str
+    iteration_number: int
+    parent_iteration_id: str | None
+    baseline_iteration_id: str | None
+    mode: str
+    state: RunState
+    started_at: str
+    completed_at: str | None
+    duration_seconds: float | None
+    stats: IterationStats
+    branch_of: str | None
+    on_line: bool
+    alarm: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunCost:
+    """What a run cost, and what it saved against a full crawl."""
+
+    run: int
+    mode: str
+    state: RunState
+    requests: int
+    bytes: int
+    seconds: float
+    requests_saved: int
+    bytes_saved: int
+    seconds_saved_estimate: float | None
+    new: int
+    modified: int
+    deleted: int
+    unknown: int
+    unchanged: int
+    share_changed: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CostTotals:
+    """The same of all runs together."""
+
+    requests: int
+    bytes: int
+    requests_saved: int
+    bytes_saved: int
+    new: int
+    modified: int
+    deleted: int
+    unknown: int
+    unchanged: int
+    seconds: float
+    seconds_saved_estimate: float | None
+    share_changed: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlCosts:
+    """What the runs of a crawl cost. `iterations`: how many of them are no baseline."""
+
+    crawl_id: str
+    name: str
+    runs: int
+    iterations: int
+    per_run: tuple[RunCost, ...]
+    totals: CostTotals
 
 
 class Iterations:
@@ -26,40 +117,31 @@ class Iterations:
         self._workspace = workspace
         self._runs = runs
 
-    def all(self, word: str, after: int = -1, limit: int | None = None) -> list[dict[str, Any]]:
+    def list(self, crawl: CrawlInfo, after: int = -1, limit: int | None = None) -> Sequence[IterationLine]:
         """The runs of a crawl after the one of this number, in their order."""
-        crawl = self._workspace.find(word)
-        runs = self._runs.of(crawl)
+        runs = self._runs.all(crawl)
         origins = baselines(runs)
         shown = [one for one in runs if one.number > after][:limit]
         running = self._workspace.is_running(crawl)
-        return [_iteration_json(crawl, one, origins[one.number], running) for one in shown]
+        return [_iteration(crawl, one, origins[one.number], running) for one in shown]
 
-    def one(self, word: str, number: int) -> dict[str, Any]:
+    def get(self, crawl: CrawlInfo, number: int) -> IterationLine:
         """One run."""
-        found = self.all(word, number - 1, 1)
-        if not found or found[0]["iteration_number"] != number:
-            raise Unknown(f"The crawl {self._workspace.find(word).name!r} has no run {number}.", "Its runs are listed.")
+        found = self.list(crawl, number - 1, 1)
+        if not found or found[0].iteration_number != number:
+            raise Unknown(f"The crawl {crawl.name!r} has no run {number}.", "Its runs are listed.")
         return found[0]
 
-    def stats(self, word: str) -> dict[str, Any]:
+    def costs(self, crawl: CrawlInfo) -> CrawlCosts:
         """What the runs of a crawl cost, what they saved against full crawls, and how much changes. Of a crawl that has
         not started: nothing."""
-        crawl = self._workspace.find(word)
-        costs: list[_Cost] = []
+        costs: Sequence[_Cost] = []
         with contextlib.suppress(NotNow), self._workspace.reading(crawl) as store:
             costs = [_Cost.of(one, store) for one in store.runs()]
         running = self._workspace.is_running(crawl)
-        lines = [_line(costs[: number + 1], running) for number in range(len(costs))]
-        again = [line for line in lines if line["mode"] != Mode.BASELINE]
-        return {
-            "crawl_id": crawl.crawl_id,
-            "name": crawl.name,
-            "runs": len(lines),
-            "iterations": len(again),
-            "per_run": lines,
-            "totals": _totals(lines, again),
-        }
+        lines = tuple(_line(costs[: number + 1], running) for number in range(len(costs)))
+        again = sum(1 for line in lines if line.mode != Mode.BASELINE)
+        return CrawlCosts(crawl.crawl_id, crawl.name, len(lines), again, lines, _totals(lines))
 
     def made(self, crawl: CrawlInfo) -> int:
         """How often a crawl has been repeated already."""
@@ -78,29 +160,34 @@ def baselines(runs: Sequence[RunInfo]) -> dict[int, int]:
     return found
 
 
-def _iteration_json(crawl: CrawlInfo, one: RunInfo, baseline: int, running: bool) -> dict[str, Any]:
-    counters, is_again = one.counters, one.parent is not None
-    stats = {
-        "total_documents": counters.pages + counters.duplicates,
-        "urls_crawled": counters.known - counters.pending - counters.refused,
-        "urls_failed": counters.failed,
-    }
-    return {
-        "iteration_id": iteration_id(crawl, one.number),
-        "crawl_id": crawl.crawl_id,
-        "iteration_number": one.number,
-        "parent_iteration_id": iteration_id(crawl, one.parent) if one.parent is not None else None,
-        "baseline_iteration_id": iteration_id(crawl, baseline) if is_again else None,
-        "mode": one.mode,
-        "state": run.state_of(one, running).value,
-        "started_at": iso(one.created_ms),
-        "completed_at": iso(one.ended_ms) if one.ended_ms is not None else None,
-        "duration_seconds": (one.ended_ms - one.created_ms) / 1000 if one.ended_ms is not None else None,
-        "stats": stats | ({f"{kind}_documents": getattr(counters, kind) for kind in _CHANGES} if is_again else {}),
-        "branch_of": iteration_id(crawl, one.origin) if one.origin is not None else None,
-        "on_line": not one.beside,
-        "alarm": one.alarm or None,
-    }
+def _iteration(crawl: CrawlInfo, one: RunInfo, baseline: int, running: bool) -> IterationLine:
+    is_again = one.parent is not None
+    return IterationLine(
+        iteration_id=iteration_id(crawl, one.number),
+        crawl_id=crawl.crawl_id,
+        iteration_number=one.number,
+        parent_iteration_id=iteration_id(crawl, one.parent) if one.parent is not None else None,
+        baseline_iteration_id=iteration_id(crawl, baseline) if is_again else None,
+        mode=one.mode,
+        state=run.state_of(one, running),
+        started_at=iso(one.created_ms),
+        completed_at=iso(one.ended_ms) if one.ended_ms is not None else None,
+        duration_seconds=(one.ended_ms - one.created_ms) / 1000 if one.ended_ms is not None else None,
+        stats=_stats(one.counters, is_again),
+        branch_of=iteration_id(crawl, one.origin) if one.origin is not None else None,
+        on_line=not one.beside,
+        alarm=one.alarm or None,
+    )
+
+
+def _stats(counters: Counters, is_again: bool) -> IterationStats:
+    changes = DocumentChanges(counters.new, counters.modified, counters.unchanged, counters.deleted, counters.unknown)
+    return IterationStats(
+        total_documents=counters.pages + counters.duplicates,
+        urls_crawled=counters.known - counters.pending - counters.refused,
+        urls_failed=counters.failed,
+        changes=changes if is_again else None,
+    )
 
 
 class _Cost(NamedTuple):
@@ -130,34 +217,52 @@ class _Cost(NamedTuple):
         return max(0.0, (self.requests + self.reused) * pace - self.seconds)
 
 
-def _line(costs: Sequence[_Cost], running: bool) -> dict[str, Any]:
+def _line(costs: Sequence[_Cost], running: bool) -> RunCost:
     """The last of these runs, measured by the pace of the last one before it that downloaded everything."""
     *before, cost = costs
-    counters, is_again = cost.run.counters, cost.run.mode != Mode.BASELINE
+    is_again = cost.run.mode != Mode.BASELINE
+    counters = cost.run.counters
+    changes = counters if is_again else Counters()
     paces = [one.pace for one in before if one.run.mode != Mode.INCREMENTAL and one.pace is not None]
-    seen = counters.unchanged + counters.modified + counters.deleted
-    return {
-        "run": cost.run.number,
-        "mode": cost.run.mode,
-        "state": run.state_of(cost.run, running).value,
-        "requests": counters.requests,
-        "bytes": counters.size,
-        "seconds": round(cost.seconds, 3),
-        "requests_saved": cost.reused if is_again else 0,
-        "bytes_saved": max(0, counters.saved) if is_again else 0,
-        "seconds_saved_estimate": round(cost.saved_at(paces[-1]), 3) if is_again and paces else None,
-        **{kind: getattr(counters, kind) if is_again else 0 for kind in (*_CHANGED, "unchanged")},
-        "share_changed": round((counters.modified + counters.deleted) / seen, 4) if is_again and seen else None,
-    }
+    return RunCost(
+        run=cost.run.number,
+        mode=cost.run.mode,
+        state=run.state_of(cost.run, running),
+        requests=counters.requests,
+        bytes=counters.size,
+        seconds=round(cost.seconds, 3),
+        requests_saved=cost.reused if is_again else 0,
+        bytes_saved=max(0, counters.saved) if is_again else 0,
+        seconds_saved_estimate=round(cost.saved_at(paces[-1]), 3) if is_again and paces else None,
+        new=changes.new,
+        modified=changes.modified,
+        deleted=changes.deleted,
+        unknown=changes.unknown,
+        unchanged=changes.unchanged,
+        share_changed=_share_changed(changes.unchanged, changes.modified + changes.deleted),
+    )
 
 
-def _totals(lines: Sequence[Mapping[str, Any]], again: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    names = ("requests", "bytes", "requests_saved", "bytes_saved", *_CHANGED, "unchanged")
-    totals: dict[str, Any] = {name: sum(line[name] for line in lines) for name in names}
-    estimates = [line["seconds_saved_estimate"] for line in again if line["seconds_saved_estimate"] is not None]
-    seen = totals["unchanged"] + totals["modified"] + totals["deleted"]
-    return totals | {
-        "seconds": round(sum(line["seconds"] for line in lines), 3),
-        "seconds_saved_estimate": round(sum(estimates), 3) if estimates else None,
-        "share_changed": round((totals["modified"] + totals["deleted"]) / seen, 4) if seen else None,
-    }
+def _totals(lines: Sequence[RunCost]) -> CostTotals:
+    estimates = [line.seconds_saved_estimate for line in lines if line.seconds_saved_estimate is not None]
+    unchanged, modified = sum(line.unchanged for line in lines), sum(line.modified for line in lines)
+    deleted = sum(line.deleted for line in lines)
+    return CostTotals(
+        requests=sum(line.requests for line in lines),
+        bytes=sum(line.bytes for line in lines),
+        requests_saved=sum(line.requests_saved for line in lines),
+        bytes_saved=sum(line.bytes_saved for line in lines),
+        new=sum(line.new for line in lines),
+        modified=modified,
+        deleted=deleted,
+        unknown=sum(line.unknown for line in lines),
+        unchanged=unchanged,
+        seconds=round(sum(line.seconds for line in lines), 3),
+        seconds_saved_estimate=round(sum(estimates), 3) if estimates else None,
+        share_changed=_share_changed(unchanged, modified + deleted),
+    )
+
+
+def _share_changed(unchanged: int, changed: int) -> float | None:
+    """Of the pages that were there before."""
+    return round(changed / (unchanged + changed), 4) if unchanged + changed else None

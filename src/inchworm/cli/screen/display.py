@@ -12,11 +12,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from inchworm.app.read.checkpoints import CheckpointLine
+from inchworm.app.read.runs import RunLine
 from inchworm.cli.screen.door import folded, paragraph, say, styled
 from inchworm.cli.screen.table import table
 from inchworm.cli.screen.words import MOST_DOWN, closing, counted, line, opening, quoted, taking
 from inchworm.errors import InchwormError
-from inchworm.model import CrawlInfo, Progress, RunInfo, RunState
+from inchworm.model import CrawlInfo, Mode, Progress, RunInfo, RunState
 from inchworm.rules.order.order import EXACT
 from inchworm.rules.web.url import host_of, shorten
 from inchworm.rules.words import failures
@@ -125,8 +127,8 @@ def status(found: Mapping[str, Any]) -> None:
     ]
     _rows(rows)
     for one in found["sessions"][-10:]:
-        ended, requests = one["ended_by"] or one["state"], counted(one["requests"], "request")
-        say(f"  session {one['session']:<4} {one['started_at'][:19]}  {requests:>17}  {ended}")
+        ended, requests = one.ended_by or one.state, counted(one.requests, "request")
+        say(f"  session {one.session:<4} {one.started_at[:19]}  {requests:>17}  {ended}")
 
 
 def _standing(found: Mapping[str, Any]) -> str:
@@ -236,18 +238,18 @@ def _failures(kind: str, host: str, visits: Sequence[StoredVisit], most: int) ->
     say("")
 
 
-def runs(found: Sequence[Mapping[str, Any]]) -> None:
+def runs(found: Sequence[RunLine]) -> None:
     changes = ("new", "modified", "unchanged", "deleted", "unknown")
     heads = ("run", "mode", "state", "pages", *changes, "requests", "fetched", "saved")
     rows, notes = [], []
     for one in found:
-        has_parent = one["mode"] != "baseline"
-        counts = [one[name] if has_parent else "-" for name in changes]
-        costs = [one["requests"], size(one["bytes"]), size(max(0, one["saved_bytes"])) if has_parent else "-"]
-        rows.append([one["run"], one["mode"], one["state"], one["pages"], *counts, *costs])
-        said = [f"branched off from run {one['branch_of']}"] if one["branch_of"] is not None else []
-        said += [] if one["on_line"] else ["beside the line: later runs do not build on it"]
-        notes.append("; ".join([*said, *([f"ATTENTION: {one['alarm']}"] if one["alarm"] else [])]))
+        has_parent = one.mode != Mode.BASELINE
+        counts = [getattr(one, name) if has_parent else "-" for name in changes]
+        costs = [one.requests, size(one.bytes), size(one.saved_bytes) if has_parent else "-"]
+        rows.append([one.run, one.mode, one.state, one.pages, *counts, *costs])
+        said = [f"branched off from run {one.branch_of}"] if one.branch_of is not None else []
+        said += [] if one.on_line else ["beside the line: later runs do not build on it"]
+        notes.append("; ".join([*said, *([f"ATTENTION: {one.alarm}"] if one.alarm else [])]))
     table(heads, rows, notes=notes)
 
 
@@ -280,18 +282,15 @@ def difference(found: PageDifference) -> None:
             say(styled(text[:1] + piece, fg=colour))
 
 
-def checkpoints(found: Sequence[Mapping[str, Any]]) -> None:
+def checkpoints(found: Sequence[CheckpointLine]) -> None:
     if not found:
         say("No checkpoints yet.")
         return
     rows = []
     for one in found:
-        progress, state = one["progress"], one["current_substate"] if one["can_branch"] else one["current_state"]
-        where, counts = (
-            (one["run"], one["seq"], one["created_at"][:19]),
-            (progress["pages"], progress["urls"]["pending"]),
-        )
-        rows.append((str(one["checkpoint_number"]), one["checkpoint_type"], *where, *counts, state))
+        state = one.current_substate if one.can_branch else one.current_state
+        where, counts = (one.run, one.seq, one.created_at[:19]), (one.progress.pages, one.progress.urls.pending)
+        rows.append((str(one.checkpoint_number), one.checkpoint_type, *where, *counts, state))
     table(("no", "type", "run", "seq", "made_at", "pages", "pending", "state"), rows)
 
 

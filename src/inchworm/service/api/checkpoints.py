@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Response
@@ -9,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import ConfigDict, Field
 
 from inchworm.app.act.steer import KEEP_LAST
-from inchworm.app.read.checkpoints import Back
+from inchworm.app.read.checkpoints import Back, CheckpointLine, CheckpointStats
 from inchworm.app.read.runs import iteration_id
 from inchworm.errors import Unknown
 from inchworm.service.api.iterations import NEXT, CrawlId, in_pages
@@ -92,12 +93,12 @@ class CleanedAnswer(Answer):
 
 
 @routes.get("/crawl/{crawl_id}/checkpoints", response_model=list[CheckpointAnswer], responses=in_pages())
-def checkpoints(app: Home, crawl_id: CrawlId, page: Paged, response: Response) -> Any:
+def checkpoints(app: Home, crawl_id: CrawlId, page: Paged, response: Response) -> Sequence[CheckpointLine]:
     """The checkpoints of a crawl, oldest first."""
     after = cursor_of(page, int)
-    found = app.checkpoints.all(crawl_of(app, crawl_id).crawl_id)
-    later = [one for one in found if after is None or one["checkpoint_number"] > after[0]]
-    part = listed(later, page, lambda one: one["checkpoint_number"])
+    found = app.checkpoints.list(crawl_of(app, crawl_id))
+    later = [one for one in found if after is None or one.checkpoint_number > after[0]]
+    part = listed(later, page, lambda one: one.checkpoint_number)
     if part.next_cursor:
         response.headers[NEXT] = part.next_cursor
     return part.items
@@ -110,25 +111,25 @@ def make_checkpoint(
     app: Home,
     crawl_id: CrawlId,
     checkpoint_type: Annotated[Literal["manual"], Query()] = "manual",  # noqa: ARG001 - the others make themselves
-) -> Any:
+) -> CheckpointLine:
     """Make a checkpoint now. While a session runs, it makes it."""
     return app.steer.checkpoint(crawl_of(app, crawl_id).crawl_id)
 
 
 @routes.get("/crawl/{crawl_id}/checkpoints/latest", response_model=CheckpointAnswer, responses=refusals(404))
-def latest(app: Home, crawl_id: CrawlId) -> Any:
+def latest(app: Home, crawl_id: CrawlId) -> CheckpointLine:
     """The checkpoint that was made last."""
     crawl = crawl_of(app, crawl_id)
-    found = app.checkpoints.all(crawl.crawl_id)
+    found = app.checkpoints.list(crawl)
     if not found:
         raise Unknown(f"The crawl {crawl.name!r} has no checkpoints.", "POST …/checkpoint makes one.")
     return found[-1]
 
 
 @routes.get("/crawl/{crawl_id}/checkpoints/stats", response_model=StatsAnswer, responses=refusals(404))
-def stats(app: Home, crawl_id: CrawlId) -> Any:
+def stats(app: Home, crawl_id: CrawlId) -> CheckpointStats:
     """The checkpoints of a crawl in numbers. `can_resume`: `POST …/continue` without a checkpoint would go on now."""
-    return app.checkpoints.stats(crawl_of(app, crawl_id).crawl_id)
+    return app.checkpoints.stats(crawl_of(app, crawl_id))
 
 
 @routes.get(
@@ -140,7 +141,7 @@ def export(app: Home, crawl_id: CrawlId, number: Annotated[int, Path(ge=0, le=_M
     """The whole state of a run at a checkpoint, as gzipped JSON."""
     crawl = crawl_of(app, crawl_id)
     name = f"{crawl.crawl_id}-checkpoint{number}.json.gz"
-    return as_file(name, "application/gzip", lambda out: app.checkpoints.export(crawl.crawl_id, number, out))
+    return as_file(name, "application/gzip", lambda out: app.checkpoints.export(crawl, number, out))
 
 
 @routes.post(

@@ -326,4 +326,4 @@ def clear_queue(app: Home, crawl_id: CrawlId) -> Any:
 @routes.get("/run/{run_id}", response_model=RunAnswer, responses=refusals(404))
 def show_run(app: Home, run_id: RunId) -> Any:
     """A run and its sessions."""
-    return app.runs.by_id(run_id)
+    return app.runs.get(run_id)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Response
 from pydantic import ConfigDict, Field
 
 from inchworm.app.act.jobs.repetition import Rhythm
+from inchworm.app.read.iterations import CrawlCosts, IterationLine
 from inchworm.app.read.runs import iteration_id
 from inchworm.job import JobState
 from inchworm.model import RunState
@@ -145,12 +147,12 @@ def set_iterations(app: Home, service: Service, crawl_id: CrawlId, body: NewIter
 
 
 @routes.get("/crawl/{crawl_id}/iterations", response_model=list[IterationAnswer], responses=in_pages())
-def iterations(app: Home, crawl_id: CrawlId, page: Paged, response: Response) -> Any:
+def iterations(app: Home, crawl_id: CrawlId, page: Paged, response: Response) -> Sequence[IterationLine]:
     """The runs of a crawl, in their order."""
     after = cursor_of(page, int)
     crawl = crawl_of(app, crawl_id)
-    found = app.iterations.all(crawl.crawl_id, after[0] if after else -1, page.limit + 1)
-    part = listed(found, page, lambda one: one["iteration_number"])
+    found = app.iterations.list(crawl, after[0] if after else -1, page.limit + 1)
+    part = listed(found, page, lambda one: one.iteration_number)
     if part.next_cursor:
         response.headers[NEXT] = part.next_cursor
     return part.items
@@ -163,10 +165,10 @@ def compare(app: Home, crawl_id: CrawlId, baseline: AnyNumber = None, current: A
     return written("application/json", lambda out: app.changes.write_comparison(word, baseline, current, out))
 
 
-@routes.get("/crawl/{crawl_id}/iterations/stats", responses=refusals(404, 409))
-def stats(app: Home, crawl_id: CrawlId) -> dict[str, Any]:
+@routes.get("/crawl/{crawl_id}/iterations/stats", response_model=dict[str, Any], responses=refusals(404, 409))
+def stats(app: Home, crawl_id: CrawlId) -> CrawlCosts:
     """What the runs of a crawl cost, and what they saved against full crawls."""
-    return app.iterations.stats(crawl_of(app, crawl_id).crawl_id)
+    return app.iterations.costs(crawl_of(app, crawl_id))
 
 
 @routes.post(
@@ -182,12 +184,12 @@ def start_next(
     crawl = crawl_of(app, crawl_id)
     job = app.hand_over.start_next(crawl.crawl_id, mode or "")
     begun = app.executions.begun(job["id"], service.wake, job["executions"])
-    made = app.iterations.one(crawl.crawl_id, begun.run) if begun else None
+    made = app.iterations.get(crawl, begun.run) if begun else None
     return {
         "crawl_id": crawl.crawl_id,
         "iteration_id": iteration_id(crawl, begun.run) if begun else None,
         "iteration_number": begun.run if begun else None,
-        "mode": made["mode"] if made else job["task"]["mode"] or "incremental",
+        "mode": made.mode if made else job["task"]["mode"] or "incremental",
         "session": begun.session if begun else None,
         "job_id": job["id"],
         "message": "The next iteration has begun" if begun else "The next iteration begins when the service gets to it",
@@ -195,16 +197,16 @@ def start_next(
 
 
 @routes.get("/crawl/{crawl_id}/iterations/{number}", response_model=IterationAnswer, responses=refusals(404))
-def iteration(app: Home, crawl_id: CrawlId, number: Number) -> Any:
+def iteration(app: Home, crawl_id: CrawlId, number: Number) -> IterationLine:
     """One run."""
-    return app.iterations.one(crawl_of(app, crawl_id).crawl_id, number)
+    return app.iterations.get(crawl_of(app, crawl_id), number)
 
 
 @routes.post(
     "/crawl/{crawl_id}/iterations/{number}/make-line", response_model=IterationAnswer, responses=refusals(404, 409)
 )
-def make_line(app: Home, crawl_id: CrawlId, number: Number) -> Any:
+def make_line(app: Home, crawl_id: CrawlId, number: Number) -> IterationLine:
     """Have later runs build on this one and go by its settings. It has to be complete, and no session at work."""
     crawl = crawl_of(app, crawl_id)
     app.steer.make_line(crawl.crawl_id, number)
-    return app.iterations.one(crawl.crawl_id, number)
+    return app.iterations.get(crawl, number)

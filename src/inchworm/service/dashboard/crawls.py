@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Annotated, Any
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Path, Query, Request
 
 from inchworm.app.act.configure import Configuration
+from inchworm.app.read.runs import RunLine, RunSize
 from inchworm.app.root import App
 from inchworm.engine import run
 from inchworm.errors import NotNow, WrongUse
@@ -55,7 +56,7 @@ def list_parts(app: App, asked: str) -> Parts:
 def crawl(request: Request, app: Home, crawl_id: CrawlId, paged: Paged) -> Any:
     found = crawl_of(app, crawl_id)
     before = cursor_of(paged, int)
-    older = _runs_part(found, app.runs.history(found, before[0], _RUNS + 1), before[0]) if before else None
+    older = _runs_part(app, found, app.runs.sizes(found), before[0]) if before else None
     return page(
         request,
         "crawl.html",
@@ -73,30 +74,31 @@ def crawl_parts(app: App, crawl_id: str) -> Parts:
     found = crawl_of(app, crawl_id)
     now = app.crawls.standing(found)
     names = ("state", "standing", "jobs")
-    history = {"runs": [], "sizes": []} if now["note"] else app.runs.history(found, None, _RUNS + 1)
+    sizes = [] if now["note"] else app.runs.sizes(found)
     return {
         **{name: part(f"_crawl_{name}.html", crawl=found, now=now) for name in names},
-        "growth": part("_crawl_growth.html", chart=growth(history["sizes"])),
-        "runs": _runs_part(found, history, None),
+        "growth": part("_crawl_growth.html", chart=growth(sizes)),
+        "runs": _runs_part(app, found, sizes, None),
     }
 
 
-def _runs_part(found: CrawlInfo, history: Mapping[str, Any], before: int | None) -> str:
+def _runs_part(app: App, found: CrawlInfo, sizes: Sequence[RunSize], before: int | None) -> str:
     """Runs, each as long a bar as it is large. `before`: the number that they are below, if they are not the newest."""
-    shown = listed(history["runs"], Page(None, _RUNS), lambda one: one["run"])
-    rows = [{**one, "counts": _counts(one)} for one in shown.items]
-    totals = [sum(count for _, count in one["counts"]) for one in rows]
-    longest = max([1, *totals, *(pages for _, _, pages, _ in history["sizes"])])
+    runs = app.runs.list(found, before, _RUNS + 1) if sizes else []
+    shown = listed(runs[::-1], Page(None, _RUNS), lambda one: one.run)
+    rows = [(one, _counts(one)) for one in shown.items]
+    totals = [sum(count for _, count in counts) for _, counts in rows]
+    longest = max([1, *totals, *(one.pages for one in sizes)])
     return part(
         "_crawl_runs.html", crawl=found, rows=rows, longest=longest, before=before, next_cursor=shown.next_cursor
     )
 
 
-def _counts(one: dict[str, Any]) -> list[tuple[str, int]]:
+def _counts(one: RunLine) -> list[tuple[str, int]]:
     """What became of the pages of a run."""
-    if one["parent"] is None:
-        return [("done", one["pages"] + one["duplicates"])]
-    return [(name, one[name]) for name in _CHANGES]
+    if one.parent is None:
+        return [("done", one.pages + one.duplicates)]
+    return [(name, getattr(one, name)) for name in _CHANGES]
 
 
 def _href(text: str) -> str:
@@ -162,7 +164,7 @@ def start_over(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> 
 @routes.post("/crawls/{crawl_id}/checkpoint")
 def checkpoint(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
     made = app.steer.checkpoint(crawl_of(app, crawl_id).crawl_id)
-    return back(page_of(form, crawl_id), f"Checkpoint {made['checkpoint_number']} is made.")
+    return back(page_of(form, crawl_id), f"Checkpoint {made.checkpoint_number} is made.")
 
 
 @routes.post("/crawls/{crawl_id}/retry")

@@ -37,7 +37,7 @@ def reports(request: Request, app: Home, crawl_id: CrawlId, kind: Text = "broken
         kind=kind,
         found=found,
         run=run,
-        runs=app.runs.newest(crawl),
+        runs=app.runs.choices(crawl),
     )
     if found is None:
         answer.headers["Refresh"] = "1"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import Request
 
 from inchworm.app.act.steer import KEEP_LAST
-from inchworm.app.read.checkpoints import Back
+from inchworm.app.read.checkpoints import Back, NewestCheckpoints
+from inchworm.app.read.progress import RunDetail
+from inchworm.app.read.runs import SessionLine
 from inchworm.app.root import App
 from inchworm.errors import Unknown, WrongUse
-from inchworm.model import CrawlInfo
+from inchworm.model import Counters, CrawlInfo, RunState
 from inchworm.rules.words.explain import DOWNLOADED
 from inchworm.service.api.iterations import CrawlId, Number
 from inchworm.service.api.web import Home, Paged, Service, crawl_of, cursor_of, listed
@@ -59,7 +61,7 @@ TONES: Mapping[str | None, str] = {
 def show_run(request: Request, app: Home, crawl_id: CrawlId, number: Number) -> Any:
     crawl = crawl_of(app, crawl_id)
     found = app.progress.of(crawl, number)
-    name = f"run:{crawl_id}:{number}" if found["is_last"] else ""
+    name = f"run:{crawl_id}:{number}" if found.is_last else ""
     context: dict[str, Any] = {"crawl": crawl, "tab": "run", "one": found, "parts": _parts(app, crawl, found)}
     return page(request, "run.html", view=name, **context)
 
@@ -73,13 +75,13 @@ def run_parts(app: App, name: str) -> Parts:
     return _parts(app, crawl, app.progress.of(crawl, int(number)))
 
 
-def _parts(app: App, crawl: Any, found: dict[str, Any]) -> Parts:
-    why = app.progress.downloaded(crawl, found["run"])
+def _parts(app: App, crawl: CrawlInfo, found: RunDetail) -> Parts:
+    why = app.progress.downloaded(crawl, found.run)
     context = {
         "crawl": crawl,
         "at": f"/crawls/{crawl.crawl_id}",
         "one": found,
-        "stands": in_words(found),
+        "stands": in_words(found.state, found.counters, [one.line for one in found.sessions], found.is_running),
         "plot": _plot(found),
         "line": _line(found),
         "tones": TONES,
@@ -88,46 +90,45 @@ def _parts(app: App, crawl: Any, found: dict[str, Any]) -> Parts:
     return {f"run-{name}": part(f"_run_{name}.html", **context) for name in _PARTS}
 
 
-def in_words(found: Mapping[str, Any]) -> str:
+def in_words(state: RunState, counters: Counters, sessions: Sequence[SessionLine], is_running: bool) -> str:
     """How a run stands, in a sentence."""
-    sessions, state = found["sessions"], found["state"]
-    if found["is_running"]:
-        return f"Session {sessions[-1]['session']} is at work." if sessions else "It is about to begin."
+    if is_running:
+        return f"Session {sessions[-1].session} is at work." if sessions else "It is about to begin."
     if not sessions:
         return "No session has worked on it yet."
-    by = sessions[-1]["ended_by"] or ""
+    by = sessions[-1].ended_by or ""
     if state == "cancelled":
         return ENDINGS["cancelled"]
     if state == "paused" and by in _COMPLETE:
         return "Open again: what is pending waits for the next session."
     if state == "completed" and by not in _COMPLETE:
         return "Complete: what was still pending was given up."
-    if state == "completed" and found["failed"] and not found["pages"]:
+    if state == "completed" and counters.failed and not counters.pages:
         return "Complete, but nothing could be fetched."
     return ENDINGS.get(by, f"Its last session ended: {by.replace('_', ' ')}.")
 
 
-def _plot(found: Mapping[str, Any]) -> draw.Plot | None:
+def _plot(found: RunDetail) -> draw.Plot | None:
     worked, starts = 0.0, []
-    for one in found["sessions"]:
+    for one in found.sessions:
         starts.append(worked)
-        worked += one["seconds"]
-    return draw.plot(found["pace"]["points"], starts, found["pace"]["first"])
+        worked += one.seconds
+    return draw.plot(found.pace.points, starts, found.pace.first)
 
 
-def _line(found: Mapping[str, Any]) -> dict[str, Any]:
+def _line(found: RunDetail) -> dict[str, Any]:
     """Sessions and checkpoints on one line, from the first step of the run to its last."""
-    sessions = [one for one in found["sessions"] if one["to"] > one["from"]]
-    low, high = found["pace"]["first"], max(found["seq"], 1)
-    places = draw.segments([(one["from"], one["to"]) for one in sessions], low, high)
-    shown = [(number, seq) for number, seq in found["marks"] if seq >= low]
+    sessions = [one for one in found.sessions if one.last > one.first]
+    low, high = found.pace.first, max(found.seq, 1)
+    places = draw.segments([(one.first, one.last) for one in sessions], low, high)
+    shown = [(number, seq) for number, seq in found.marks if seq >= low]
     marks = draw.segments([(seq, seq) for _, seq in shown], low, high)
     return {
         "sessions": list(zip(places, sessions, strict=True)),
         "marks": [(marks[at].at, *shown[at]) for at in draw.thinned(marks, _MOST_MARKS)],
-        "tones": sorted({TONES.get(one["ended_by"], "refused") for one in sessions}),
+        "tones": sorted({TONES.get(one.line.ended_by, "refused") for one in sessions}),
         "low": low,
-        "high": found["seq"],
+        "high": found.seq,
     }
 
 
@@ -137,7 +138,7 @@ def make_line(app: Home, crawl_id: CrawlId, number: Number, form: Fields) -> Any
     if form.text("sure") != "yes":
         raise WrongUse("Later runs would build on another one, so it is asked for once more.", "Open it and say yes.")
     made = app.steer.make_line(crawl_of(app, crawl_id).crawl_id, number)
-    return back(f"/crawls/{crawl_id}/runs/{number}", f"Later runs build on run {made['line']}.")
+    return back(f"/crawls/{crawl_id}/runs/{number}", f"Later runs build on run {made.line}.")
 
 
 # Checkpoints
@@ -146,7 +147,7 @@ def make_line(app: Home, crawl_id: CrawlId, number: Number, form: Fields) -> Any
 @routes.get("/crawls/{crawl_id}/checkpoints")
 def checkpoints(request: Request, app: Home, crawl_id: CrawlId, paged: Paged) -> Any:
     crawl, before = crawl_of(app, crawl_id), cursor_of(paged, int)
-    found = app.checkpoints.before(crawl, before[0] if before else None, paged.limit + 1)
+    found = app.checkpoints.newest(crawl, before[0] if before else None, paged.limit + 1)
     context: dict[str, Any] = {"crawl": crawl, "tab": "checkpoints", "found": found, "keep_last": KEEP_LAST}
     parts = _list_part(crawl, found, paged, request.query_params.get("cursor", ""))
     name = f"checkpoints:{crawl_id}" if before is None else ""
@@ -156,11 +157,11 @@ def checkpoints(request: Request, app: Home, crawl_id: CrawlId, paged: Paged) ->
 @view("checkpoints")
 def checkpoint_parts(app: App, crawl_id: str) -> Parts:
     crawl, place = crawl_of(app, crawl_id), Place(None, CHECKPOINTS)
-    return _list_part(crawl, app.checkpoints.before(crawl, None, CHECKPOINTS + 1), place, "")
+    return _list_part(crawl, app.checkpoints.newest(crawl, None, CHECKPOINTS + 1), place, "")
 
 
-def _list_part(crawl: CrawlInfo, found: dict[str, Any], paged: Place, cursor: str) -> Parts:
-    shown = listed(found["rows"], paged, lambda one: one["checkpoint_number"])
+def _list_part(crawl: CrawlInfo, found: NewestCheckpoints, paged: Place, cursor: str) -> Parts:
+    shown = listed(found.rows, paged, lambda one: one.checkpoint_number)
     context = {
         "crawl_id": crawl.crawl_id,
         "at": f"/crawls/{crawl.crawl_id}",
@@ -175,7 +176,7 @@ def _list_part(crawl: CrawlInfo, found: dict[str, Any], paged: Place, cursor: st
 def continue_from(app: Home, service: Service, crawl_id: CrawlId, number: Number, form: Fields) -> Any:
     """Go back to a checkpoint. If that undoes something, it is asked for once more."""
     crawl = crawl_of(app, crawl_id)
-    point, current = app.checkpoints.target(crawl.crawl_id, Back(number, validate=False))
+    point, current = app.checkpoints.target(crawl, Back(number, validate=False))
     if point.seq < current.seq and form.text("sure") != "yes":
         raise WrongUse("That cannot be taken back, so it is asked for once more.", "Open it and say yes.")
     return _went_on(app, service, crawl, Back(number))

@@ -37,7 +37,7 @@ def tree(
         found=found,
         run=run,
         at=at,
-        runs=app.runs.newest(crawl),
+        runs=app.runs.choices(crawl),
         crumbs=crumbs(at),
         query={"run": run, "at": at, "cursor": request.query_params.get("cursor", "")},
         next_cursor=goes_on((), found.next_offset).next_cursor,

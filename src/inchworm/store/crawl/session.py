@@ -74,6 +74,7 @@ _ROW = (
     " FROM frontier f JOIN url u USING (url_id)"
 )
 _VISIT = ", ".join(f'v."{name}"' for name in VisitRow._fields)
+_MOST = 1 << 62
 
 # Words of the store as members of their enums: a dict is several times faster than asking the enum. No row: pending.
 _STATES: dict[str | None, State] = {None: State.PENDING, **{state.value: state for state in State}}
@@ -140,8 +141,11 @@ class CrawlStore(AcrossRuns):
 
     # Runs and sessions
 
-    def runs(self) -> list[RunInfo]:
-        return [self._run(row) for row in self.db.execute(f"SELECT {_RUN} FROM run ORDER BY number")]
+    def runs(self, before: int | None = None, limit: int | None = None) -> list[RunInfo]:
+        """Runs in their order: all, or the last so many before the one of this number."""
+        query = f"SELECT {_RUN} FROM run WHERE number < ? ORDER BY number DESC LIMIT ?"
+        rows = self.db.execute(query, (_MOST if before is None else before, _MOST if limit is None else limit))
+        return [self._run(row) for row in rows][::-1]
 
     def run(self, number: int | None = None) -> RunInfo | None:
         """The run of this number. Without one: the run that was worked on last, while it is open; else the last one of

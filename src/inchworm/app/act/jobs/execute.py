@@ -30,7 +30,7 @@ from inchworm.engine import run
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.errors import InchwormError, Owned
 from inchworm.job import Execution, Job, JobState
-from inchworm.model import Change, CrawlInfo, EndedBy, RunInfo, RunState, SessionInfo
+from inchworm.model import Change, CrawlInfo, EndedBy, Mode, RunInfo, RunState, SessionInfo
 from inchworm.rules.schedule import occurrence, repetition
 from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.repetition import Occasion, Stop
@@ -174,8 +174,8 @@ class Executor:
         return Ended(ended_by, pages, made.indexed, changed, _enough(job, self._iterations(crawl), current), error)
 
     def _iterations(self, crawl: CrawlInfo) -> int:
-        line = [one for one in self._runs.all(crawl.crawl_id) if one["on_line"]]
-        return sum(1 for one in line if one["mode"] != "baseline" and one["state"] == "completed")
+        line = [one for one in self._runs.all(crawl) if not one.beside]
+        return sum(1 for one in line if one.mode != Mode.BASELINE and one.state is RunState.COMPLETED)
 
 
 def _subscription(job: Job) -> Subscription:

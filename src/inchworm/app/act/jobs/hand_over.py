@@ -10,7 +10,7 @@ from inchworm import settings
 from inchworm.app.act.jobs.change import JobActs, Task, Wanted, refuse_secrets
 from inchworm.app.act.plan import Start
 from inchworm.app.act.start import Starter
-from inchworm.app.read.checkpoints import Back, Checkpoints, as_json
+from inchworm.app.read.checkpoints import Back, Checkpoints, checkpoint_line
 from inchworm.app.read.executions import ExecutionReads
 from inchworm.app.read.jobs import JobReads
 from inchworm.app.read.runs import Runs, iteration_id
@@ -168,19 +168,19 @@ class HandOver:
         self._executions.let_end(crawl)
         with self._schedule.taking_turns():
             self._refuse_busy(crawl)
-            point, current = self._checkpoints.target(crawl.crawl_id, back)
+            point, current = self._checkpoints.target(crawl, back)
             _refuse_wrong_settings(current, back, given)
             job = self._schedule.add(Wanted(crawl.crawl_id, task=_task(back, point, given), max_retries=0))
         with self._workspace.reading(crawl) as store:
-            state = as_json(crawl, point, History(store))
-        urls_then = state["progress"]["urls"]
+            state = checkpoint_line(crawl, point, History(store))
+        urls_then = state.progress.urls
         return {
             "crawl_id": crawl.crawl_id,
-            "checkpoint_id": state["checkpoint_id"] if point.number >= 0 else self._checkpoint_there(crawl, point),
-            "resumed_from_state": state["current_state"],
-            "resumed_from_substate": state["current_substate"],
-            "crawled_urls": urls_then["completed"],
-            "queued_urls": urls_then["pending"],
+            "checkpoint_id": state.checkpoint_id if point.number >= 0 else self._checkpoint_there(crawl, point),
+            "resumed_from_state": state.current_state,
+            "resumed_from_substate": state.current_substate,
+            "crawled_urls": urls_then.completed,
+            "queued_urls": urls_then.pending,
             "run_id": None if back.as_new_run else iteration_id(crawl, point.run),
             "session": None,
             "job_id": job["id"],
@@ -188,9 +188,9 @@ class HandOver:
 
     def _checkpoint_there(self, crawl: CrawlInfo, point: Checkpoint) -> str | None:
         """The last checkpoint, when nothing happened since it was made."""
-        latest = next(reversed(self._checkpoints.all(crawl.crawl_id)), None)
-        is_there = latest is not None and (latest["run"], latest["seq"]) == (point.run, point.seq)
-        return latest["checkpoint_id"] if latest and is_there else None
+        latest = next(reversed(self._checkpoints.list(crawl)), None)
+        is_there = latest is not None and (latest.run, latest.seq) == (point.run, point.seq)
+        return latest.checkpoint_id if latest and is_there else None
 
     def _refuse_busy(self, crawl: CrawlInfo) -> None:
         """Two sessions, one after the other, would do what was asked for twice."""

@@ -58,7 +58,7 @@ class Repetitions:
         _refuse_wrong_hooks(wanted)
         job_wanted = _as_job(crawl, wanted)
         with self._schedule.taking_turns():
-            runs = run.line_of(self._runs.of(crawl))
+            runs = run.line_of(self._runs.all(crawl))
             _refuse_enough(crawl, runs, wanted)
             before = self._jobs.repeater(crawl)
             if before is None:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from inchworm.rules.words.times import iso
+from inchworm.app.read.runs import RunSize
 from inchworm.service.dashboard.charts import draw
 
 _MOST_POINTS = 200
 _MOST_DOTS = 40
 _STEPS = (1, 2, 5, 10)
-
-Size = tuple[int, int, int, int]
-"""A run: its number, when it began, how many pages it has, and whether it is complete."""
 
 
 class Dot(NamedTuple):
@@ -38,24 +35,24 @@ class Chart(NamedTuple):
     """The runs that are named below: the first and the last, and the one in the middle if there is one."""
 
 
-def growth(sizes: Sequence[Size]) -> Chart | None:
+def growth(sizes: Sequence[RunSize]) -> Chart | None:
     """Pages by run; None before the first one. A run that is not complete would look like a loss of pages, so it is
     left out once there are others."""
     if not sizes:
         return None
-    shown = _thinned([one for one in sizes if one[3]] or sizes)
-    top = _round_up(max(pages for _, _, pages, _ in shown))
+    shown = _thinned([one for one in sizes if one.is_complete] or sizes)
+    top = _round_up(max(one.pages for one in shown))
     width = max(1, len(shown) - 1)
-    points = [(at if len(shown) > 1 else 0.5, pages) for at, (_, _, pages, _) in enumerate(shown)]
+    points = [(at if len(shown) > 1 else 0.5, one.pages) for at, one in enumerate(shown)]
     dots = [
-        Dot(draw.percent(x, width), 100 - draw.percent(pages, top), number, pages, iso(began_ms)[:10])
-        for (x, pages), (number, began_ms, _, _) in zip(points, shown, strict=True)
+        Dot(draw.percent(x, width), 100 - draw.percent(pages, top), one.run, pages, one.started_at[:10])
+        for (x, pages), one in zip(points, shown, strict=True)
     ]
     line, area = draw.path(points, width, (0, top)), draw.area(points, width, (0, top))
     return Chart(dots, line, area, top, len(dots) <= _MOST_DOTS, _labels(dots))
 
 
-def _thinned(sizes: Sequence[Size]) -> list[Size]:
+def _thinned(sizes: Sequence[RunSize]) -> list[RunSize]:
     """Of very many runs every so many, counted from the last."""
     step = -(-len(sizes) // _MOST_POINTS)
     return list(reversed(sizes[::-1][::step]))
