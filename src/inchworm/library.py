@@ -347,14 +347,14 @@ class Crawl:
     def queue(self) -> told.Queue:
         """The frontier of the last run in numbers."""
         with self._app() as app:
-            return _told(told.Queue, app.frontier.numbers(self._crawl(app).crawl_id))
+            return _told(told.Queue, app.frontier.numbers(self._crawl(app)))
 
     def entries(self, state: str = "", reason: str = "", after: int = 0, limit: int = 50) -> list[told.Entry]:
         """URLs of the last run in the order in which it met them, from behind a `url_id` on: all, those in a state
         (pending, done, refused), or those that were refused for a reason."""
         chosen = {name: value for name, value in (("state", state), ("reason", reason)) if value}
         with self._app() as app:
-            return _each_told(told.Entry, app.frontier.entries(self._crawl(app), chosen, None, after, limit))
+            return _each_told(told.Entry, app.frontier.list(self._crawl(app), chosen, None, after, limit))
 
     def add(self, url: str, depth: int = 0) -> told.Added:
         """Put a URL into the last run that nobody links to. It is judged like any other, and waits for its turn."""

@@ -110,7 +110,8 @@ class Home:
 
     def reasons(self) -> dict[str, int]:
         """How many URLs were refused, by reason."""
-        return {one["reason"]: one["count"] for one in self.app.frontier.numbers(self.word)["counts"] if one["reason"]}
+        numbers = self.app.frontier.numbers(self.app.workspace.find(self.word))
+        return {one.reason: one.count for one in numbers.counts if one.reason}
 
     def status(self) -> dict[str, Any]:
         """As programs get it."""

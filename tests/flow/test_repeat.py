@@ -786,13 +786,13 @@ def test_statistics(home: Home) -> None:
         }
     assert (baseline["seconds_saved_estimate"], baseline["share_changed"], baseline["new"]) == (None, None, 0)
     assert (again["modified"], again["unchanged"], again["share_changed"]) == (1, 2, 0.3333)
-    assert (again["requests_saved"], again["bytes_saved"]) == (0, runs[1]["saved_bytes"])
+    assert (again["requests_saved"], again["bytes_saved"]) == (0, runs[1].saved_bytes)
     assert (full["bytes_saved"], full["share_changed"]) == (0, 0.0)
     assert reusing["requests_saved"] == 3
     assert isinstance(reusing["seconds_saved_estimate"], float)
     totals = found["totals"]
-    assert totals["requests"] == sum(one["requests"] for one in runs)
-    assert totals["bytes_saved"] == sum(one["saved_bytes"] for one in runs)
+    assert totals["requests"] == sum(one.requests for one in runs)
+    assert totals["bytes_saved"] == sum(one.saved_bytes for one in runs)
     assert (totals["requests_saved"], totals["modified"], totals["share_changed"]) == (3, 1, 0.1111)
 
 

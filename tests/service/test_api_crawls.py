@@ -460,8 +460,8 @@ def test_nothing_to_resume(api: Api, served: Served) -> None:
 def test_resuming_with_nothing_pending_completes_the_run(api: Api, served: Served) -> None:
     begun = finished(api, served, budget=1)
     crawl_id = begun["crawl_id"]
-    for row in api.app.frontier.entries(api.app.workspace.find(crawl_id), {"state": "pending"}):
-        api.app.queue.take_out(row["id"])
+    for row in api.app.frontier.list(api.app.workspace.find(crawl_id), {"state": "pending"}):
+        api.app.queue.take_out(row.id)
     queue = api.get(f"/crawl/{crawl_id}/queue")
     assert (queue["pending"], queue["run_state"], queue["can_resume"]) == (0, "paused", False)
     done = api.post(f"/resume-crawl/{crawl_id}", 202)

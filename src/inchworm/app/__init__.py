@@ -3,7 +3,7 @@ picks adapters.
 
 `read` has an object for each noun (crawls, runs, pages, jobs …) and changes nothing; `act` has one for each act. `root`
 makes them, each when it is first asked for, so that whoever only looks does not wait for what crawls and exports need:
-`App().runs.all("docs")`. All of them work in one `workspace`: a home and a clock. Start with `root`.
+`App().runs.get("7fb21d4d1e_iter_0")`. All of them work in one `workspace`: a home and a clock. Start with `root`.
 """
 
 from __future__ import annotations

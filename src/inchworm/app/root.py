@@ -115,7 +115,7 @@ class App:
     def frontier(self) -> FrontierRows:
         from inchworm.app.read.frontier import FrontierRows
 
-        return FrontierRows(self.workspace, self.runs, self.crawls)
+        return FrontierRows(self.workspace, self.runs)
 
     @cached_property
     def changes(self) -> Changes:

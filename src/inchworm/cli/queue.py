@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from inchworm.app.read.frontier import EntryLine, not_followed
 from inchworm.app.root import App
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, opened
@@ -17,6 +18,7 @@ from inchworm.errors import WrongUse
 from inchworm.model import Reason, State
 from inchworm.rules.web.url import shorten
 from inchworm.rules.words.explain import LONGEST
+from inchworm.rules.words.json_form import json_object
 
 _COLUMNS = ("id", "state", "reason", "depth", "url")
 _ACTIONS = {
@@ -81,19 +83,20 @@ def _refuse_muddle(asked: Mapping[str, Any]) -> None:
 
 def _count(app: App, word: str, clear: bool, as_json: bool) -> None:
     cleared = app.queue.clear(word) if clear else None
-    found = app.frontier.numbers(word)
-    if cleared is not None:
-        found["cleared"] = cleared
-    print_json(found) if as_json else display.queue(found)
+    found = app.frontier.numbers(app.workspace.find(word))
+    if not as_json:
+        display.queue(found, cleared)
+        return
+    print_json(found if cleared is None else {**json_object(found), "cleared": cleared})
 
 
 def _list(app: App, word: str, asked: Mapping[str, Any], as_json: bool) -> None:
     crawl, limit = app.workspace.find(word), asked["limit"]
     if asked["not_followed"]:
-        found = app.frontier.links_not_followed(crawl, asked["reason"], limit=limit + 1)
+        found = app.frontier.list(crawl, not_followed(asked["reason"]), limit=limit + 1)
     else:
         wanted = {name: asked[name] for name in ("state", "reason") if asked[name]}
-        found = app.frontier.entries(crawl, wanted, limit=limit + 1)
+        found = app.frontier.list(crawl, wanted, limit=limit + 1)
     shown, is_cut = found[:limit], len(found) > limit
     if as_json:
         print_json({"entries": shown, "is_cut": is_cut})
@@ -105,8 +108,8 @@ def _list(app: App, word: str, asked: Mapping[str, Any], as_json: bool) -> None:
             say(f"… and more; --limit {10 * limit} lists more of them.")
 
 
-def _row(one: Mapping[str, Any]) -> tuple[Any, ...]:
-    return one["id"], one["state"], one["reason"] or "", one["depth"], one["url"]
+def _row(one: EntryLine) -> tuple[str, str, str, int, str]:
+    return one.id, one.state, one.reason or "", one.depth, one.url
 
 
 def _add(app: App, word: str, asked: Mapping[str, Any], as_json: bool) -> None:
@@ -114,4 +117,4 @@ def _add(app: App, word: str, asked: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(made)
         return
-    say(f"{shorten(made['url'], LONGEST)}: {made['message']}")
+    say(f"{shorten(made.entry.url, LONGEST)}: {made.message}")

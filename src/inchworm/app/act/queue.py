@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
 
-from inchworm.app.read.frontier import FrontierRows, RowPlace, state_in_run
+from inchworm.app.read.frontier import EntryLine, FrontierRows, RowPlace, state_in_run
 from inchworm.app.refuse import refuse_private
 from inchworm.app.workspace import Workspace, identity, ledger_of
 from inchworm.engine import run
@@ -15,9 +14,19 @@ from inchworm.model import CrawlInfo, Entry, Found, Kind, Reason, Refusal, RunIn
 from inchworm.ports import Row
 from inchworm.rules.web import control
 from inchworm.rules.web import url as urls
+from inchworm.rules.words.json_form import FLAT
 
 ADD = "add"
 """What the owner of a run is asked for when somebody adds a URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryAdded:
+    """A URL that was put in by hand, and what became of it."""
+
+    entry: EntryLine = field(metadata=FLAT)
+    added: bool
+    message: str
 
 
 class Queue:
@@ -29,7 +38,7 @@ class Queue:
 
     # Adding
 
-    def add(self, crawl: CrawlInfo, url: str, depth: int = 0, guarded: bool = False) -> dict[str, Any]:
+    def add(self, crawl: CrawlInfo, url: str, depth: int = 0, guarded: bool = False) -> EntryAdded:
         """Put a URL into the last run by hand: judged like any other, so it may be refused. A run that was complete is
         open again when it got something to do. `guarded`: nothing in a private network."""
         if guarded:
@@ -51,7 +60,7 @@ class Queue:
             raise NotNow(f"{found.url} was not taken.", "Try again.")
         shown = self._frontier.row(RowPlace(crawl, current.number, after[0]))
         is_added = before is None or before[1] is not after[1]
-        return {**shown, "added": is_added, "message": _message(shown, is_added)}
+        return EntryAdded(shown, is_added, _message(shown, is_added))
 
     def _add(self, owner: CrawlOwner, crawl: CrawlInfo, found: Found, depth: int) -> None:
         current = self._workspace.run_of(crawl, owner.store)
@@ -65,7 +74,7 @@ class Queue:
         """Refuse a pending row as `cleared`, so that it is not visited."""
         spot = self._frontier.place_of(entry_id)
         found = self._frontier.row(spot)
-        if found["state"] == State.REFUSED and found["reason"] == Reason.CLEARED:
+        if found.state == State.REFUSED and found.reason == Reason.CLEARED:
             return
         with self._workspace.owning(spot.crawl) as owner:
             current, row = self._row_of_last_run(owner, spot)
@@ -76,7 +85,7 @@ class Queue:
         """A link that was not followed is `cleared` from now on: it is no longer listed, and no other link to it can
         make the run follow it. The row stays."""
         spot = self._frontier.place_of(entry_id)
-        self._frontier.link_not_followed(entry_id)
+        self._frontier.get_not_followed(entry_id)
         with self._workspace.owning(spot.crawl) as owner:
             current, row = self._row_of_last_run(owner, spot)
             ledger_of(owner, current).dismiss(row)
@@ -135,10 +144,10 @@ def _refuse_private(crawl: CrawlInfo, url: str) -> None:
         refuse_private(href, run.shown(url))
 
 
-def _message(entry: Mapping[str, Any], is_added: bool) -> str:
+def _message(entry: EntryLine, is_added: bool) -> str:
     """What became of a URL that was added by hand."""
-    if entry["state"] == State.REFUSED:
-        return f"It is refused ({entry['reason']}): {entry['why']}."
+    if entry.state == State.REFUSED:
+        return f"It is refused ({entry.reason}): {entry.why}."
     return "It waits for its turn." if is_added else "It was known already, and waits for its turn."
 
 

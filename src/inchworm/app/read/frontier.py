@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from inchworm.app.read.crawls import Crawls
-from inchworm.app.read.runs import Runs, iteration_id
+from inchworm.app.read.runs import Runs
 from inchworm.app.workspace import Workspace, identity
+from inchworm.engine import run
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.model import CrawlInfo, Reason, RunInfo, RunState, State
 from inchworm.rules.words.explain import REASONS
 from inchworm.rules.words.times import iso
-from inchworm.store.crawl.frontier import Frontier
+from inchworm.store.crawl.frontier import Frontier, FrontierRow
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import View
 
@@ -25,13 +24,64 @@ _WITHOUT_CLEARED = {"reason_other_than": Reason.CLEARED.value}
 After = tuple[int, str, int]
 """Where a list over all crawls goes on: when the crawl was made, its id, the last row seen."""
 
-ListedRow = tuple[CrawlInfo, dict[str, Any]]
 
-RowsOf = Callable[[CrawlInfo, int, int], list[dict[str, Any]]]
-"""Gives the rows of a crawl: behind a row, at most so many."""
+@dataclass(frozen=True, slots=True)
+class EntryLine:
+    """A URL in the frontier of a run."""
+
+    id: str
+    crawl_id: str
+    run: int
+    url_id: int
+    url: str
+    request_url: str
+    state: str
+    reason: str | None
+    kind: str
+    source: str
+    seed_url: str | None
+    depth: int
+    hops: int
+    found_on: str | None
+    found: int
+    done: int | None
+    attempts: int
+    lastmod: str | None
+    not_before: str | None
+    why: str | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
+class EntryCount:
+    """How many URLs of one source are in one state, for one reason."""
+
+    source: str
+    state: str
+    reason: str | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierNumbers:
+    """The frontier of the last run in numbers. Of a crawl that has not started: of no run."""
+
+    crawl_id: str
+    has_queue: bool
+    visited: int
+    pending: int
+    refused: int
+    total: int
+    can_resume: bool
+    current_run: int | None
+    run_state: str
+    sessions: tuple[int, ...]
+    counts: tuple[EntryCount, ...]
+
+
+ListedEntry = tuple[CrawlInfo, EntryLine]
+
+
+@dataclass(frozen=True, slots=True)
 class RowPlace:
     """A row: its crawl, its run, its number."""
 
@@ -43,61 +93,43 @@ class RowPlace:
 class FrontierRows:
     """What is known of the rows of a frontier."""
 
-    def __init__(self, workspace: Workspace, runs: Runs, crawls: Crawls) -> None:
+    def __init__(self, workspace: Workspace, runs: Runs) -> None:
         self._workspace = workspace
         self._runs = runs
-        self._crawls = crawls
 
-    # Looking
-
-    def entries(
+    def list(
         self, crawl: CrawlInfo, wanted: Mapping[str, str], number: int | None = None, after: int = 0, limit: int = 50
-    ) -> list[dict[str, Any]]:
-        """Rows of a run, from behind a row on. `wanted`: `state`, `reason`, `source`."""
+    ) -> Sequence[EntryLine]:
+        """Entries of a run, from behind one on. `wanted`: `state`, `reason`, `source`, or what `not_followed` says."""
         with self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store, number)
             rows = Frontier(store, current.run_id).rows(wanted, after, limit)
-        return [_row_json(RowPlace(crawl, current.number, row["url_id"]), row) for row in rows]
+        return [_entry(RowPlace(crawl, current.number, row.url_id), row) for row in rows]
 
-    def entry(self, entry_id: str) -> dict[str, Any]:
-        """One row, by its id."""
-        return self.row(self.place_of(entry_id))
-
-    def links_not_followed(
-        self, crawl: CrawlInfo, reason: str | None, after: int = 0, limit: int = 50
-    ) -> list[dict[str, Any]]:
-        """Links that the last run of a crawl saw and refused. Those that somebody took out only on request."""
-        wanted = {"reason": reason} if reason else _WITHOUT_CLEARED
-        return self.entries(crawl, {"state": State.REFUSED.value, **wanted}, None, after, limit)
-
-    def all_links_not_followed(self, reason: str | None, after: After | None, limit: int) -> list[ListedRow]:
-        """The same over all crawls."""
-        return self._over_all(
-            lambda crawl, last, most: self.links_not_followed(crawl, reason, last, most), after, limit
-        )
-
-    def all_entries(self, wanted: Mapping[str, str], after: After | None, limit: int) -> list[ListedRow]:
-        """The rows of the last run of every crawl."""
-        return self._over_all(lambda crawl, last, most: self.entries(crawl, wanted, None, last, most), after, limit)
-
-    def _over_all(self, rows_of: RowsOf, after: After | None, limit: int) -> list[ListedRow]:
-        """Rows of all crawls, the oldest crawl first. One that cannot be read, or has not started, has none."""
-        found: list[ListedRow] = []
+    def list_of_all(self, wanted: Mapping[str, str], after: After | None, limit: int) -> Sequence[ListedEntry]:
+        """The same of the last run of every crawl, the oldest crawl first. One that cannot be read, or has not started,
+        has none."""
+        found: Sequence[ListedEntry] = []
         begin, number = (after[:2], after[2]) if after else ((0, ""), 0)
         for crawl in sorted(self._workspace.home.crawls(), key=_age):
             if _age(crawl) < begin or len(found) >= limit:
                 continue
             last = number if _age(crawl) == begin else 0
             with contextlib.suppress(InchwormError):
-                found += [(crawl, row) for row in rows_of(crawl, last, limit - len(found))]
+                rows = self.list(crawl, wanted, None, last, limit - len(found))
+                found = [*found, *((crawl, row) for row in rows)]
         return found
 
-    def link_not_followed(self, entry_id: str) -> dict[str, Any]:
-        spot = self.place_of(entry_id)
-        found = self.row(spot)
-        if found["state"] != State.REFUSED:
+    def get(self, entry_id: str) -> EntryLine:
+        """One entry, by its id."""
+        return self.row(self.place_of(entry_id))
+
+    def get_not_followed(self, entry_id: str) -> EntryLine:
+        """One link that was not followed."""
+        found = self.get(entry_id)
+        if found.state != State.REFUSED:
             raise Unknown(
-                f"{found['url']} is no link that was not followed: it is {found['state']}.",
+                f"{found.url} is no link that was not followed: it is {found.state}.",
                 "Only links that were refused are such. One that is pending can be taken out.",
             )
         return found
@@ -127,46 +159,47 @@ class FrontierRows:
             raise Unknown(f"There is no entry {entry_id!r}.", "An id is CRAWL_RUN_NUMBER, as the frontier lists it.")
         return RowPlace(crawl, int(parts[2]), int(parts[3]))
 
-    def row(self, spot: RowPlace) -> dict[str, Any]:
+    def row(self, spot: RowPlace) -> EntryLine:
+        """One entry, by its place."""
         with self._workspace.reading(spot.crawl) as store:
             current = self._workspace.run_of(spot.crawl, store, spot.run)
             row = Frontier(store, current.run_id).row(spot.url_id)
         if row is None:
             raise Unknown(f"Run {spot.run} of {spot.crawl.name!r} has no row {spot.url_id}.", "Ids never move.")
-        return _row_json(spot, row)
+        return _entry(spot, row)
 
-    def numbers(self, word: str) -> dict[str, Any]:
-        """The frontier in numbers."""
-        crawl = self._workspace.find(word)
-        status = self._crawls.status(crawl)
+    def numbers(self, crawl: CrawlInfo) -> FrontierNumbers:
+        """The frontier of the last run in numbers."""
         with self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store)
             counts = View(store).queue_counts(current.run_id)
-        visited = status["known"] - status["pending"] - status["refused"]
-        can_resume = status["run_state"] == RunState.PAUSED and status["pending"] > 0
-        return {
-            "crawl_id": crawl.crawl_id,
-            "has_queue": status["known"] > 0,
-            "visited": visited,
-            "pending": status["pending"],
-            "refused": status["refused"],
-            "total": status["known"],
-            "can_resume": can_resume,
-            "current_run": status["run"],
-            "run_state": status["run_state"],
-            "sessions": [one.session for one in status["sessions"]],
-            "counts": counts,
-        }
+            sessions = store.sessions(current.run_id)
+        counters, state = current.counters, run.state_of(current, self._workspace.is_running(crawl))
+        return FrontierNumbers(
+            crawl_id=crawl.crawl_id,
+            has_queue=counters.known > 0,
+            visited=counters.known - counters.pending - counters.refused,
+            pending=counters.pending,
+            refused=counters.refused,
+            total=counters.known,
+            can_resume=state is RunState.PAUSED and counters.pending > 0,
+            current_run=current.number,
+            run_state=state.value,
+            sessions=tuple(one.number for one in sessions),
+            counts=tuple(EntryCount(**one) for one in counts),
+        )
 
-    def numbers_if_any(self, crawl: CrawlInfo) -> dict[str, Any]:
-        """The frontier of the last run in numbers; of a crawl that has not started, nothing."""
+    def numbers_if_any(self, crawl: CrawlInfo) -> FrontierNumbers:
+        """The same; of a crawl that has not started, nothing."""
         if self._runs.last(crawl) is None:
-            empty = dict.fromkeys(("visited", "pending", "refused", "total"), 0)
-            nowhere: dict[str, Any] = {"current_run_id": None, "run_state": "", "run_crawl_ids": [], "counts": []}
-            return {"crawl_id": crawl.crawl_id, "has_queue": False, **empty, "can_resume": False, **nowhere}
-        found = self.numbers(crawl.crawl_id)
-        number, sessions = found.pop("current_run"), found.pop("sessions")
-        return {**found, "current_run_id": iteration_id(crawl, number), "run_crawl_ids": sessions}
+            nothing = (False, 0, 0, 0, 0, False)
+            return FrontierNumbers(crawl.crawl_id, *nothing, current_run=None, run_state="", sessions=(), counts=())
+        return self.numbers(crawl)
+
+
+def not_followed(reason: str | None) -> Mapping[str, str]:
+    """Links that a run saw and refused, for this reason or any. Those that somebody took out only on request."""
+    return {"state": State.REFUSED.value, **({"reason": reason} if reason else _WITHOUT_CLEARED)}
 
 
 def state_in_run(store: CrawlStore, current: RunInfo, url: str) -> tuple[int, State] | None:
@@ -179,16 +212,29 @@ def id_of(spot: RowPlace) -> str:
     return f"{spot.crawl.crawl_id}_{spot.run}_{spot.url_id}"
 
 
-def _row_json(spot: RowPlace, row: Mapping[str, Any]) -> dict[str, Any]:
-    waits_until = row["not_before_ms"]
-    return {
-        "id": id_of(spot),
-        "crawl_id": spot.crawl.crawl_id,
-        "run": spot.run,
-        **{name: value for name, value in row.items() if name != "not_before_ms"},
-        "not_before": iso(waits_until) if waits_until else None,
-        "why": REASONS.get(row["reason"]) if row["reason"] else None,
-    }
+def _entry(spot: RowPlace, row: FrontierRow) -> EntryLine:
+    return EntryLine(
+        id=id_of(spot),
+        crawl_id=spot.crawl.crawl_id,
+        run=spot.run,
+        url_id=row.url_id,
+        url=row.url,
+        request_url=row.request_url,
+        state=row.state,
+        reason=row.reason,
+        kind=row.kind,
+        source=row.source,
+        seed_url=row.seed_url,
+        depth=row.depth,
+        hops=row.hops,
+        found_on=row.found_on,
+        found=row.found,
+        done=row.done,
+        attempts=row.attempts,
+        lastmod=row.lastmod,
+        not_before=iso(row.not_before_ms) if row.not_before_ms else None,
+        why=REASONS.get(row.reason) if row.reason else None,
+    )
 
 
 def _age(crawl: CrawlInfo) -> tuple[int, str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from inchworm.app.read.checkpoints import CheckpointLine
+from inchworm.app.read.frontier import FrontierNumbers
 from inchworm.app.read.runs import RunLine
 from inchworm.cli.screen.door import folded, paragraph, say, styled
 from inchworm.cli.screen.table import table
@@ -148,22 +149,22 @@ def crawls(found: Sequence[Mapping[str, Any]]) -> None:
     table(heads, rows, "name", [one.get("note", "") for one in found])
 
 
-def queue(found: Mapping[str, Any]) -> None:
-    if "cleared" in found:
-        say(f"{counted(found['cleared'], 'pending URL')} refused; the run is {found['run_state']}.")
+def queue(found: FrontierNumbers, cleared: int | None) -> None:
+    if cleared is not None:
+        say(f"{counted(cleared, 'pending URL')} refused; the run is {found.run_state}.")
     _rows(
         [
-            ("run", f"{found['current_run']}: {found['run_state']}"),
-            ("visited", f"{found['visited']:,}"),
-            ("pending", f"{found['pending']:,}"),
-            ("refused", f"{found['refused']:,}"),
-            ("total", f"{found['total']:,}"),
-            ("can resume", "yes" if found["can_resume"] else "no"),
+            ("run", f"{found.current_run}: {found.run_state}"),
+            ("visited", f"{found.visited:,}"),
+            ("pending", f"{found.pending:,}"),
+            ("refused", f"{found.refused:,}"),
+            ("total", f"{found.total:,}"),
+            ("can resume", "yes" if found.can_resume else "no"),
         ]
     )
-    for one in found["counts"]:
-        reason = f"  {one['reason']}" if one["reason"] else ""
-        say(f"  {one['source']:<9} {one['state']:<8} {one['count']:>9,}{reason}")
+    for one in found.counts:
+        reason = f"  {one.reason}" if one.reason else ""
+        say(f"  {one.source:<9} {one.state:<8} {one.count:>9,}{reason}")
 
 
 def entry(found: KnownUrl) -> None:

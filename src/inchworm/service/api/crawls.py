@@ -12,7 +12,8 @@ from inchworm.app.act.jobs.hand_over import Beginning
 from inchworm.app.read.runs import iteration_id
 from inchworm.app.root import App
 from inchworm.errors import WrongUse
-from inchworm.model import RunState
+from inchworm.model import CrawlInfo, RunState
+from inchworm.rules.words.json_form import JsonObject, json_object
 from inchworm.service.api.settings import SettingsBody, named
 from inchworm.service.api.web import (
     Answer,
@@ -224,7 +225,7 @@ def _resume(app: App, service: Verbs, crawl_id: str, body: SettingsBody | None) 
     crawl = crawl_of(app, crawl_id)
     chosen = named(body, service.values)
     refuse_null(chosen)
-    is_empty = not app.frontier.numbers_if_any(crawl)["pending"]
+    is_empty = not app.frontier.numbers_if_any(crawl).pending
     job_id = app.hand_over.resume_crawl(crawl, chosen)
     return app.hand_over.told(crawl, job_id, app.executions.session_of(job_id, service.wake, until_its_end=is_empty))
 
@@ -312,7 +313,7 @@ def configure(app: Home, service: Service, body: Config) -> Any:
 @routes.get("/crawl/{crawl_id}/queue", response_model=QueueAnswer, responses=refusals(404))
 def queue(app: Home, crawl_id: CrawlId) -> Any:
     """The frontier of the last run in numbers."""
-    return app.frontier.numbers_if_any(crawl_of(app, crawl_id))
+    return _queue(app, crawl_of(app, crawl_id))
 
 
 @routes.delete("/crawl/{crawl_id}/queue", response_model=ClearedQueue, responses=refusals(404, 409))
@@ -320,7 +321,15 @@ def clear_queue(app: Home, crawl_id: CrawlId) -> Any:
     """Refuse every pending URL as `cleared` and complete the run. Its pages stay."""
     crawl = crawl_of(app, crawl_id)
     cleared = app.queue.clear_if_open(crawl)
-    return {**app.frontier.numbers_if_any(crawl), "cleared": cleared}
+    return {**_queue(app, crawl), "cleared": cleared}
+
+
+def _queue(app: App, crawl: CrawlInfo) -> JsonObject:
+    """The frontier in numbers, with the id of its run instead of the number."""
+    found = app.frontier.numbers_if_any(crawl)
+    named = {name: value for name, value in json_object(found).items() if name not in ("current_run", "sessions")}
+    run_id = None if found.current_run is None else iteration_id(crawl, found.current_run)
+    return {**named, "current_run_id": run_id, "run_crawl_ids": found.sessions}
 
 
 @routes.get("/run/{run_id}", response_model=RunAnswer, responses=refusals(404))

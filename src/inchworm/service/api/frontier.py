@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import Annotated
 
 from fastapi import Path, Query, Response
 from pydantic import ConfigDict, Field
 
-from inchworm.app.read.frontier import After, ListedRow
+from inchworm.app.act.queue import EntryAdded
+from inchworm.app.read.frontier import After, EntryLine, ListedEntry, not_followed
 from inchworm.errors import WrongUse
 from inchworm.model import Reason, Source, State
 from inchworm.service.api.web import (
@@ -77,7 +78,7 @@ def list_entries(
     reason: Reason | None = None,
     source: Source | None = None,
     run: RunNumber = None,
-) -> Any:
+) -> ListPage[EntryLine]:
     """Pages and resources that a run knows, in the order in which the crawl first met them. Without `crawl_id`: those
     of the last run of every crawl, the oldest crawl first."""
     filters = {"state": state, "reason": reason, "source": source}
@@ -85,17 +86,17 @@ def list_entries(
     if crawl_id is None:
         if run is not None:
             raise WrongUse("Which crawl's run is meant?", "Send `crawl_id` beside `run`.")
-        return _of_all(page, lambda after: app.frontier.all_entries(wanted, after, page.limit + 1))
+        return _of_all(page, lambda after: app.frontier.list_of_all(wanted, after, page.limit + 1))
     crawl, after = crawl_of(app, crawl_id), cursor_of(page, int)
-    found = app.frontier.entries(crawl, wanted, run, after[0] if after else 0, page.limit + 1)
-    return listed(found, page, lambda one: one["url_id"])
+    found = app.frontier.list(crawl, wanted, run, after[0] if after else 0, page.limit + 1)
+    return listed(found, page, lambda one: one.url_id)
 
 
-def _of_all(page: Page, rows_after: Callable[[After | None], list[ListedRow]]) -> ListPage[dict[str, Any]]:
+def _of_all(page: Page, rows_after: Callable[[After | None], Sequence[ListedEntry]]) -> ListPage[EntryLine]:
     """One page of a list over all crawls."""
     place = cursor_of(page, int, str, int)
     pairs = rows_after((place[0], place[1], place[2]) if place else None)
-    part = listed(pairs, page, lambda pair: [pair[0].created_ms, pair[0].crawl_id, pair[1]["url_id"]])
+    part = listed(pairs, page, lambda pair: [pair[0].created_ms, pair[0].crawl_id, pair[1].url_id])
     return ListPage([row for _, row in part.items], part.next_cursor)
 
 
@@ -105,19 +106,19 @@ def _of_all(page: Page, rows_after: Callable[[After | None], list[ListedRow]]) -
     response_model=AddedEntry,
     responses={200: {"model": AddedEntry, "description": "It was known already"}, **refusals(400, 404, 409)},
 )
-def add_entry(app: Home, service: Service, response: Response, body: NewEntry) -> Any:
+def add_entry(app: Home, service: Service, response: Response, body: NewEntry) -> EntryAdded:
     """Add a URL by hand. It is judged like any other, so it may be refused: `state`, `reason` and `why` tell. One that
     is known already is answered with 200."""
     made = app.queue.add(crawl_of(app, body.crawl_id), body.url, body.depth, not service.values.allow_private)
-    if not made["added"]:
+    if not made.added:
         response.status_code = 200
     return made
 
 
 @routes.get("/frontier/{entry_id}", response_model=EntryAnswer, responses=refusals(404, 409))
-def show_entry(app: Home, entry_id: EntryId) -> Any:
+def show_entry(app: Home, entry_id: EntryId) -> EntryLine:
     """One row of the frontier."""
-    return app.frontier.entry(entry_id)
+    return app.frontier.get(entry_id)
 
 
 @routes.delete("/frontier/{entry_id}", status_code=204, responses=refusals(404, 409))
@@ -135,21 +136,21 @@ def list_links(
     page: Paged,
     crawl_id: AnyCrawl = None,
     reason: Reason | None = None,
-) -> Any:
+) -> ListPage[EntryLine]:
     """Links that were seen and not followed, with where they were found and why. Those that are `cleared` are listed
     only when that is the reason that is asked for."""
-    why = reason.value if reason else None
+    wanted = not_followed(reason.value if reason else None)
     if crawl_id is None:
-        return _of_all(page, lambda after: app.frontier.all_links_not_followed(why, after, page.limit + 1))
+        return _of_all(page, lambda after: app.frontier.list_of_all(wanted, after, page.limit + 1))
     last = cursor_of(page, int)
-    found = app.frontier.links_not_followed(crawl_of(app, crawl_id), why, last[0] if last else 0, page.limit + 1)
-    return listed(found, page, lambda one: one["url_id"])
+    found = app.frontier.list(crawl_of(app, crawl_id), wanted, None, last[0] if last else 0, page.limit + 1)
+    return listed(found, page, lambda one: one.url_id)
 
 
 @routes.get("/discovered-links/{entry_id}", response_model=EntryAnswer, responses=refusals(404, 409))
-def show_link(app: Home, entry_id: EntryId) -> Any:
+def show_link(app: Home, entry_id: EntryId) -> EntryLine:
     """One link that was not followed."""
-    return app.frontier.link_not_followed(entry_id)
+    return app.frontier.get_not_followed(entry_id)
 
 
 @routes.delete("/discovered-links/{entry_id}", status_code=204, responses=refusals(404, 409))

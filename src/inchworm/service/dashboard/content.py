@@ -129,8 +129,8 @@ def _settled(app: App, crawl: CrawlInfo, wanted: PageFilter, paged: Page) -> Lis
 def _entries(app: App, crawl: CrawlInfo, wanted: PageFilter, paged: Page) -> ListPage[Any]:
     given = {"state": wanted.outcome, **({"reason": wanted.reason} if wanted.reason else {})}
     after = cursor_of(paged, int)
-    rows = app.frontier.entries(crawl, given, number_of(wanted.run), max(0, after[0]) if after else 0, ROWS + 1)
-    return listed(rows, paged, lambda one: one["url_id"])
+    rows = app.frontier.list(crawl, given, number_of(wanted.run), max(0, after[0]) if after else 0, ROWS + 1)
+    return listed(rows, paged, lambda one: one.url_id)
 
 
 # Doing something about them
@@ -179,10 +179,10 @@ def add(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
     """Put a URL into the last run by hand."""
     crawl = crawl_of(app, crawl_id)
     made = app.queue.add(crawl, form.text("url"), 0, not service.values.allow_private)
-    if made["state"] == State.REFUSED:
-        return _back(crawl, form, made["message"], made["url"], is_bad=True)
+    if made.entry.state == State.REFUSED:
+        return _back(crawl, form, made.message, made.entry.url, is_bad=True)
     return _back(
-        crawl, form, made["message"], "" if app.workspace.is_running(crawl) else "Resume the crawl to have it fetched."
+        crawl, form, made.message, "" if app.workspace.is_running(crawl) else "Resume the crawl to have it fetched."
     )
 
 

@@ -128,7 +128,7 @@ def resume(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
 
 
 def _resumed(app: App, service: Verbs, found: CrawlInfo) -> str:
-    is_empty = not app.frontier.numbers_if_any(found)["pending"]
+    is_empty = not app.frontier.numbers_if_any(found).pending
     job_id = app.hand_over.resume_crawl(found, {})
     return _told(app, found, job_id, service, is_empty)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import NamedTuple
 
 from inchworm.store.crawl.session import CrawlStore
 
@@ -22,6 +22,27 @@ _FILTERS = {
 """The plus signs keep SQLite on the order of the ids: no page of a list costs more than the first."""
 
 
+class FrontierRow(NamedTuple):
+    """A URL in the frontier of a run, with the addresses that its numbers stand for."""
+
+    url_id: int
+    url: str
+    request_url: str
+    state: str
+    reason: str | None
+    kind: str
+    source: str
+    seed_url: str | None
+    depth: int
+    hops: int
+    found_on: str | None
+    found: int
+    done: int | None
+    attempts: int
+    not_before_ms: int | None
+    lastmod: str | None
+
+
 class Frontier:
     """The rows of one run's frontier. Reads only."""
 
@@ -29,7 +50,7 @@ class Frontier:
         self._db = store.db
         self._run_id = run_id
 
-    def rows(self, wanted: Mapping[str, str], after: int, limit: int) -> list[dict[str, Any]]:
+    def rows(self, wanted: Mapping[str, str], after: int, limit: int) -> list[FrontierRow]:
         """Pages and resources, in the order in which the crawl first met them. `wanted` has names of `_FILTERS`."""
         conditions = "".join(f" AND {_FILTERS[name]}" for name in wanted)
         return self._read(
@@ -39,11 +60,9 @@ class Frontier:
             limit,
         )
 
-    def row(self, url_id: int) -> dict[str, Any] | None:
+    def row(self, url_id: int) -> FrontierRow | None:
         found = self._read("f.url_id = ?", url_id)
         return found[0] if found else None
 
-    def _read(self, where: str, *values: Any) -> list[dict[str, Any]]:
-        cursor = self._db.execute(f"{_SELECT} AND {where}", (self._run_id, *values))
-        names = [column[0] for column in cursor.description]
-        return [dict(zip(names, row, strict=True)) for row in cursor]
+    def _read(self, where: str, *values: int | str) -> list[FrontierRow]:
+        return [FrontierRow(*row) for row in self._db.execute(f"{_SELECT} AND {where}", (self._run_id, *values))]
