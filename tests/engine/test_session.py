@@ -15,6 +15,7 @@ from inchworm.archive.warc import WarcWriter
 from inchworm.engine import run
 from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.owner import NoArchive
+from inchworm.engine.session import loop
 from inchworm.engine.session.loop import Loop, SessionEnd, Watch
 from inchworm.engine.visit import Tools
 from inchworm.model import EndedBy, Failure, Mode, Reply, Request, Response
@@ -50,6 +51,8 @@ class Works:
         self.values = make({"delay": 0, "sitemap": False, **given})
         self.clock = ManualClock()
         self.asked: list[str] = []
+        self.slow, self.asked_meanwhile = "", 0
+        """What is answered when nobody has asked for anything else for a while, and how much was asked for by then."""
         self.stopping: asyncio.Event | None = None
         self.stopping_at = ""
         """While this is asked for somebody wants the session to pause, which has worked for a long time by then."""
@@ -75,6 +78,8 @@ class Works:
         self.asked.append(path)
         if path == self.stopping_at:
             await self._paused()
+        if path == self.slow:
+            await self._kept_back()
         await (self._gathered() if path not in ("/", "/robots.txt") else asyncio.sleep(0))
         return self._answer(path)
 
@@ -83,6 +88,11 @@ class Works:
         self.stopping = asyncio.Event()
         await self.stopping.wait()
         await asyncio.sleep(0.1)
+
+    async def _kept_back(self) -> None:
+        while self.asked_meanwhile < len(self.asked):
+            self.asked_meanwhile = len(self.asked)
+            await asyncio.sleep(0.3)
 
     async def _gathered(self) -> None:
         self._under_way += 1
@@ -175,10 +185,10 @@ def test_an_outage_that_lasts_longer_ends_the_session(begin: Callable[..., Works
 
 
 def star(path: str) -> Reply:
-    """A page that links to six others."""
+    """A page that links to thirty others."""
     if path == "/robots.txt":
         return NOTHING
-    return page(f"page {path}", *([f"/{number}" for number in range(6)] if path == "/" else []))
+    return page(f"page {path}", *([f"/{number}" for number in range(30)] if path == "/" else []))
 
 
 def test_the_only_host_gets_every_worker(begin: Callable[..., Works]) -> None:
@@ -194,3 +204,14 @@ def test_what_is_under_way_when_a_long_session_is_stopped_may_finish(begin: Call
     assert works.work().by is EndedBy.PAUSED
     assert works.work().by is EndedBy.FINISHED
     assert works.asked == ["/robots.txt", "/", *(f"/{number}" for number in range(1, 8))]
+
+
+@pytest.mark.parametrize(("room", "least", "most"), [(500, 3, 20), (1_000_000, 32, 32)])
+def test_answers_that_wait_for_a_slow_one_take_no_more_memory_than_they_may(
+    begin: Callable[..., Works], monkeypatch: pytest.MonkeyPatch, room: int, least: int, most: int
+) -> None:
+    monkeypatch.setattr(loop, "HELD_BYTES", room)
+    works = begin(star, workers=2)
+    works.slow = "/0"
+    assert works.work().by is EndedBy.FINISHED
+    assert least <= works.asked_meanwhile <= most
