@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence, Set
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 JsonObject: TypeAlias = "dict[str, Json]"
@@ -36,13 +36,18 @@ class _Field(NamedTuple):
     form: str
 
 
+_PLAIN = frozenset((bool, int, float, str, type(None)))
+"""What nearly all fields are: they are not looked at any further."""
+
 _FIELDS: dict[type, tuple[_Field, ...]] = {}
 """What is known of types that were seen."""
 
 
 def json_form(value: object) -> Json:
     """A value as JSON. What it is made of has to be known here: anything else is a mistake of ours."""
-    if value is None or isinstance(value, bool | int | float | str):
+    if type(value) in _PLAIN:
+        return cast(Json, value)
+    if isinstance(value, (int, float, str)):
         return value.value if isinstance(value, Enum) else value
     if isinstance(value, Mapping):
         return json_object(value)
@@ -67,7 +72,7 @@ def _object(value: object, fields: Sequence[_Field]) -> JsonObject:
         if form == _FLAT:
             found.update(json_object(one) if one is not None else {})
         elif form != _OPTIONAL or one is not None:
-            found[key] = json_form(one)
+            found[key] = one if type(one) in _PLAIN else json_form(one)
     return found
 
 
