@@ -28,6 +28,7 @@ from inchworm.errors import Broken, NotNow, Owned, Unknown
 from inchworm.model import Visit
 from inchworm.rules.order.order import counted
 from inchworm.store.crawl import votes
+from inchworm.store.sqlite import SqliteDatabase
 from inchworm.testing import Answer, Hit, Page, Served, Site, linked_site, redirect
 
 EVERY = 50
@@ -117,7 +118,8 @@ def written(home: Home, run: int = 0) -> dict[str, list[Any]]:
     with copied(home) as db:
         run_id = checker.value(db, "SELECT run_id FROM run WHERE number = ?", run)
         # Votes are counted when they are needed, which depends on how far one looked ahead.
-        votes.count(db, run_id, counted(checker.value(db, "SELECT seq FROM run WHERE run_id = ?", run_id) + 1))
+        book = SqliteDatabase(db, home.folder, "crawl")
+        votes.count(book, run_id, counted(checker.value(db, "SELECT seq FROM run WHERE run_id = ?", run_id) + 1))
         found = tables_of(db, run_id)
         names = "SELECT name FROM archive WHERE run_id = ? ORDER BY file_id"
         found["archive"] = [one for (name,) in db.execute(names, (run_id,)) for one in _archived(home, name)]

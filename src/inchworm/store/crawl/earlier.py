@@ -136,7 +136,7 @@ class AcrossRuns:
             rows = self.db.execute(
                 f"SELECT lane, SUM(pages), MAX(pages) FROM (SELECT f.lane, COUNT(*) AS pages FROM {_SETTLED}"
                 f" WHERE v.run_id = ? AND v.outcome IN ('page', 'duplicate') AND v.{column} IS NOT NULL{other}"
-                f" GROUP BY f.lane, v.{column}) GROUP BY lane",
+                f" GROUP BY f.lane, v.{column}) AS said GROUP BY lane",
                 (run_id,),
             )
             lanes = [lane for lane, pages, most in rows if validators.shared(pages, most)]
@@ -240,7 +240,7 @@ class AcrossRuns:
             " JOIN (SELECT url_id, COUNT(*) FILTER (WHERE change IN ('modified', 'unchanged')) AS looks,"
             " COUNT(*) FILTER (WHERE change = 'modified') AS changes,"
             f" MIN(at_ms) AS first, MAX(at_ms) AS last FROM visit v WHERE kind = 'page' AND {earlier} GROUP BY url_id) h"
-            " USING (url_id) WHERE k.outcome <> 'deleted' ORDER BY k.url_id",
+            " ON h.url_id = k.url_id WHERE k.outcome <> 'deleted' ORDER BY k.url_id",
             (last, last),
         )
         return [

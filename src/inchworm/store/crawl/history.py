@@ -326,7 +326,7 @@ class History:
         votes.copy(self._db, old, new.run_id)
         execute(
             "INSERT INTO lane SELECT run_id, lane, COUNT(*) FILTER (WHERE state = 'pending'), MIN(found) FROM frontier"
-            " WHERE run_id = ? AND (lane > 0 OR state = 'pending') GROUP BY lane",
+            " WHERE run_id = ? AND (lane > 0 OR state = 'pending') GROUP BY run_id, lane",
             (new.run_id,),
         )
         self._set_totals(new.run_id, point)

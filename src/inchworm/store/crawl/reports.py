@@ -280,7 +280,7 @@ class Reports:
             "SELECT kind, status, urls, url FROM (SELECT u.url, v.status, v.seq,"
             f" {_KIND} AS kind, COUNT(*) OVER same AS urls, ROW_NUMBER() OVER (same ORDER BY v.seq) AS number"
             f" FROM {_SETTLED} AND {_BROKEN}"
-            f" WINDOW same AS (PARTITION BY {_KIND}, v.status)) WHERE number <= ? ORDER BY urls DESC, kind, status, seq",
+            f" WINDOW same AS (PARTITION BY {_KIND}, v.status)) AS numbered WHERE number <= ? ORDER BY urls DESC, kind, status, seq",
             (self._run_id, max(examples, 1)),
         )
         found: dict[tuple[str, int], Errors] = {}

@@ -110,9 +110,7 @@ class CrawlStore(AcrossRuns):
 
     def read_log(self) -> None:
         """Go on counting where the log ends."""
-        newest = (
-            "SELECT MAX(log_id) FROM (SELECT MAX(log_id) AS log_id FROM visit UNION ALL SELECT MAX(log_id) FROM undone)"
-        )
+        newest = "SELECT GREATEST((SELECT COALESCE(MAX(log_id), 0) FROM visit), (SELECT COALESCE(MAX(log_id), 0) FROM undone))"
         self._log_id = self._max(newest)
 
     def owner(self) -> Life:

@@ -320,7 +320,7 @@ class View:
         last = 0
         while rows := self._db.execute(
             'SELECT v.log_id, a.name, v."offset", v.length, v.payload, v.revisit, COALESCE(v.request_url, u.url), r.number'
-            " FROM visit v JOIN archive a USING (file_id) JOIN url u USING (url_id) JOIN run r USING (run_id)"
+            " FROM visit v JOIN archive a USING (file_id) JOIN url u USING (url_id) JOIN run r ON r.run_id = v.run_id"
             " WHERE v.log_id > ? ORDER BY v.log_id LIMIT ?",
             (last, _PAGE),
         ).fetchall():

@@ -1,0 +1,334 @@
+"""A tour of everything that the store can be asked, so that its statements can be noted as they are asked.
+
+What is answered does not matter here, only that it is asked: every public method of every reader is called, with values
+that go by the names of its arguments, on a small crawl with two runs and on a home with a job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inchworm.errors import InchwormError, Lost, NotNow, Unknown
+from inchworm.job import Job, JobState
+from inchworm.model import (
+    CheckpointType,
+    Choice,
+    Counters,
+    CrawlInfo,
+    Mode,
+    RunInfo,
+    RunState,
+    Seed,
+    SessionInfo,
+    SessionState,
+)
+from inchworm.ports import Changes
+from inchworm.rules.schedule.occurrence import Ended
+from inchworm.rules.schedule.patience import Try
+from inchworm.rules.schedule.timetable import Shift
+from inchworm.rules.web.url import hash64
+from inchworm.store.crawl.browse import Browse
+from inchworm.store.crawl.compare import Comparison
+from inchworm.store.crawl.frontier import _FILTERS, Frontier
+from inchworm.store.crawl.history import History
+from inchworm.store.crawl.now import Line, Now, Since
+from inchworm.store.crawl.progress import Progress, Whole
+from inchworm.store.crawl.reports import Reports
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.view import Sought, View
+from inchworm.store.follow.log import URL, VISIT, Log
+from inchworm.store.home.access import Access
+from inchworm.store.home.crawls import Home
+from inchworm.store.home.events import Events, Service
+from inchworm.store.home.events import Line as LogLine
+from inchworm.store.home.jobs import Jobs
+from inchworm.store.home.outbox import Outbox, Outgoing, Promise, Share
+from inchworm.store.lock import Life
+from inchworm.store.sqlite import SqliteDatabase
+
+HASH = b"\1" * 32
+HERE = "http://a.example/1"
+
+Asked = set[tuple[str, str]]
+"""Schema and text of each statement."""
+
+
+def asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """Everything that is asked on a tour."""
+    found: Asked = set()
+    for name in ("execute", "executemany"):
+        monkeypatch.setattr(SqliteDatabase, name, _noted(getattr(SqliteDatabase, name), found))
+    _crawl(folder / "crawl.db")
+    _home(folder / "home")
+    return found
+
+
+def _noted(method: Any, found: Asked) -> Any:
+    def noting(self: SqliteDatabase, sql: str, *arguments: Any) -> Any:
+        found.add((self.schema, sql))
+        return method(self, sql, *arguments)
+
+    return noting
+
+
+# ---- a crawl
+
+RUN = RunInfo(1, 0, Mode.BASELINE, None, RunState.IN_PROGRESS, 9, {}, Counters(), (), "", 0, None)
+NEXT = replace(RUN, run_id=2, number=1, mode=Mode.INCREMENTAL, parent=0, horizon=2, follows=1)
+OUTCOMES = ("page", "duplicate", "redirect", "failed", "deleted", "resource", "page", "page", "page")
+
+
+def _crawl(path: Path) -> None:
+    store = CrawlStore(path)
+    token = store.take(Life.of_this_process())
+    seeds = (Seed(0, HERE, "a.example", "/"),)
+    for run in (RUN, NEXT):
+        store.create_run(token, run, Changes(run.run_id, 1, seq=9, seeds=seeds))
+        store.start_session(token, run, "{}", 0)
+    _fill(store)
+    names = _names(token)
+    history, now = History(store), Now(store)
+    point = history.add(token, RUN, CheckpointType.MANUAL, 0)
+    names |= {"point": replace_seq(point), "line": now.line(NEXT), "since": Since(RUN)}
+    for reader in (
+        *(store, View(store), Browse(store), Progress(store, 2), Whole(store), Reports(store, 1), Frontier(store, 1)),
+        *(Comparison(store, RUN, NEXT), now, Log(store), history),
+    ):
+        _call_all(reader, names)
+    list(Comparison(store, RUN, NEXT))
+    _more(store, token)
+    _ask(lambda: history.branch(point, replace(NEXT, run_id=3, number=2, origin=0, origin_seq=5)))
+    _ask(lambda: store.newest_branch(0))
+    _ask(lambda: history.now(replace(NEXT, counters=Counters(pending=1))))
+    _ask(lambda: history.set_line(token, [1], 0))
+    store.close()
+
+
+def replace_seq(point: Any) -> Any:
+    """A checkpoint with something behind it."""
+    return point._replace(seq=2)
+
+
+def _names(token: int) -> dict[str, Any]:
+    """A value for every name that an argument of a reader has."""
+    return {
+        "token": token, "run_id": 1, "number": 1, "earlier": 1, "horizon": 2, "url": HERE, "urls": [HERE], "url_id": 1,
+        "url_ids": [1, 2], "lane": 1, "after": None, "limit": 3, "choice": Choice(5, True), "skip": set(), "upto": 9,
+        "page_limit": 1, "kind": None, "hashes": [HASH], "payloads": [HASH], "payload": HASH, "origin": None, "seed": 0,
+        "text_hash": HASH, "last": 2, "seq": 2, "until": 9, "text_hashes": [HASH.hex()], "reason": "robots",
+        "where": "v.run_id = ? ORDER BY v.seq", "arguments": (1,), "sought": Sought("page", text="a"), "wanted": [50],
+        "examples": 1, "seqs": [1], "at_ms": 1, "first": 0, "change": "new", "before": 5, "runs": (1, 2), "end": NEXT,
+        "subject": URL, "seen": 0, "log_ids": [1, 2], "run": NEXT, "state": RunState.PAUSED, "now_ms": 1, "me": None,
+        "settings": "{}", "session": _SESSION, "run_state": RunState.PAUSED, "file_id": 1, "name": "one",
+        "numbers": [9], "changes": Changes(2, 1, seq=9), "run_ids": [1, 2], "resources": True, "rows": True,
+    }  # fmt: skip
+
+
+_SESSION = SessionInfo(1, 1, 1, SessionState.COMPLETED, None, 0, 1, 0, 0)
+_NOT_CALLED = {"close", "take", "create_run", "branch", "set_line", "start_session", "committing", "snapshot", "write"}
+
+
+def _call_all(reader: Any, names: dict[str, Any]) -> None:
+    own = {**names}
+    if isinstance(reader, Frontier):
+        own |= {"wanted": dict.fromkeys(_FILTERS, "page"), "after": 0}
+    if isinstance(reader, View | Progress | Comparison):
+        own["after"] = 0
+    if isinstance(reader, View | Now):
+        own["text_hash"] = HASH.hex()
+    if isinstance(reader, History):
+        own["kind"] = CheckpointType.MANUAL
+    if isinstance(reader, Log):
+        own |= {"query": "SELECT run_id FROM run WHERE run_id = ?", "after": 0}
+    if isinstance(reader, Whole):
+        own["before"] = 100
+    for name, method in inspect.getmembers(reader, inspect.ismethod):
+        if not name.startswith("_") and name not in _NOT_CALLED:
+            _ask(lambda method=method: _called(method, own))
+
+
+def _called(method: Any, names: dict[str, Any]) -> Any:
+    given, more = [], ()
+    for parameter in inspect.signature(method).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            more = names[parameter.name]
+        elif parameter.name in names:
+            given.append(names[parameter.name])
+        else:
+            assert parameter.default is not parameter.empty, f"{method.__qualname__}: {parameter.name}?"
+            given.append(parameter.default)
+    return method(*given, *more)
+
+
+def _ask(question: Any) -> None:
+    """What is refused was asked all the same; what a database cannot carry out is an error here, too."""
+    with contextlib.suppress(Unknown, NotNow, Lost):
+        found = question()
+        if isinstance(found, Iterator):
+            list(found)
+
+
+def _more(store: CrawlStore, token: int) -> None:
+    """What one call does not show: the other ways of asking."""
+    view, browse, now, log = View(store), Browse(store), Now(store), Log(store)
+    both = Line((1, 2), 100)
+    with store.committing(token):
+        store.write(Changes(2, 1, seq=9))
+    for questions in (
+        (lambda: store.run(None), lambda: store.run(7), lambda: store.robots(1, "http://a.example")),
+        (lambda: store.choose(1, 9, Choice(5, False), set()), lambda: store.known(1, [HERE], rows=False)),
+        (lambda: view.settled(1, Sought("failed", "timeout", "new"), 0, 3), lambda: view.failures(1, "timeout")),
+        (lambda: view.record(1, 9), lambda: view.spots(1, 9), lambda: browse.linking_to(1, 1, 0, 9)),
+        (lambda: now.page(both, HERE), lambda: now.version(both, HERE), lambda: now.there(both, [HERE])),
+        (lambda: now.pages(both, resources=False), lambda: now.has_text(both, HERE, HASH.hex())),
+        (lambda: now.changed(Since(RUN, 0), both), lambda: now.changed(Since(RUN), both)),
+        (lambda: log.visits(VISIT, 0, 9), lambda: log.judged(VISIT, 1, 0)),
+        (lambda: Progress(store, 1).changed("unchanged", 0, 0, 3), lambda: store.believed(1, 1)),
+        (lambda: store.shared_validators(2), lambda: store.version(5, 2), lambda: store.histories(None)),
+    ):
+        for question in questions:
+            _ask(question)
+
+
+def _fill(store: CrawlStore) -> None:
+    """Rows, so that what is asked about what was found is asked, too."""
+    put = store.db.execute
+    put("INSERT INTO host (host_id, name) VALUES (1, 'a.example')")
+    put("INSERT INTO archive (file_id, run_id, token, name, length) VALUES (1, 1, 1, 'one', 900)")
+    for number in range(1, 10):
+        url = f"http://a.example/{number}"
+        put("INSERT INTO url (url_id, hash, url) VALUES (?, ?, ?)", (number, hash64(url), url))
+    log_id = 0
+    for run_id in (1, 2):
+        put("INSERT INTO lane (run_id, lane, pending) VALUES (?, 1, 1)", (run_id,))
+        for number, outcome in enumerate(OUTCOMES, 1):
+            if (run_id, number) == (1, 9):
+                continue  # Only the later run knows it.
+            log_id += 1
+            put(
+                "INSERT INTO frontier (run_id, url_id, state, kind, source, seed, depth, hops, lane, found, place_seq,"
+                " place_idx, done, rank) VALUES (?, ?, ?, 'page', 'spider', 0, 0, 0, 1, ?, ?, 0, ?, 5)",
+                (run_id, number, "pending" if number == 8 else "done", number, number, None if number == 8 else number),
+            )
+            put(
+                "INSERT INTO visit (log_id, run_id, seq, session, url_id, kind, at_ms, outcome, requested, failure,"
+                ' status, millis, size, payload, text_hash, links, file_id, "offset", length, change, etag, note,'
+                " revisit, redirect)"
+                " VALUES (?, ?, ?, 1, ?, 'page', 1, ?, 1, ?, 200, 1, 1, ?, ?, ?, 1, 0, 9, ?, 'same', ?, ?, 1)",
+                (
+                    *(log_id, run_id, number, number, outcome, "timeout" if outcome == "failed" else None, HASH, HASH),
+                    *(b"\4\0\0\0", "modified" if run_id == 2 else None, "same_validator", int(number > 6)),
+                ),
+            )
+            put("INSERT INTO promise (run_id, url_id, own, first) VALUES (?, ?, 1, 1)", (run_id, number))
+    put("UPDATE run SET state = 'completed' WHERE run_id = 1")
+    put("UPDATE visit SET share = 1 WHERE run_id = 1")
+    put("INSERT INTO distrust (run_id, host_id, validator, seq, why) VALUES (2, 1, 'etag', 0, 'shared')")
+    put("INSERT INTO withdrawn VALUES (5, 1, 'http://a.example/3', 'http://a.example/3')")
+    put("INSERT INTO undone VALUES (90, 1, 8, 9)")
+
+
+# ---- a home
+
+JOB = Job("j1", "c1", JobState.SCHEDULED, {}, interval_count=1, interval_unit="hours", due_ms=1, occurrence_ms=1)
+
+
+def _home(folder: Path) -> None:
+    home = Home(folder)
+    home.find_or_add(CrawlInfo("c1", "one", (HERE,), {}, 0), "key", is_named=False)
+    home.find("c1", "key")
+    home.crawls()
+    home.remember("c1", {})
+    home.configure("c1", name="one", settings={}, defaults={}, incremental=True, enabled=True, typed=True, started=True)
+    inbox_id = home.ask("c1", "pause", {}, 0)
+    home.asked("c1")
+    home.answer(inbox_id, "done", 1)
+    home.answer_to(inbox_id)
+    _jobs(home)
+    _events(home)
+    _access(Access(home))
+    _outbox(home, Outbox(home))
+    home.remove("c1")
+    home.close()
+
+
+def _jobs(home: Home) -> None:
+    jobs = Jobs(home)
+    jobs.add(JOB, has_crawl=True)
+    jobs.add(replace(JOB, job_id="j2", after_job_id="j1", interval_count=None, due_ms=None, occurrence_ms=None))
+    for by_next in (False, True):
+        jobs.find({"state": "scheduled", "crawl_id": "c1"}, (0, ""), 5, by_next)
+    for question in (
+        *(lambda: jobs.newest("c1", 5), lambda: jobs.beginning_with("j"), jobs.counts, lambda: jobs.overdue(9)),
+        *(jobs.loads, lambda: list(jobs.waiting([1])), lambda: jobs.state_of("j1"), jobs.locks, jobs.running),
+        *(lambda: jobs.held_by("t"), lambda: jobs.adopt("s", "t"), lambda: jobs.executions("j1", None, 5)),
+        *(lambda: jobs.figures("j1"), jobs.figures, lambda: jobs.get("no"), lambda: jobs.execution(99)),
+        *(lambda: jobs.change("j1", lambda job: job, 1), lambda: jobs.place("j1", lambda job: job, 1)),
+        lambda: jobs.shift([Shift("j1", jobs.get("j1").due_ms, 5)], 1),
+    ):
+        _ask(question)
+    for execution in jobs.claim("s", 10**14, 5):
+        jobs.begin(execution.execution_id, execution.token, "here", 1)
+        jobs.beat(execution.execution_id, execution.token)
+        jobs.report(execution.execution_id, execution.token, run=1, session=1, pages=1, progress={})
+        lines = [LogLine(1, 1, "info", "hello")]
+        Events(home).write_lines(execution.execution_id, execution.token, lines)
+        jobs.finish(execution.execution_id, execution.token, Ended(), _again, 2)
+    jobs.prune(10**14)
+    with contextlib.suppress(InchwormError):
+        jobs.delete("j2")
+    jobs.delete("j1")
+
+
+def _again(job: Job) -> Job:
+    return replace(job, state=JobState.SCHEDULED, due_ms=None)
+
+
+def _events(home: Home) -> None:
+    events = Events(home)
+    events.tell("job", {}, 0)
+    service = Service("s", "here", 1, 0, 0, 0, True, 1, 1.0)
+    events.enrol(service)
+    for question in (
+        *(events.last, lambda: events.after(0), events.prune, lambda: events.lines(1), lambda: events.last_lines(1, 5)),
+        *(lambda: events.beat("s", 1), lambda: events.leave("s"), events.services, lambda: events.count("x")),
+        events.tallies,
+    ):
+        _ask(question)
+
+
+def _access(access: Access) -> None:
+    access.revoke("t", 5)
+    access.is_revoked("t")
+    access.add_login(b"code", 5, 1)
+    access.take_login(b"code", 1)
+    access.begin("key", b"request", 1)
+    access.begin("key", b"request", 1)
+    access.end("key", 200, "")
+    access.forget("key")
+    access.prune(1)
+
+
+def _outbox(home: Home, outbox: Outbox) -> None:
+    with home.writing() as db:
+        outbox.enqueue(db, [Outgoing("e", "c1", "http://b.example/", b"", "", "", 0)])
+        outbox.keep(db, "c1", [Promise(1, "http://b.example/")])
+    for share in (Share("c1", ["http://b.example/"]), Share()):
+        outbox.next_due(share)
+        for claimed in outbox.claim("me", 1, 5, share):
+            outbox.record(claimed.delivery_id, "me", Try(0, "gone"), 1)
+    outbox.release("me")
+    outbox.deliveries("c1", "waiting", 9)
+    for question in (outbox.delivery, outbox.body, outbox.tries):
+        question(1)
+    outbox.replay(1, 1)
+    outbox.prune(1)
+    outbox.promise("c1", 1, ["http://b.example/"], 1)
+    outbox.promises("c1")
