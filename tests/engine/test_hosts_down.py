@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from inchworm.engine.session.outages import Outages
+import asyncio
+from typing import Any, cast
+
+from inchworm.engine.session.hosts import Hosts
+from inchworm.engine.session.outages import Lookout, Outages
+from inchworm.engine.visit import Tools
+from inchworm.model import Failure, Reply, Request
 from inchworm.rules.web.outage import DOWN_AFTER, SESSIONS
+from inchworm.settings import make
+from inchworm.testing import ManualClock
 
 HOST = "http://a.test"
 
@@ -63,3 +71,30 @@ def test_a_host_that_was_given_up_and_answers_may_be_down_again() -> None:
     assert known.answered(HOST)
     in_vain(known, DOWN_AFTER, 2.0)
     assert (known.is_down(HOST), known.given_up(HOST)) == (True, None)
+
+
+class Nobody:
+    """A `ports.Fetcher` that finds nobody there."""
+
+    async def fetch(self, request: Request) -> Reply:
+        return Failure("connect", "connection refused", unreachable=True)
+
+    async def close(self) -> None: ...
+
+
+def test_to_look_at_a_host_takes_a_polite_turn() -> None:
+    """It may be there again, and was asked for something."""
+    clock, nothing, known = ManualClock(), cast(Any, None), outages()
+    in_vain(known, DOWN_AFTER)
+    values = make({"delay": 5})
+    hosts = Hosts(values, [(HOST, "allow", None)])
+    lookout = Lookout(known, hosts, Tools(values, Nobody(), nothing, clock, nothing, lambda: 0.0, {}), lambda _: None)
+
+    async def look() -> None:
+        lookout.look()
+        await asyncio.gather(*lookout.tasks)
+
+    clock.advance(10.0)
+    asyncio.run(look())
+    assert known.is_down(HOST)
+    assert hosts.turn(f"{HOST}/page") == 15.0
