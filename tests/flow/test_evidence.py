@@ -442,6 +442,15 @@ def test_a_page_that_moved_is_unknown_where_its_text_cannot_be_compared(home: Ho
         assert (summary.deleted, summary.unknown) == (0, 1)
 
 
+def test_a_run_that_found_nothing_but_deletions_is_complete_though_a_page_failed(home: Home) -> None:
+    pages = star(2)
+    with serving(Site(pages, validators=True)) as served:
+        crawl(home, served)
+        pages |= {"/": Page("gone", 410), "/p0": Page("gone", 410), "/p1": Page("out of order", 500)}
+        summary = crawl(home, served, max_retries=0)
+    assert (summary.deleted, summary.failed, summary.pages, summary.run_state) == (2, 1, 0, "completed")
+
+
 # U9: pages that say that they are not there
 
 
