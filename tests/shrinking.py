@@ -16,8 +16,6 @@ LARGE_FOR_A_REASON: Mapping[str, str] = {
 
 LARGE_CLASSES: frozenset[str] = frozenset(
     {
-        "engine.ledger.commit.Ledger",
-        "engine.ledger.draft.Draft",
         "store.crawl.browse.Browse",
         "store.crawl.earlier.AcrossRuns",
         "store.crawl.session.CrawlStore",

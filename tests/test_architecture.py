@@ -50,7 +50,7 @@ ALSO_ALLOWED = {
     ("cli.demo.serve", "testing"),
     ("cli.demo.site", "testing"),
 }
-SPEAKS_TO_PORTS = ("engine.visit", "engine.run", "engine.session", "engine.ledger")
+SPEAKS_TO_PORTS = ("engine.visit", "engine.run", "engine.ranking", "engine.session", "engine.ledger")
 """Rooms and modules of `engine` that are the same whatever the adapters are."""
 
 IMPURE = {"asyncio", "time", "random", "os", "socket", "sqlite3", "logging"}

@@ -137,7 +137,7 @@ def test_all_that_came_later_is_gone(past: Past) -> None:
     cookie = Cookie("a.test", "/", "name", "value", True, False, 0)
     past.commit(past.visit(f"{A}/x", f"{A}/new", f"{B}/", cookies=(cookie,)), past.visit(f"{A}/y", **failed()))
     past.commit(Refusal(past.entry(f"{A}/new"), Reason.ROBOTS))
-    past.ledger.reopen()
+    past.ledger.edits.reopen()
     later = past.point()
     past.back(point)
     past.store.set_run_state(past.token, RUN_ID, RunState.IN_PROGRESS, 0)
@@ -216,9 +216,9 @@ def test_the_state_at_a_position_is_not_touched_by_what_came_later(past: Past) -
         f"{A}/target": ("pending", ""),
     }
     assert {url: (state, outcome) for url, state, outcome in past.history.state_at(point)} == wanted
-    past.ledger.reopen()
+    past.ledger.edits.reopen()
     past.commit(past.visit(f"{A}/x", f"{A}/new"), past.visit(f"{A}/bad"), past.visit(f"{A}/target", **failed()))
-    past.ledger.reopen()
+    past.ledger.edits.reopen()
     assert {url: (state, outcome) for url, state, outcome in past.history.state_at(point)} == wanted
 
 
@@ -286,11 +286,11 @@ class World(Past):
         """Carry out what somebody asks for; whether there was anything to do."""
         origins = [origin for origin, verdict, _ in self.store.robots(RUN_ID) if verdict == "allow"]
         if verb == "retry" and self.store.failed(RUN_ID):
-            self.ledger.reopen()
+            self.ledger.edits.reopen()
         elif verb == "refresh" and origins:
             self.ledger.refresh_robots(origins)
         elif verb == "clear" and self.pending():
-            self.ledger.clear()
+            self.ledger.edits.clear()
         else:
             return False
         assert View(self.store).faults(RUN_ID) == []

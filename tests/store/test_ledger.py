@@ -22,8 +22,8 @@ import pytest
 from inchworm import settings
 from inchworm.engine import run
 from inchworm.engine.ledger.commit import Author, Ledger
-from inchworm.engine.ledger.discovery import SITEMAP_DEPTH
-from inchworm.engine.ledger.draft import Committed
+from inchworm.engine.ledger.draft.draft import Committed
+from inchworm.engine.ledger.entering import SITEMAP_DEPTH
 from inchworm.errors import Broken, Lost
 from inchworm.model import (
     Entry,
@@ -498,11 +498,11 @@ def test_reopening_takes_failures_of_one_kind_or_one_url_to_the_end_of_their_lan
     d.commit(d.visit(f"{A}/", *(f"{A}/{name}" for name in ("dns", "tls", "gone", "last"))))
     for kind in ("dns", "tls", "gone"):
         d.commit(d.visit(f"{A}/{kind}", **failed(kind=kind)))
-    d.check(d.ledger.reopen(kind="dns"))
-    d.check(d.ledger.reopen(url=f"{A}/tls"))
+    d.check(d.ledger.edits.reopen(kind="dns"))
+    d.check(d.ledger.edits.reopen(url=f"{A}/tls"))
     assert [e.url for e in d.pending()] == [f"{A}/last", f"{A}/dns", f"{A}/tls"]
     assert (d.info.counters.failed, d.info.counters.pending) == (1, 3)
-    d.check(d.ledger.reopen())
+    d.check(d.ledger.edits.reopen())
     assert (d.info.counters.failed, d.entry(f"{A}/gone").attempts) == (0, 0)
 
 
@@ -510,16 +510,16 @@ def test_what_is_reopened_later_stands_behind_what_was_reopened_before(desk):
     d = desk()
     d.commit(d.visit(f"{A}/", f"{A}/first", f"{A}/second"))
     d.commit(d.visit(f"{A}/first", **failed(kind="dns")), d.visit(f"{A}/second", **failed(kind="tls")))
-    d.check(d.ledger.reopen(kind="tls"))
+    d.check(d.ledger.edits.reopen(kind="tls"))
     d.sit()
-    d.check(d.ledger.reopen(kind="dns"))
+    d.check(d.ledger.edits.reopen(kind="dns"))
     assert [e.url for e in d.pending()] == [f"{A}/second", f"{A}/first"]
 
 
 def test_clearing_refuses_what_is_pending_and_keeps_the_pages(desk):
     d = desk(f"{A}/", f"{B}/", robots=True)
     d.commit(d.visit(f"{A}/", f"{A}/x"))
-    d.check(d.ledger.clear())
+    d.check(d.ledger.edits.clear())
     assert (d.pending(), d.store.lanes(RUN_ID)) == ([], [])
     assert (d.state(f"{A}/x"), d.state(f"{B}/"), d.state(f"{A}/")) == ("cleared", "cleared", "done")
     assert (d.info.counters.pages, d.info.counters.refused) == (1, 2)
@@ -638,7 +638,7 @@ def test_reopening_asks_for_an_unreadable_robots_file_first(desk):
     (told,) = d.commit(d.visit(file, failure="http_5xx", message="503")).robots
     assert told[1] == "unreadable"
     d.commit(d.visit(f"{A}/", requested=False, **failed(kind="robots")))
-    reopened = d.ledger.reopen()
+    reopened = d.ledger.edits.reopen()
     d.check(reopened)
     assert [e.url for e in d.pending()] == [file, f"{A}/"]
     assert [verdict for _, verdict, _ in reopened.robots] == ["forgotten"]
@@ -729,8 +729,8 @@ def test_an_owner_that_lost_its_run_writes_neither_rows_nor_records(desk):
         other.take(Life.of_this_process())
     for write in (
         lambda: d.ledger.commit([d.visit(f"{A}/", record=record(f"{A}/", b"1"))]),
-        d.ledger.reopen,
-        d.ledger.clear,
+        d.ledger.edits.reopen,
+        d.ledger.edits.clear,
         d.ledger.beat,
     ):
         with pytest.raises(Lost):
@@ -819,7 +819,7 @@ def test_going_back_restores_rows_and_seeds_exactly(desk):
     for step in steps:
         d.commit(step())
         history.note()
-    d.ledger.reopen()
+    d.ledger.edits.reopen()
     history.note()
     d.commit(f"{A}/docs")
     history.note()
@@ -839,7 +839,7 @@ def test_going_back_restores_what_robots_files_said(desk):
     ):
         d.commit(step())
         history.note()
-    d.ledger.reopen()
+    d.ledger.edits.reopen()
     history.note()
     d.commit(d.visit(file, robots=b""))
     history.note()
@@ -953,7 +953,7 @@ def test_after_a_commit_that_failed_nothing_more_is_committed(desk, monkeypatch)
         patched.setattr(d.shelf, "sync", lambda: (_ for _ in ()).throw(Broken("the disk is full", "")))
         with pytest.raises(Broken):
             d.ledger.commit([turn])
-    for more in (lambda: d.ledger.commit([turn]), d.ledger.reopen, d.ledger.clear):
+    for more in (lambda: d.ledger.commit([turn]), d.ledger.edits.reopen, d.ledger.edits.clear):
         with pytest.raises(Broken, match="the disk is full"):
             more()
     assert d.info == before

@@ -39,7 +39,7 @@ def ranks(desk: Past) -> dict[int, int]:
 
 
 def count(desk: Past, upto: int) -> None:
-    desk.check(desk.ledger.count(upto))
+    desk.check(desk.ledger.ranking.count(upto))
     assert desk.rows_of("SELECT counted FROM run") == [(upto,)]
 
 
@@ -113,7 +113,7 @@ def test_what_nobody_linked_to_has_no_share_of_the_page_before(desk: Past) -> No
     """What a redirect leads to, and what somebody adds by hand, were found on no page."""
     desk.commit(desk.visit(A + "/", url(1), url(2), relevance=1.0))
     own = desk.row(url(1)).standing.rank
-    desk.ledger.add(link(url(8)), 1)
+    desk.ledger.edits.add(link(url(8)), 1)
     assert desk.row(url(8)).standing.rank < own - 1000
 
 

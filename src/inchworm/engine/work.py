@@ -14,7 +14,7 @@ from inchworm.archive import warc
 from inchworm.engine import run
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.engine.ledger.commit import Author, Ledger
-from inchworm.engine.ledger.draft import Committed
+from inchworm.engine.ledger.draft.draft import Committed
 from inchworm.engine.own.earlier import EarlierRuns
 from inchworm.engine.own.owner import CrawlOwner
 from inchworm.engine.session.loop import Loop, SessionEnd, Watch
@@ -79,13 +79,13 @@ class Inbox:
         return None
 
     def _retry(self, inbox_id: int, argument: Mapping[str, Any]) -> Committed:
-        committed = self._ledger.reopen(argument.get("kind"), argument.get("url"), inbox_id)
+        committed = self._ledger.edits.reopen(argument.get("kind"), argument.get("url"), inbox_id)
         self._home.answer(inbox_id, "reopened", self._clock.now_ms())
         return committed
 
     def _add(self, inbox_id: int, argument: Mapping[str, Any]) -> Committed:
         found = Found(argument["url"], argument["request_url"], Kind.PAGE, Source.MANUAL)
-        committed = self._ledger.add(found, argument["depth"], inbox_id)
+        committed = self._ledger.edits.add(found, argument["depth"], inbox_id)
         self._home.answer(inbox_id, "added", self._clock.now_ms())
         return committed
 
@@ -173,7 +173,7 @@ class CrawlSession:
         """Nothing could be fetched: the run is not complete but has not really begun, and whoever starts it again means
         that it be tried again."""
         url, kind, message = View(self._owner.store).first_failure(self._run.run_id)
-        ledger.reopen()
+        ledger.edits.reopen()
         return SessionEnd(
             EndedBy.ERROR, f"Nothing could be fetched. {failures.cause(urls.host_of(url), kind, message)}"
         )

@@ -219,7 +219,7 @@ class WayBack:
                 assert made is not None
                 same_scope = all(new.settings[name] == old.settings[name] for name in ("scope", "loose_paths"))
                 ledger = Ledger(self._store, NoArchive(), made, Author(0, self._owner.token), values)
-                ledger.judge_again(same_scope)
+                ledger.edits.judge_again(same_scope)
         found = self._store.run(new.number)
         assert found is not None
         return found

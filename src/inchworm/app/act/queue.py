@@ -64,7 +64,7 @@ class Queue:
 
     def _add(self, owner: CrawlOwner, crawl: CrawlInfo, found: Found, depth: int) -> None:
         current = self._workspace.run_of(crawl, owner.store)
-        committed = ledger_of(owner, current).add(found, depth)
+        committed = ledger_of(owner, current).edits.add(found, depth)
         if current.state is RunState.COMPLETED and committed.counters.pending > current.counters.pending:
             owner.store.set_run_state(owner.token, current.run_id, RunState.PAUSED, self._workspace.clock.now_ms())
 
@@ -88,7 +88,7 @@ class Queue:
         self._frontier.get_not_followed(entry_id)
         with self._workspace.owning(spot.crawl) as owner:
             current, row = self._row_of_last_run(owner, spot)
-            ledger_of(owner, current).dismiss(row)
+            ledger_of(owner, current).edits.dismiss(row)
 
     def _row_of_last_run(self, owner: CrawlOwner, spot: RowPlace) -> tuple[RunInfo, Row]:
         current = self._workspace.run_of(spot.crawl, owner.store)
@@ -131,7 +131,7 @@ class Queue:
             return count
         with self._workspace.owning(crawl) as owner:
             last = self._workspace.run_of(crawl, owner.store)
-            ledger_of(owner, last).reopen(kind, address)
+            ledger_of(owner, last).edits.reopen(kind, address)
             owner.store.set_run_state(owner.token, last.run_id, RunState.PAUSED, self._workspace.clock.now_ms())
         return count
 

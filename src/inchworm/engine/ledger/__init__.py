@@ -1,8 +1,10 @@
 """The record: how visits, and the URLs that they found, become rows, one transaction at a time.
 
-`commit` decides in order (its docstring has the theory), `draft` holds what the next transaction writes, `discovery`
-judges URLs that were found, `sweep` ends a run, `rows` turns values into rows. Imports `ports` and `rules`; no
-adapter. Start with `commit`.
+Start with `commit`: it decides in order, its docstring has the theory, and its `Ledger` is made of the rest. `visits`
+records one visit after the other, with `bodies` and `redirects`. `discovery` follows what was found: `entering` for
+what is new to the run, `second_look` for what is known, `bounds` for what belongs to it at all. `edits` is what people
+change, `robots` what is asked for anew, and `sweep` ends a run. `transaction` is all or nothing, the room `draft` holds
+what it will write, `rows` turns values into rows. Imports `ports` and `rules`; no adapter.
 
 The queue is the visited set. One row per run and URL. Pending, done and refused are states of that row, so there is no
 second structure to keep in step, and no way for a URL to be seen but lost. robots.txt and sitemap files are rows too.

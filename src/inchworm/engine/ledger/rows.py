@@ -54,6 +54,11 @@ def of_entry(entry: Entry) -> Row:
     return Row(entry.url_id, entry.url, entry.kind, entry.source, None, standing)
 
 
+def untried(old: Standing) -> Standing:
+    """As if it had never been tried."""
+    return old._replace(attempts=0, not_before_ms=0)
+
+
 def as_parent(row: Row, verdict: Verdict) -> Entry:
     """A row as what found others, standing where a verdict puts it."""
     address, (seed, depth, hops) = row.standing.request_url or row.url, (verdict.seed, verdict.depth, verdict.hops)

@@ -11,8 +11,9 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 
-from inchworm.engine.ledger.discovery import Discovery
-from inchworm.engine.ledger.draft import Draft
+from inchworm.engine.ledger.bounds import Bounds
+from inchworm.engine.ledger.draft.draft import Draft
+from inchworm.engine.ledger.entering import Entering
 from inchworm.model import Change, Entry, Found, Kind, Note, Outcome, Place, Reason, RunInfo, Source
 from inchworm.ports import Believed, Differing, Judgement, Redirected, Store, Unreached
 from inchworm.rules.change import change, validators
@@ -25,10 +26,11 @@ _BEHIND_SEEDS = 1 << 20
 class Sweep:
     """Closes one run, through the draft of its next commit."""
 
-    def __init__(self, store: Store, draft: Draft, discovery: Discovery, run: RunInfo) -> None:
+    def __init__(self, store: Store, draft: Draft, bounds: Bounds, entering: Entering, run: RunInfo) -> None:
         self._store = store
         self._draft = draft
-        self._discovery = discovery
+        self._bounds = bounds
+        self._entering = entering
         self._run_id = run.run_id
         self._horizon = run.horizon
         # Runs are numbered without gaps, by both of their numbers.
@@ -39,7 +41,7 @@ class Sweep:
         """Begin with known pages, in this order."""
         for start in range(0, len(pages), _CHUNK):
             chunk = pages[start : start + _CHUNK]
-            self._draft.look_up({page.url for page in chunk}.difference(self._draft.known))
+            self._draft.known.look_up(page.url for page in chunk)
             for index, page in enumerate(chunk, start):
                 known = self._draft.known.get(page.url)
                 if known is None or not known.in_run:
@@ -53,15 +55,15 @@ class Sweep:
         # A duplicate may be one of what several of them said: it is doubted once.
         doubted = {one.seq: one for lane in sorted(self._liars()) for one in self._store.believed(self._run_id, lane)}
         if pages or doubted:
-            self._draft.next_step()
+            self._draft.steps.next()
         for start in range(0, len(pages), _CHUNK):
             chunk = pages[start : start + _CHUNK]
-            self._draft.look_up({page.url for page in chunk}.difference(self._draft.known))
+            self._draft.known.look_up(page.url for page in chunk)
             for index, page in enumerate(chunk, start):
-                self._enter(page, (self._draft.seq, index))
+                self._enter(page, (self._draft.steps.seq, index))
         for believed in doubted.values():
             self._doubt(believed)
-        self._draft.swept = self._draft.seq
+        self._draft.milestones.sweep()
 
     def _liars(self) -> set[int]:
         """Lanes with pages that changed under the same validator, as far as one can tell now: by more than stamps."""
@@ -80,28 +82,27 @@ class Sweep:
         depth = page.depth - 1 if page.source is Source.SPIDER else page.depth
         found = Found(page.url, page.request_url, Kind.PAGE, page.source, rank=rank)
         parent = Entry(page.found_on or 0, page.url, page.url, Kind.PAGE, page.source, 0, depth, 0, 0, (0, 0))
-        verdict = self._discovery.judge(found, parent)
+        verdict = self._bounds.judge(found, parent)
         if unlinked > change.UNLINKED_RUNS and verdict.reason is None:
             verdict = verdict._replace(reason=Reason.UNLINKED)
-        self._discovery.enter(found, parent, place, verdict, unlinked=unlinked)
+        self._entering.enter(found, parent, place, verdict, unlinked=unlinked)
 
     def _doubt(self, believed: Believed) -> None:
         """A server was found out: what it said is unchanged is asked for again, and in full."""
         before = believed.judgement
         after = before._replace(outcome=Outcome.RETRY.value, change=None, note=Note.DISTRUSTED.value)
         self._draft.judge(believed.seq, before, after)
-        for row in self._store.rows(self._run_id, [believed.url_id]):
-            self._draft.reopen(row, row.standing._replace(attempts=1), self._draft.next_place())
+        for row in self._draft.rows([believed.url_id]):
+            self._draft.frontier.reopen(row, row.standing._replace(attempts=1), self._draft.steps.place_behind())
         self._uncount(believed.seed, before, believed.saved)
 
     def _uncount(self, seed: int, before: Judgement, saved: int) -> None:
         name = {"page": "pages", "duplicate": "duplicates", "resource": "resources"}[before.outcome]
-        self._draft.add(**{name: -1, "pending": 1, "saved": -saved})
+        self._draft.totals.add(**{name: -1, "pending": 1, "saved": -saved})
         if before.change:
-            self._draft.add(**{before.change: -1})
+            self._draft.totals.add(**{before.change: -1})
         if before.outcome == Outcome.PAGE:
-            kept = self._draft.seeds[seed]
-            self._draft.seeds[seed] = kept._replace(kept=kept.kept - 1)
+            self._draft.seeds.use(seed, kept=-1)
 
     # Deciding what changed
 
@@ -111,30 +112,29 @@ class Sweep:
         for page in self._store.redirected(self._run_id, self._horizon):
             self._judge_redirect(page)
         self._excuse_stamps()
-        self._draft.write()
-        for liar in self._store.contradicted(self._run_id):
-            self._draft.distrust(liar.lane, liar.validator, "lies")
+        learned, totals = self._draft.learned, self._draft.totals
+        for liar in self._draft.store().contradicted(self._run_id):
+            learned.distrust(liar.lane, liar.validator, "lies")
         # Once is no habit: a site that is put on its server anew has other tags, and keeps them.
         for lane in sorted(self._store.useless(self._run_id) & self._store.useless(self._parent_id)):
-            self._draft.distrust(lane, validators.ETAG, "useless")
-        numbers = self._draft.numbers
-        numbers["unknown"] = self._store.count_unknown(self._run_id, self._horizon)
-        known = numbers["unchanged"] + numbers["modified"] + numbers["deleted"] + numbers["unknown"]
-        self._draft.alarm = change.alarm(numbers["deleted"], known)
-        self._draft.concluded = self._draft.seq
+            learned.distrust(lane, validators.ETAG, "useless")
+        totals.set_unknown(self._store.count_unknown(self._run_id, self._horizon))
+        deleted = totals.number("deleted")
+        known = deleted + sum(map(totals.number, ("unchanged", "modified", "unknown")))
+        self._draft.milestones.conclude(change.alarm(deleted, known))
 
     def _judge_redirect(self, page: Redirected) -> None:
         is_permanent, url_id = page.status in change.PERMANENT, page.redirect
-        target = self._store.visit_of(self._run_id, url_id)
+        target = self._draft.visit_of(url_id)
         for _ in range(_MOST_HOPS):
             if target is None or target.redirect is None:
                 break
             is_permanent = is_permanent and target.status in change.PERMANENT
             url_id = target.redirect
-            target = self._store.visit_of(self._run_id, url_id)
+            target = self._draft.visit_of(url_id)
         is_comparable = target is not None and target.failure is None and target.reader == page.reader
         text = target.text_hash if target is not None and is_comparable else None
-        is_login = any(change.is_login(row.url) for row in self._store.rows(self._run_id, [url_id]))
+        is_login = any(change.is_login(row.url) for row in self._draft.rows([url_id]))
         is_login = is_login or bool(target is not None and json.loads(target.meta or "{}").get("login"))
         self._rejudge(page.seq, page.judgement, change.of_redirect(is_permanent, page.text_hash, text or b"", is_login))
 
@@ -174,9 +174,9 @@ class Sweep:
             return
         if not self._has_begun:
             # A step of its own, but only where there is something to take back.
-            self._draft.next_step()
+            self._draft.steps.next()
             self._has_begun = True
         self._draft.judge(seq, before, after)
         for word, step in ((before.change, -1), (after.change, 1)):
             if word:
-                self._draft.add(**{word: step})
+                self._draft.totals.add(**{word: step})

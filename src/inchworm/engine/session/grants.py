@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 
 from inchworm.engine.ledger import rows
-from inchworm.engine.ledger.draft import Outcomes
+from inchworm.engine.ledger.draft.draft import Outcomes
 from inchworm.engine.session.hosts import Hosts
 from inchworm.engine.session.outages import Outages
 from inchworm.engine.session.window import Slot

@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 from inchworm.engine.ledger.commit import Ledger
-from inchworm.engine.ledger.draft import Committed
+from inchworm.engine.ledger.draft.draft import Committed
 from inchworm.engine.session.grants import Grants
 from inchworm.engine.session.hosts import Hosts
 from inchworm.engine.session.outages import Lookout, Outages
@@ -85,7 +85,7 @@ class Loop:
         self._orders = orders
         self._watch = watch
         self._clock = tools.clock
-        self._window = Window(store, run.run_id, run.seq, tools.settings.order)
+        self._window = Window(store, run.run_id, run.seq, tools.settings.order, ledger.ranking)
         self.hosts = Hosts(tools.settings, store.robots(run.run_id))
         self._grants = Grants(self._tools, self.hosts, self._outages, run.seeds)
         self._lookout = Lookout(self._outages, self.hosts, self._tools, self._looked)
@@ -383,8 +383,9 @@ class Loop:
         self._batch.extend(self._window.retire())
         if self._commit is not None or self._has_failed():
             return
-        if (upto := self._window.uncounted) is not None:
-            self._start_commit(self._commit_apart(functools.partial(self._ledger.count, upto), writer))
+        ranking = self._ledger.ranking
+        if ranking is not None and ranking.wanted is not None:
+            self._start_commit(self._commit_apart(functools.partial(ranking.count, ranking.wanted), writer))
             return
         if self._outages.has_news():
             news = functools.partial(self._ledger.note_hosts, *self._outages.take_news())
@@ -441,8 +442,6 @@ class Loop:
         if self._grants.weigh(committed.outcomes) and self._ending is None:
             self.stop(EndedBy.QUALITY)
         self._window.committed([turn.entry for turn, _ in committed.outcomes], committed.lanes, committed.seq)
-        if committed.counted is not None:
-            self._window.count(committed.counted)
         # A robots.txt that is tried again stays ahead of its host's pages.
         again = {turn.entry.lane for turn, outcome in committed.outcomes if _is_robots_again(turn, outcome)}
         self._window.read_again(again | committed.ahead)

@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from inchworm.model import Entry, Kind, Turn
 from inchworm.ports import Store
-from inchworm.rules.order.order import BEST, BREADTH, LAG, choice, counted
+from inchworm.rules.order.order import BREADTH, LAG, choice
 from inchworm.rules.web import control
+
+if TYPE_CHECKING:
+    from inchworm.engine.ranking import Ranking
 
 LOOK_AHEAD = 4096
 HELD_BYTES = 16_000_000
@@ -55,9 +59,11 @@ class Lane:
 
 
 class Window:
-    """The lanes of a run that have something to do."""
+    """The lanes of a run that have something to do. `ranking`: there in a run with a query."""
 
-    def __init__(self, store: Store, run_id: int, seq: int = 0, order: str = BREADTH) -> None:
+    def __init__(
+        self, store: Store, run_id: int, seq: int = 0, order: str = BREADTH, ranking: Ranking | None = None
+    ) -> None:
         self._store = store
         self._run_id = run_id
         self._seq = seq
@@ -65,9 +71,7 @@ class Window:
         self._lanes: dict[int, Lane] = {}
         self._ready: deque[Lane] = deque()
         self._leaving: set[int] = set()
-        self._counted = -1
-        self.uncounted: int | None = counted(seq + 1) if order == BEST else None
-        """Up to which seq votes have to be counted before anything more is chosen."""
+        self._ranking = ranking
         self.refresh()
 
     def refresh(self) -> bool:
@@ -105,10 +109,6 @@ class Window:
         for number in lanes:
             self._lane(number).has_more = True
 
-    def count(self, upto: int) -> None:
-        """Votes are counted up to this seq now."""
-        self._counted, self.uncounted = upto, None
-
     def lanes(self) -> Iterator[Lane]:
         """Lanes in turn, each time starting with the next one."""
         for _ in range(len(self._ready)):
@@ -141,8 +141,7 @@ class Window:
         skip = {slot.entry.url_id for slot in lane.slots} | self._leaving
         while lane.has_more and not lane.barrier and len(lane.slots) + lane.leaving < LAG:
             turn = self._seq + lane.leaving + len(lane.slots) + 1
-            if self._order == BEST and self._counted < counted(turn):
-                self.uncounted = counted(turn)
+            if self._ranking is not None and not self._ranking.is_ready(turn):
                 return
             entry = self._store.choose(self._run_id, lane.number, choice(self._order, turn), skip)
             if entry is None:
