@@ -81,18 +81,14 @@ CLASS_NAMES_GIVEN_TWICE: frozenset[str] = frozenset(
 """Names that two or more classes of the package have."""
 
 SPEAKS_OF_ANY: Mapping[str, int] = {
-    "app.act.configure": 2,
     "app.act.jobs.change": 18,
     "app.act.jobs.dispatch": 2,
     "app.act.jobs.hand_over": 3,
     "app.act.jobs.keeper": 1,
     "app.act.jobs.repetition": 5,
     "app.act.start": 1,
-    "app.read.crawls": 12,
     "app.read.executions": 3,
-    "app.read.health": 12,
     "app.read.jobs": 14,
-    "app.workspace": 1,
     "store.crawl.browse": 6,
     "store.crawl.commit": 3,
     "store.crawl.compare": 1,

@@ -30,7 +30,7 @@ from inchworm.engine.run import shown
 from inchworm.errors import Unknown, WrongUse
 from inchworm.model import CrawlInfo, Progress
 from inchworm.page import Page
-from inchworm.rules.words.json_form import json_form
+from inchworm.rules.words.json_form import json_form, json_object
 
 if TYPE_CHECKING:
     import pandas
@@ -276,7 +276,7 @@ class Crawl:
     def status(self) -> told.Status:
         """Where the crawl stands."""
         with self._app() as app:
-            found = app.crawls.status(self._crawl(app))
+            found = json_object(app.crawls.status(self._crawl(app)))
         found |= {"bytes": found.pop("size"), "saved_bytes": found.pop("saved")}
         return _told(told.Status, found)
 
@@ -381,7 +381,7 @@ class Crawl:
     def settings(self) -> dict[str, Any]:
         """The settings that the open run, or the next one, works with."""
         with self._app() as app:
-            return _told(dict[str, Any], app.crawls.settings_of(self._crawl(app).crawl_id))
+            return _told(dict[str, Any], app.crawls.settings_of(self._crawl(app)))
 
     def configure(
         self, *, name: str | None = None, enabled: bool | None = None, incremental: bool | None = None, **settings: Any

@@ -472,10 +472,10 @@ class TestTheDay:
             assert f'href="/jobs?slot={slot}"' in page
             listed = get(api, f"/jobs?slot={slot}")
             assert all(job_id in listed for job_id in jobs)
-            assert api.app.health.distribution()["fullest"] == 12, "looking moves nothing"
+            assert api.app.health.distribution().fullest == 12, "looking moves nothing"
             to, text, _ = said(post(api, "/jobs/day/rebalance", back="/jobs/day"))
             assert to == "/jobs/day" and "11 jobs were moved" in text
-            assert api.app.health.distribution()["fullest"] == 1
+            assert api.app.health.distribution().fullest == 1
             _, text, _ = said(post(api, "/jobs/day/rebalance"))
             assert text == "There was nothing to move."
 

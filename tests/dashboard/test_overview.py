@@ -246,11 +246,11 @@ def test_lists_show_what_happened_since(api: Api, served: Served) -> None:
     app = App(api.folder)
     try:
         wait_for(lambda: last_written(api.folder / "crawls" / crawl_id / "crawl.db"), "a tick")
-        line = next(one for one in app.crawls.listed(None, 99) if one["crawl_id"] == crawl_id)
-        assert (line["run"], line["state"]) == (0, "completed")
+        line = next(one for one in app.crawls.list() if one.crawl_id == crawl_id)
+        assert (line.run, line.state) == (0, "completed")
         api.post(f"/crawl/{crawl_id}/iterations/next", 202)
         wait_for(lambda: api.status(crawl_id)["run"] == 1, "the next run")
-        assert next(one for one in app.crawls.listed(None, 99) if one["crawl_id"] == crawl_id)["run"] == 1
+        assert next(one for one in app.crawls.list() if one.crawl_id == crawl_id).run == 1
     finally:
         app.close()
 

@@ -84,7 +84,7 @@ class Home:
 
     def record(self, run: int | None = None) -> list[dict[str, Any]]:
         """What a run, or the last one, has on record, without the texts."""
-        number = self.app.crawls.status(self.app.workspace.find(self.word))["run"] if run is None else run
+        number = self.app.crawls.status(self.app.workspace.find(self.word)).run if run is None else run
         out = io.BytesIO()
         self.app.export.to_file(
             self.word, "jsonl", out, ExportOptions(number, columns=tuple(column.name for column in KNOWN))

@@ -119,7 +119,7 @@ def test_without_a_number_it_starts_where_the_run_stands(home: Home) -> None:
     with Site(plain_site(60)).serve() as served:
         home.crawl(served.url("/"), checkpoint_every=10, budget=25)
         assert branch(home, exclude=("*p59",)).run_state == "completed"
-        assert home.app.crawls.status(home.app.workspace.find(home.word))["run"] == 0, "a branch is beside the line"
+        assert home.app.crawls.status(home.app.workspace.find(home.word)).run == 0, "a branch is beside the line"
     assert ends(home, 1)["/p59"] == "excluded"
     assert len(home.record(0)) == 25, "the run that it left is as it was"
     assert checkpoints(home, "manual") == [], "it needs none"

@@ -93,7 +93,7 @@ def test_an_archive_that_is_gone_is_told_and_the_crawl_goes_on(crawled: Home, se
     assert "ATTENTION: 1 file of the archive is missing" in said and "--fresh" in said
     assert crawled.status()["run_state"] == "completed"
     assert "has lost" in crawled.cli("doctor", code=1).stdout
-    again = crawled.app.crawls.status(crawled.app.workspace.find(crawled.word))["lost_files"]
+    again = crawled.app.crawls.status(crawled.app.workspace.find(crawled.word)).lost_files
     assert len(again) == 1
 
 

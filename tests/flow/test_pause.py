@@ -290,7 +290,7 @@ def test_settings_of_a_run_are_frozen(home: Home) -> None:
         assert (same.run, same.session, same.fetched) == (0, 2, 3)
 
         assert home.crawl(seed).run_state == "completed"
-        kept = home.app.crawls.settings_of(home.word)
+        kept = home.app.crawls.settings_of(home.app.workspace.find(home.word))
         assert (kept["scope"], kept["max_depth"], kept["robots"], kept["exclude"]) == ("path", 0, True, ["*.zip"])
 
 
@@ -300,7 +300,7 @@ def test_fresh_starts_over(home: Home) -> None:
         again = home.crawl(served.url("/"), fresh=True, scope="host")
         assert (again.run, again.session, again.pages, again.run_state) == (1, 1, 20, "completed")
         assert len(home.urls(run=0)) == 3
-        assert home.app.crawls.settings_of(home.word)["scope"] == "host"
+        assert home.app.crawls.settings_of(home.app.workspace.find(home.word))["scope"] == "host"
 
 
 def test_fresh_with_a_mistake_gives_nothing_up(home: Home) -> None:

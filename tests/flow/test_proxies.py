@@ -67,7 +67,7 @@ def test_a_password_reaches_its_proxy_and_no_file(home: Home) -> None:
     files = [path for path in home.folder.rglob("*") if path.is_file()]
     assert not [path for path in files if b"s3cret" in path.read_bytes()]
     shown = address(first).replace("://", "://…@")
-    assert home.app.crawls.settings_of(home.word)["proxies"] == [shown, address(second)]
+    assert home.app.crawls.settings_of(home.app.workspace.find(home.word))["proxies"] == [shown, address(second)]
 
 
 def test_a_resume_does_not_go_out_without_the_proxy_that_had_a_password(home: Home) -> None:

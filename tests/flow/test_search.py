@@ -286,7 +286,7 @@ def test_the_newest_version_of_a_page_counts(home: Home) -> None:
         site["/moved"] = redirect("/target", 301)
         site["/sometimes"] = Page("not now", 503)
         home.crawl(served.url("/"), max_retries=0)
-        assert home.app.crawls.status(home.app.workspace.find(home.word))["run"] == 1
+        assert home.app.crawls.status(home.app.workspace.find(home.word)).run == 1
         assert found(home, "alligators") == []
         assert found(home, "antelopes") == ["/a"]
         assert found(home, "bisons") == [], "it is gone, and the server says so"

@@ -32,7 +32,7 @@ def test_s1_a_seed_of_another_scheme_is_refused_before_anything_happens(
         file, word = secret_file(tmp_path)
         told = home.cli("crawl", in_scheme(scheme, inside, file), "--allow-private", code=2)
         assert "not a web address" in told.stderr
-        assert home.app.crawls.all() == []
+        assert home.app.crawls.statuses() == []
         assert inside.count() == 0
         assert not any(word.encode() in path.read_bytes() for path in home.folder.rglob("*") if path.is_file())
 

@@ -115,7 +115,8 @@ class Api:
         return self.app.workspace.is_running(self.app.workspace.find(crawl_id))
 
     def status(self, crawl_id: str) -> dict[str, Any]:
-        return self.app.crawls.status(self.app.workspace.find(crawl_id))
+        """Where a crawl stands, as JSON has it."""
+        return cast(dict[str, Any], json_form(self.app.crawls.status(self.app.workspace.find(crawl_id))))
 
     def faults(self, crawl_id: str) -> list[str]:
         crawl = self.app.workspace.find(crawl_id)

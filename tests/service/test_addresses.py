@@ -179,5 +179,5 @@ def test_what_was_not_seen_when_it_was_asked_for_is_seen_when_it_is_dialled(tmp_
         crawl_id = api.make(served.url("/c0"), max_retries=0)
         job = api.post("/jobs", 201, {"source_id": crawl_id, "max_retries": 0})
         wait_for(lambda: api.app.jobs.one(job["id"])["status"] == "failed", "the end of it")
-        assert "not one that may be connected to" in api.app.crawls.status(api.app.workspace.find(crawl_id))["message"]
+        assert "not one that may be connected to" in api.app.crawls.status(api.app.workspace.find(crawl_id)).message
     assert not served.log

@@ -131,7 +131,7 @@ class TestAdvice:
         assert bool(said) is is_said
         assert health.as_json()["status"] == "ok", "advice is no alarm"
         assert health.whole()["advice"] == health.as_json()["advice"]
-        assert all(one in app.health.scheduler()["advice"] for one in said), "the same words everywhere"
+        assert all(one in app.health.scheduler().advice for one in said), "the same words everywhere"
 
     @pytest.mark.parametrize(("together", "is_said"), [(4, False), (5, True)], ids=["0.7", "below"])
     def test_when_jobs_crowd_together(self, app: App, clock: ManualClock, together: int, is_said: bool) -> None:
@@ -141,7 +141,7 @@ class TestAdvice:
             made = app.jobs.store.add(dataclasses.replace(job(number, now_ms), interval_count=1, interval_unit="days"))
             if number < together:
                 app.jobs.store.shift([Shift(made.job_id, made.due_ms or 0, now_ms + 12 * 3_600_000)], now_ms)
-        assert app.health.distribution()["distribution_score"] == (0.6 if is_said else 0.7)
+        assert app.health.distribution().distribution_score == (0.6 if is_said else 0.7)
         health = Health(VALUES, needs_scheduler=False)
         health.look(app)
         assert any("rebalance" in one for one in health.as_json()["advice"]) is is_said

@@ -915,7 +915,7 @@ def test_a_healthy_execution_is_not_taken_away_however_long_it_takes(works: Work
             works.watch(scheduler, 0.9)
         assert served.log
         assert [one["status"] for one in works.tries(name)] == ["running"]
-    assert works.app.health.scheduler()["stale_locks_cleared"] == 0
+    assert works.app.health.scheduler().stale_locks_cleared == 0
 
 
 def test_an_execution_that_stands_still_is_taken_away_and_ended(works: Works) -> None:
@@ -935,7 +935,7 @@ def test_an_execution_that_stands_still_is_taken_away_and_ended(works: Works) ->
             works.look(scheduler)
         done = works.finish(scheduler, name)
     assert (done["status"], done["attempt"]) == ("completed", 2)
-    assert works.app.health.scheduler()["stale_locks_cleared"] == 1
+    assert works.app.health.scheduler().stale_locks_cleared == 1
     assert set(pages_of(served)) == set(linked_site(20)) and works.faults() == []
 
 
@@ -963,7 +963,7 @@ def test_who_stood_still_and_was_ended_for_it_is_not_said_to_have_died(works: Wo
         scheduler.take_back()
         scheduler.reap()
         assert works.tries(name)[0]["error_message"] == "its process stood still for too long"
-        assert works.app.health.scheduler()["stale_locks_cleared"] == 1
+        assert works.app.health.scheduler().stale_locks_cleared == 1
 
 
 def is_stopped(works: Works) -> bool:
@@ -988,7 +988,7 @@ def test_who_stands_still_in_the_middle_of_a_write_is_ended_before_anything_is_w
     wait_until(lambda: not is_stopped(works))
     scheduler.tick()
     assert works.tries(name)[0]["error_message"] == "its process stood still for too long"
-    assert works.app.health.scheduler()["stale_locks_cleared"] == 1
+    assert works.app.health.scheduler().stale_locks_cleared == 1
     done = works.run(scheduler, name)
     assert (done["status"], done["attempt"]) == ("completed", 2)
 
@@ -1351,7 +1351,7 @@ def test_a_service_that_is_told_to_stop_pauses_what_runs(works: Works) -> None:
         assert after["planned_at"] == stopped["planned_at"]
         assert processes_of(works.folder) == [] and works.app.executions.events.services() == []
         crawl = works.app.home.crawls()[0]
-        assert works.app.crawls.status(crawl)["run_state"] == "paused"
+        assert works.app.crawls.status(crawl).run_state == "paused"
 
         site.latency = (0.0, 0.0)
         works.clock.advance(120)
@@ -1369,10 +1369,10 @@ def test_pages_are_counted_once_however_often_the_service_stops(works: Works) ->
                 wait_for(served, asked)
                 process.send_signal(signal.SIGTERM)
                 assert process.wait(60) == 0
-        status = works.app.crawls.status(works.app.home.crawls()[0])
+        counters = works.app.crawls.status(works.app.home.crawls()[0]).counters
     tries = works.tries(name)
     assert len(tries) == 2
-    assert sum(one["items_crawled"] for one in tries) == status["pages"] + status["duplicates"]
+    assert sum(one["items_crawled"] for one in tries) == counters.pages + counters.duplicates
 
 
 def test_a_crawl_whose_service_stops_may_finish_what_is_under_way(works: Works) -> None:

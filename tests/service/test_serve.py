@@ -149,13 +149,13 @@ class TestStop:
             app = App(tmp_path / "home")
             found = app.jobs.one(job["id"])
             assert (found["status"], found["current_retry_count"]) == ("scheduled", 0)
-            assert app.crawls.status(app.workspace.find(job["crawl_id"]))["run_state"] == "paused"
+            assert app.crawls.status(app.workspace.find(job["crawl_id"])).run_state == "paused"
             with serving(tmp_path / "home") as service:
                 second = service.ended(job["id"], 2)
                 assert (second["status"], second["attempt"], second["run"]) == ("completed", 2, 0)
                 executions = service.get(f"/api/v1/jobs/{job['id']}/executions")["items"]
                 assert len({one["planned_at"] for one in executions}) == 1
-            assert app.crawls.status(app.workspace.find(job["crawl_id"]))["run_state"] == "completed"
+            assert app.crawls.status(app.workspace.find(job["crawl_id"])).run_state == "completed"
             app.close()
         asked = [hit.path for hit in web.log if hit.path not in ("/robots.txt", "/sitemap.xml")]
         assert len(set(asked)) == 60

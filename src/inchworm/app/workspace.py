@@ -8,7 +8,6 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from inchworm import settings
 from inchworm.engine import run
@@ -19,6 +18,7 @@ from inchworm.model import CrawlInfo, RunInfo
 from inchworm.ports import Clock
 from inchworm.rules.web import proxies
 from inchworm.rules.web import url as urls
+from inchworm.rules.words.json_form import Json
 from inchworm.settings import NamedSettings, Settings, SettingValue
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.home.crawls import Home
@@ -142,7 +142,7 @@ class Workspace:
     def crawl_folder(self, crawl: CrawlInfo) -> Path:
         return self.folder / "crawls" / crawl.crawl_id
 
-    def ask(self, crawl: CrawlInfo, verb: str, argument: Mapping[str, Any]) -> str | None:
+    def ask(self, crawl: CrawlInfo, verb: str, argument: Mapping[str, Json]) -> str | None:
         """Ask the owner of a crawl's run for something, and wait for its answer; None when its session ended first."""
         inbox_id = self.home.ask(crawl.crawl_id, verb, argument, self.clock.now_ms())
         deadline = time.monotonic() + ANSWER_SECONDS

@@ -208,7 +208,7 @@ def status(word: str, as_json: bool) -> None:
 def list_(as_json: bool) -> None:
     """Every crawl in this home."""
     with opened() as app:
-        found = app.crawls.all()
+        found = app.crawls.statuses()
     print_json({"crawls": found}) if as_json else display.crawls(found)
 
 
@@ -256,7 +256,7 @@ def retry(word: str, kind: str | None, url: str | None, as_json: bool) -> None:
 def show_settings(word: str, as_json: bool) -> None:
     """The settings a crawl works with."""
     with opened() as app:
-        found = app.crawls.settings_of(word)
+        found = app.crawls.settings_of(app.workspace.find(word))
     print_json(found) if as_json else display.settings_table(found)
 
 

@@ -9,6 +9,7 @@ import click
 
 from inchworm import settings
 from inchworm.app.act.configure import Configuration
+from inchworm.app.read.crawls import CrawlDetail
 from inchworm.cli.commands import main
 from inchworm.cli.options import RUN_OPTIONS, SESSION_OPTIONS, given, json_flag, opened, setting_options
 from inchworm.cli.screen import display
@@ -40,8 +41,8 @@ def configure(word: str, name: str | None, unset: tuple[str, ...], as_json: bool
     changes = _changes(given(values), unset)
     with opened() as app:
         wanted = Configuration(name, changes or None, incremental, enabled)
-        told = app.crawls.detail(app.configure.change(app.workspace.find(word).crawl_id, wanted))
-    print_json(told) if as_json else display.settings_table(_rows(told))
+        found = app.crawls.get(app.configure.change(app.workspace.find(word).crawl_id, wanted))
+    print_json(found) if as_json else display.settings_table(_rows(found))
 
 
 def _changes(named: Mapping[str, Any], unset: Sequence[str]) -> dict[str, Any]:
@@ -60,11 +61,12 @@ def _setting(text: str) -> str:
     raise WrongUse(f"There is no setting called {text!r}.", "`inchworm show-settings` lists them.")
 
 
-def _rows(told: Mapping[str, Any]) -> dict[str, str]:
-    lines = [f"{name} = {value}" for name, value in told["defaults"].items()]
+def _rows(found: CrawlDetail) -> dict[str, str]:
+    lines = [f"{name} = {value}" for name, value in found.defaults.items()]
+    is_incremental = found.goes_on.incremental_crawling_enabled
     return {
-        "crawl": f"{told['name']}  ({told['crawl_id']})",
-        "enabled": "yes" if told["enabled"] else "no: its jobs are paused",
-        "incremental": "yes" if told["incremental_crawling_enabled"] else "no: every start begins a new run",
+        "crawl": f"{found.summary.name}  ({found.summary.crawl_id})",
+        "enabled": "yes" if found.enabled else "no: its jobs are paused",
+        "incremental": "yes" if is_incremental else "no: every start begins a new run",
         "settings": "\n".join(lines) or "none of its own",
     }

@@ -22,6 +22,7 @@ from inchworm.errors import WrongUse
 from inchworm.job import JobState
 from inchworm.rules.schedule.timetable import UNITS
 from inchworm.rules.words.figures import clip
+from inchworm.rules.words.json_form import json_object
 from inchworm.rules.words.times import iso
 from inchworm.settings import duration
 
@@ -239,11 +240,11 @@ def stats(as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    made = {name: value for name, value in found["executions"].items() if name != "window_hours"}
-    display.numbers({f"jobs {state}": count for state, count in found["jobs"].items()})
+    made = {name: value for name, value in json_object(found.executions).items() if name != "window_hours"}
+    display.numbers({f"jobs {state}": count for state, count in found.jobs.items()})
     say("\nexecutions of the last 24 hours")
-    display.numbers({**made, "stale_locks_cleared": found["stale_locks_cleared"]})
-    _advise(found["distribution_score"])
+    display.numbers({**made, "stale_locks_cleared": found.stale_locks_cleared})
+    _advise(found.distribution_score)
 
 
 @jobs.command()
@@ -255,9 +256,9 @@ def distribution(as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    table(("starts_at", "jobs"), [(one["starts_at"], one["jobs"]) for one in found["slots"] if one["jobs"]])
-    say(f"{counted(found['total_jobs'], 'job')}, at most {found['fullest']:,} in a slot.")
-    _advise(found["distribution_score"])
+    table(("starts_at", "jobs"), [(one.starts_at, one.jobs) for one in found.slots if one.jobs])
+    say(f"{counted(found.total_jobs, 'job')}, at most {found.fullest:,} in a slot.")
+    _advise(found.distribution_score)
 
 
 @jobs.command()

@@ -32,6 +32,7 @@ from inchworm.app.root import App
 from inchworm.engine.signals import stopping
 from inchworm.errors import Broken, CannotServe, InchwormError, WrongUse
 from inchworm.rules.words.figures import plain
+from inchworm.rules.words.json_form import json_object
 from inchworm.rules.words.times import iso
 from inchworm.service import build
 from inchworm.service.access import auth
@@ -214,7 +215,7 @@ class _Service:
             log.info("No longer: %s", code)
 
     def _figures(self) -> Mapping[str, object]:
-        return self._verbs.app.health.scheduler()
+        return json_object(self._verbs.app.health.scheduler())
 
     async def _deliver(self) -> None:
         """Notifications that are due."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 from inchworm import settings
 from inchworm.app.act.jobs.change import JobActs, refuse_secrets
 from inchworm.app.act.jobs.hand_over import HandOver, refuse_odd
 from inchworm.app.act.plan import Start
 from inchworm.app.act.start import Starter
-from inchworm.app.read.crawls import how_it_goes_on
+from inchworm.app.read.crawls import Continuation, continuation
 from inchworm.app.read.executions import ExecutionReads
 from inchworm.app.workspace import Workspace, presentable
 from inchworm.errors import Broken, NotNow, WrongUse
 from inchworm.model import CrawlInfo
+from inchworm.rules.words.json_form import FLAT
 from inchworm.settings import NamedSettings, SettingValue
 
 
@@ -28,6 +28,16 @@ class Configuration:
     defaults: Mapping[str, SettingValue | None] | None = None
     incremental: bool | None = None
     enabled: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredCrawl:
+    """The crawl of a URL, and how it goes on."""
+
+    crawl_id: str
+    name: str
+    url: str
+    goes_on: Continuation = field(metadata=FLAT)
 
 
 class Configurer:
@@ -44,26 +54,21 @@ class Configurer:
 
     # Configuring
 
-    def for_url(self, url: str, incremental: bool | None, budget: int | None, guarded: bool = False) -> dict[str, Any]:
+    def for_url(self, url: str, incremental: bool | None, budget: int | None, guarded: bool = False) -> ConfiguredCrawl:
         """Set how the crawl of a URL goes on from session to session, and make it if there is none. `guarded`: not one
         in a private network."""
         refuse_secrets((url,))
-        defaults = None if budget is None else {"budget": budget or None}
         if budget is not None:
             settings.check("budget", budget)
+        defaults = None if budget is None else {"budget": budget or None}
         crawl = self._start.find_or_make(Start((url,), typed=False, guarded=guarded))
         crawl = self.change(crawl.crawl_id, Configuration(defaults=defaults, incremental=incremental))
-        return {
-            "crawl_id": crawl.crawl_id,
-            "name": crawl.name,
-            "url": crawl.seeds[0],
-            **how_it_goes_on(crawl),
-        }
+        return ConfiguredCrawl(crawl.crawl_id, crawl.name, crawl.seeds[0], continuation(crawl))
 
     def change(self, crawl_id: str, wanted: Configuration) -> CrawlInfo:
         """Change what holds for a crawl. Nothing is changed when anything is wrong."""
         crawl = self._workspace.find(crawl_id)
-        values: dict[str, Any] = {}
+        values: dict[str, str | bool | NamedSettings] = {}
         if wanted.name is not None and wanted.name != crawl.name:
             self._refuse_taken(wanted.name)
             values["name"] = wanted.name

@@ -14,7 +14,7 @@ from inchworm.model import CrawlInfo, Entry, Found, Kind, Reason, Refusal, RunIn
 from inchworm.ports import Row
 from inchworm.rules.web import control
 from inchworm.rules.web import url as urls
-from inchworm.rules.words.json_form import FLAT
+from inchworm.rules.words.json_form import FLAT, JsonObject
 
 ADD = "add"
 """What the owner of a run is asked for when somebody adds a URL."""
@@ -49,7 +49,7 @@ class Queue:
             before = state_in_run(store, current, found.url)
         _refuse_useless(crawl, current, found.url, before)
         if before is None or before[1] is State.REFUSED:
-            argument = {"url": found.url, "request_url": found.request_url, "depth": depth}
+            argument: JsonObject = {"url": found.url, "request_url": found.request_url, "depth": depth}
             answer = self._workspace.ask(crawl, ADD, argument) if self._workspace.is_running(crawl) else None
             if answer is None:
                 with self._workspace.owning(crawl) as owner:

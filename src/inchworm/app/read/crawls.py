@@ -1,42 +1,197 @@
-"""Crawls: how each of them stands."""
+"""Crawls: which there are, and how each of them stands."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from inchworm import settings
 from inchworm.app.read.jobs import JobReads
-from inchworm.app.read.runs import Runs, iteration_id, session_line
+from inchworm.app.read.runs import Runs, SessionLine, iteration_id, session_line
 from inchworm.app.workspace import Workspace, defaults_of, presentable, settings_of_run
 from inchworm.engine import run
 from inchworm.errors import InchwormError, NotNow
-from inchworm.model import CrawlInfo, Down, RunInfo, RunState, SessionInfo
+from inchworm.model import Counters, CrawlInfo, Down, RunInfo, RunState, SessionInfo
 from inchworm.rules.order import order
+from inchworm.rules.words.json_form import FLAT, Json
 from inchworm.rules.words.times import iso
 from inchworm.settings import SERVICE, NamedSettings
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import View
 from inchworm.store.sqlite import last_written
 
-_COUNTED = ("pages", "duplicates", "failed", "pending", "new", "modified", "deleted", "unchanged", "unknown")
+_MOST_JOBS = 1000
+_FEW_JOBS = 6
 
 
-class _Glance(NamedTuple):
-    """What lists tell of a crawl: its last run, that run's last session, the last run that found changes, and the hosts
-    that cannot be reached."""
+@dataclass(frozen=True, slots=True)
+class HostDown:
+    """A host that cannot be reached."""
+
+    host: str
+    kind: str
+    message: str
+    since: str
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesOfRun:
+    """What a run found changed, in a line."""
+
+    crawl_id: str
+    name: str
+    run: int
+    run_id: str
+    at: str
+    new: int
+    modified: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlSummary:
+    """A crawl in lists: its last run and that run's last session, the last run that found changes, and the hosts that
+    cannot be reached. `note` says why it cannot be read."""
+
+    crawl_id: str
+    name: str
+    seeds: Sequence[str]
+    enabled: bool
+    created_at: str
+    run: int | None = None
+    run_id: str | None = None
+    mode: str | None = None
+    run_started_at: str | None = None
+    run_ended_at: str | None = None
+    alarm: str | None = None
+    note: str | None = None
+    session: SessionLine | None = None
+    changed: ChangesOfRun | None = None
+    pages: int = 0
+    duplicates: int = 0
+    failed: int = 0
+    pending: int = 0
+    new: int = 0
+    modified: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    unknown: int = 0
+    state: str = ""
+    down: Sequence[HostDown] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingProcess:
+    """The process that works on a crawl."""
+
+    pid: int | None
+    machine: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlStatus:
+    """Where a crawl stands: its last run, and the sessions of that."""
+
+    crawl_id: str
+    name: str
+    seeds: Sequence[str]
+    run: int
+    mode: str
+    branch_of: int | None
+    on_line: bool
+    line_end: int | None
+    run_state: str
+    word: str
+    owner: WorkingProcess | None
+    sessions: Sequence[SessionLine]
+    ended_by: str | None
+    order: str
+    created_at: str
+    counters: Counters = field(metadata=FLAT)
+    seed_pages: Mapping[str, int]
+    message: str
+    blocked: int
+    down: Sequence[HostDown]
+    lost_files: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableCrawl:
+    """A crawl whose record cannot be read, and why."""
+
+    crawl_id: str
+    name: str
+    run_state: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """How a crawl goes on from session to session."""
+
+    incremental_crawling_enabled: bool
+    crawl_budget: int
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlDetail:
+    """Everything that is known of a crawl, and of its last run if it has one."""
+
+    summary: CrawlSummary = field(metadata=FLAT)
+    status: CrawlStatus | None = field(metadata=FLAT)
+    created_at: str
+    enabled: bool
+    goes_on: Continuation = field(metadata=FLAT)
+    settings: NamedSettings
+    defaults: NamedSettings
+    jobs: Sequence[Mapping[str, Json]]
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The last run of a crawl and its last session. `why_nothing`: what happened to the first page of a run that had
+    none; `blocked`: how many pages were kept from us."""
+
+    number: int
+    mode: str
+    alarm: str
+    started_at: str
+    ended_at: str | None
+    counters: Counters
+    state: RunState
+    session: SessionLine | None
+    why_nothing: str
+    blocked: int
+    down: Sequence[HostDown]
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlNow:
+    """A crawl at this moment: its last run, its newest jobs, and the job that is about to work on it. `note` says why
+    the run cannot be read."""
+
+    jobs: Sequence[Mapping[str, Json]]
+    job_at_work: str | None
+    run: LastRun | None
+    note: str
+
+    @property
+    def state(self) -> str:
+        return self.run.state if self.run else ""
+
+
+class _Seen(NamedTuple):
+    """What lists tell of a crawl, as it was read when its files last changed."""
 
     run: RunInfo
     session: SessionInfo | None
     changed: RunInfo | None
     down: Sequence[Down]
-
-
-_MOST_JOBS = 1000
-_FEW_JOBS = 6
 
 
 class Crawls:
@@ -47,62 +202,110 @@ class Crawls:
         self._runs = runs
         self._jobs = jobs
 
-    def all(self) -> list[dict[str, Any]]:
-        """Every crawl with the state of its last run."""
-        listed = []
+    # Many of them
+
+    def list(
+        self,
+        beyond: tuple[str, str] | None = None,
+        limit: int | None = None,
+        text: str = "",
+        newest_first: bool = False,
+    ) -> Sequence[CrawlSummary]:
+        """Crawls in the order in which they were made, with how they stand. `beyond`: when the last one that was seen
+        was made, and its id; `text`: a part of the name, or of a seed."""
+        made = sorted(((iso(one.created_ms), one.crawl_id, one) for one in self._workspace.home.crawls()), key=_place)
+        if newest_first:
+            made.reverse()
+        if beyond is not None:
+            made = [one for one in made if (_place(one) < beyond if newest_first else _place(one) > beyond)]
+        return [self._summary(crawl) for *_, crawl in made if _fits(crawl, text.lower())][:limit]
+
+    def statuses(self) -> Sequence[CrawlStatus | UnreadableCrawl]:
+        """Where each crawl stands."""
+        found: list[CrawlStatus | UnreadableCrawl] = []
         for crawl in self._workspace.home.crawls():
             try:
-                listed.append(self.status(crawl))
+                found.append(self.status(crawl))
             except InchwormError as error:
-                listed.append({"crawl_id": crawl.crawl_id, "name": crawl.name, "run_state": "", "note": error.message})
-        return listed
+                found.append(UnreadableCrawl(crawl.crawl_id, crawl.name, "", error.message))
+        return found
 
-    def status(self, crawl: CrawlInfo) -> dict[str, Any]:
+    def hosts_down(self) -> int:
+        """How many hosts that crawls wait for cannot be reached."""
+        return sum(len(one.down) for one in self.list() if one.state in (RunState.IN_PROGRESS, RunState.PAUSED))
+
+    # One of them
+
+    def get(self, crawl: CrawlInfo) -> CrawlDetail:
+        """Everything that is known of a crawl."""
+        values = self.settings_of(crawl)
+        return CrawlDetail(
+            self._summary(crawl),
+            self.status(crawl) if self._runs.last(crawl) else None,
+            iso(crawl.created_ms),
+            crawl.enabled,
+            continuation(crawl),
+            {name: value for name, value in values.items() if not settings.belongs_to(name, SERVICE)},
+            presentable(crawl.defaults),
+            [self._jobs.json(job) for job in self._jobs.store.find({"crawl_id": crawl.crawl_id}, None, _MOST_JOBS)],
+        )
+
+    def status(self, crawl: CrawlInfo) -> CrawlStatus:
         """Where a crawl stands. A run whose owner is dead is paused."""
         with self._workspace.reading(crawl) as store:
             current, end = self._workspace.run_of(crawl, store), store.line_end()
             sessions = store.sessions(current.run_id)
             owner = store.owner()
             down = store.down()
-            blocked = View(store).count_failed(current.run_id, "blocked") if current.counters.failed else 0
+            blocked = _blocked(store, current)
             several = store.has_several_lanes(current.run_id)
             lost = self.lost_files(crawl, store)
         running = self._workspace.is_running(crawl)
         state = run.state_of(current, running)
         last = sessions[-1] if sessions else None
-        return {
-            "crawl_id": crawl.crawl_id,
-            "name": crawl.name,
-            "seeds": list(crawl.seeds),
-            "run": current.number,
-            "mode": current.mode,
-            "branch_of": current.origin,
-            "on_line": not current.beside,
-            "line_end": end.number if end else None,
-            "run_state": str(state),
-            "word": run.word_for(dataclasses.replace(current, state=state)),
-            "owner": {"pid": owner.pid, "machine": owner.machine} if running else None,
-            "sessions": [session_line(one, running) for one in sessions],
-            "ended_by": str(last.ended_by) if last and last.ended_by else None,
-            "order": order.word(current.disturbed, several),
-            "created_at": iso(current.created_ms),
-            **dataclasses.asdict(current.counters),
-            "seed_pages": {seed.url: seed.kept for seed in current.seeds},
-            "message": last.message if last else "",
-            "blocked": blocked,
-            "down": [down_json(one) for one in down],
-            "lost_files": lost,
-        }
+        return CrawlStatus(
+            crawl.crawl_id,
+            crawl.name,
+            crawl.seeds,
+            current.number,
+            current.mode,
+            current.origin,
+            not current.beside,
+            end.number if end else None,
+            state.value,
+            run.word_for(dataclasses.replace(current, state=state)),
+            WorkingProcess(owner.pid, owner.machine) if running else None,
+            [session_line(one, running) for one in sessions],
+            str(last.ended_by) if last and last.ended_by else None,
+            order.word(current.disturbed, several),
+            iso(current.created_ms),
+            current.counters,
+            {seed.url: seed.kept for seed in current.seeds},
+            last.message if last else "",
+            blocked,
+            [_host_down(one) for one in down],
+            lost,
+        )
 
-    def lost_files(self, crawl: CrawlInfo, store: CrawlStore) -> list[str]:
+    def now(self, crawl: CrawlInfo) -> CrawlNow:
+        """A crawl at this moment, in little time: whoever has its page open asks again and again."""
+        at_work = self._jobs.at_work(crawl)
+        jobs = [self._jobs.json(job) for job in self._jobs.store.newest(crawl.crawl_id, _FEW_JOBS)]
+        last, note = None, ""
+        try:
+            last = self._last_run(crawl)
+        except InchwormError as error:
+            note = error.message
+        return CrawlNow(jobs, at_work.job_id if at_work else None, last, note)
+
+    def lost_files(self, crawl: CrawlInfo, store: CrawlStore) -> Sequence[str]:
         """Files of the archive that are missing, or shorter than what was committed."""
         archive = self._workspace.crawl_folder(crawl) / "archive"
         files = [(name, length, archive / name) for _, _, name, length in store.files()]
         return [name for name, length, path in files if not path.exists() or path.stat().st_size < length]
 
-    def settings_of(self, word: str) -> NamedSettings:
+    def settings_of(self, crawl: CrawlInfo) -> NamedSettings:
         """The settings that the open run, or the next one, works with."""
-        crawl = self._workspace.find(word)
         values = settings.make({**self._workspace.base_settings(), **defaults_of(crawl), **crawl.settings})
         with contextlib.suppress(NotNow), self._workspace.reading(crawl) as store:
             last = store.run()
@@ -110,146 +313,97 @@ class Crawls:
                 values = settings.changed(values, settings_of_run(last))
         return presentable(settings.to_json(values))
 
-    # Looking
-
-    def listed(self, after: tuple[str, str] | None, limit: int) -> list[dict[str, Any]]:
-        """Crawls in the order in which they were made, and how they stand. `after`: when the last one that was seen was
-        made, and its id."""
-        made = sorted((iso(one.created_ms), one.crawl_id, one) for one in self._workspace.home.crawls())
-        later = [crawl for at, crawl_id, crawl in made if after is None or (at, crawl_id) > after]
-        return [self.line(one) for one in later[:limit]]
-
-    def latest(self, before: tuple[str, str] | None, limit: int, text: str = "") -> list[dict[str, Any]]:
-        """Crawls, the one that was made last first, with how they stand. `before`: when the last one that was seen was
-        made, and its id; `text`: a part of the name, or of a seed."""
-        made = sorted(((iso(one.created_ms), one.crawl_id, one) for one in self._workspace.home.crawls()), reverse=True)
-        earlier = [crawl for at, crawl_id, crawl in made if before is None or (at, crawl_id) < before]
-        return [self.line(one) for one in [one for one in earlier if _fits(one, text.lower())][:limit]]
-
-    def line(self, crawl: CrawlInfo) -> dict[str, Any]:
-        line = {
-            "crawl_id": crawl.crawl_id,
-            "name": crawl.name,
-            "seeds": list(crawl.seeds),
-            "enabled": crawl.enabled,
-            "created_at": iso(crawl.created_ms),
-            **dict.fromkeys(("run", "run_id", "mode", "run_started_at", "run_ended_at", "alarm", "note")),
-            **dict.fromkeys(("session", "changed")),
-            **dict.fromkeys(_COUNTED, 0),
-            "state": "",
-            "down": [],
-        }
+    def _summary(self, crawl: CrawlInfo) -> CrawlSummary:
+        line = CrawlSummary(crawl.crawl_id, crawl.name, crawl.seeds, crawl.enabled, iso(crawl.created_ms))
         try:
-            seen = self._glance(crawl)
+            seen = self._seen(crawl)
         except InchwormError as error:
-            return {**line, "note": error.message}
+            return dataclasses.replace(line, note=error.message)
         if seen is None:
             return line
-        last, running = seen.run, self._workspace.is_running(crawl)
-        return {
-            **line,
-            "state": run.state_of(last, running).value,
-            "run": last.number,
-            "run_id": iteration_id(crawl, last.number),
-            "mode": last.mode,
-            "run_started_at": iso(last.created_ms),
-            "run_ended_at": iso(last.ended_ms) if last.ended_ms is not None else None,
-            "alarm": last.alarm or None,
-            **{name: getattr(last.counters, name) for name in _COUNTED},
-            "session": session_line(seen.session, running) if seen.session else None,
-            "changed": _change_json(crawl, seen.changed) if seen.changed else None,
-            "down": [down_json(one) for one in seen.down],
-        }
+        last, counters, running = seen.run, seen.run.counters, self._workspace.is_running(crawl)
+        return dataclasses.replace(
+            line,
+            state=run.state_of(last, running).value,
+            run=last.number,
+            run_id=iteration_id(crawl, last.number),
+            mode=last.mode,
+            run_started_at=iso(last.created_ms),
+            run_ended_at=iso(last.ended_ms) if last.ended_ms is not None else None,
+            alarm=last.alarm or None,
+            session=session_line(seen.session, running) if seen.session else None,
+            changed=_changes(crawl, seen.changed) if seen.changed else None,
+            pages=counters.pages,
+            duplicates=counters.duplicates,
+            failed=counters.failed,
+            pending=counters.pending,
+            new=counters.new,
+            modified=counters.modified,
+            deleted=counters.deleted,
+            unchanged=counters.unchanged,
+            unknown=counters.unknown,
+            down=[_host_down(one) for one in seen.down],
+        )
 
-    def hosts_down(self) -> int:
-        """How many hosts that crawls wait for cannot be reached."""
-        lines = (self.line(crawl) for crawl in self._workspace.home.crawls())
-        return sum(len(one["down"]) for one in lines if one["state"] in (RunState.IN_PROGRESS, RunState.PAUSED))
-
-    def _glance(self, crawl: CrawlInfo) -> _Glance | None:
+    def _seen(self, crawl: CrawlInfo) -> _Seen | None:
         """A crawl as it was read when its files last changed: lists are looked at all the time."""
         mark = last_written(self._workspace.crawl_folder(crawl) / "crawl.db")
-        seen = self._seen.get(crawl.crawl_id)
+        seen = self._kept.get(crawl.crawl_id)
         if seen is not None and seen[0] == mark:
             return seen[1]
         found = None
         with contextlib.suppress(NotNow), self._workspace.reading(crawl) as store:
             last = store.run()
             if last is not None:
-                found = _Glance(last, store.last_session(last.run_id), store.last_change(), store.down())
+                found = _Seen(last, store.last_session(last.run_id), store.last_change(), store.down())
         if mark:
-            self._seen[crawl.crawl_id] = mark, found
+            self._kept[crawl.crawl_id] = mark, found
         return found
 
     @functools.cached_property
-    def _seen(self) -> dict[str, tuple[tuple[int, ...], _Glance | None]]:
+    def _kept(self) -> dict[str, tuple[tuple[int, ...], _Seen | None]]:
         return {}
 
-    def detail(self, crawl: CrawlInfo) -> dict[str, Any]:
-        """Everything that is known of a crawl and its last run, if it has one."""
-        status = self.status(crawl) if self._runs.last(crawl) else {}
-        jobs = self._jobs.store.find({"crawl_id": crawl.crawl_id}, None, _MOST_JOBS)
-        values = self.settings_of(crawl.crawl_id)
-        return {
-            **self.line(crawl),
-            **status,
-            "created_at": iso(crawl.created_ms),
-            "enabled": crawl.enabled,
-            **how_it_goes_on(crawl),
-            "settings": {name: value for name, value in values.items() if not settings.belongs_to(name, SERVICE)},
-            "defaults": presentable(crawl.defaults),
-            "jobs": [self._jobs.json(job) for job in jobs],
-        }
-
-    def standing(self, crawl: CrawlInfo) -> dict[str, Any]:
-        """How a crawl stands: its last run, its last session, its newest jobs, and who is about to work on it. `note`
-        says why it cannot be read."""
-        at_work = self._jobs.at_work(crawl)
-        jobs = [self._jobs.json(job) for job in self._jobs.store.newest(crawl.crawl_id, _FEW_JOBS)]
-        about = {
-            **{name: getattr(crawl, name) for name in ("crawl_id", "name", "seeds", "enabled")},
-            "job_at_work": at_work.job_id if at_work else None,
-            "jobs": jobs,
-            "note": "",
-        }
-        try:
-            return {**about, **self._last_standing(crawl)}
-        except InchwormError as error:
-            return {**about, "state": "", "run": None, "session": None, "note": error.message}
-
-    def _last_standing(self, crawl: CrawlInfo) -> dict[str, Any]:
+    def _last_run(self, crawl: CrawlInfo) -> LastRun | None:
         if self._runs.last(crawl) is None:
-            return {"state": "", "run": None, "session": None}
+            return None
         with self._workspace.reading(crawl) as store:
             last = self._workspace.run_of(crawl, store)
             session = store.last_session(last.run_id)
             why_nothing = _why_nothing(View(store), last)
-            blocked = View(store).count_failed(last.run_id, "blocked") if last.counters.failed else 0
-            down = [down_json(one) for one in store.down()]
+            blocked, down = _blocked(store, last), store.down()
         running = self._workspace.is_running(crawl)
-        return {
-            "state": run.state_of(last, running).value,
-            "run": {**dataclasses.asdict(last.counters), **_about(last)},
-            "session": session_line(session, running) if session else None,
-            "why_nothing": why_nothing,
-            "blocked": blocked,
-            "down": down,
-        }
+        return LastRun(
+            last.number,
+            last.mode,
+            last.alarm,
+            iso(last.created_ms),
+            iso(last.ended_ms) if last.ended_ms is not None else None,
+            last.counters,
+            run.state_of(last, running),
+            session_line(session, running) if session else None,
+            why_nothing,
+            blocked,
+            [_host_down(one) for one in down],
+        )
 
 
-def _change_json(crawl: CrawlInfo, one: RunInfo) -> dict[str, Any]:
-    """What a run found, in a line."""
-    counted = {name: getattr(one.counters, name) for name in ("new", "modified", "deleted")}
-    about = {"crawl_id": crawl.crawl_id, "name": crawl.name}
-    return {**about, "run": one.number, "run_id": iteration_id(crawl, one.number), "at": iso(one.created_ms), **counted}
+def continuation(crawl: CrawlInfo) -> Continuation:
+    budget = settings.check("budget", crawl.defaults.get("budget", 0))
+    return Continuation(crawl.incremental, budget)
 
 
-def how_it_goes_on(crawl: CrawlInfo) -> dict[str, Any]:
-    return {"incremental_crawling_enabled": crawl.incremental, "crawl_budget": crawl.defaults.get("budget", 0)}
+def _place(one: tuple[str, str, CrawlInfo]) -> tuple[str, str]:
+    """When a crawl was made, and its id."""
+    return one[:2]
 
 
 def _fits(crawl: CrawlInfo, text: str) -> bool:
     return any(text in one.lower() for one in (crawl.name, *crawl.seeds))
+
+
+def _blocked(store: CrawlStore, current: RunInfo) -> int:
+    return View(store).count_failed(current.run_id, "blocked") if current.counters.failed else 0
 
 
 def _why_nothing(view: View, last: RunInfo) -> str:
@@ -260,22 +414,19 @@ def _why_nothing(view: View, last: RunInfo) -> str:
     return f"{url}: {message or failure}" if url else ""
 
 
-def _about(last: RunInfo) -> dict[str, Any]:
-    return {
-        "number": last.number,
-        "mode": last.mode,
-        "alarm": last.alarm,
-        "started_at": iso(last.created_ms),
-        "ended_at": iso(last.ended_ms) if last.ended_ms is not None else None,
-    }
+def _changes(crawl: CrawlInfo, one: RunInfo) -> ChangesOfRun:
+    counters = one.counters
+    return ChangesOfRun(
+        crawl.crawl_id,
+        crawl.name,
+        one.number,
+        iteration_id(crawl, one.number),
+        iso(one.created_ms),
+        counters.new,
+        counters.modified,
+        counters.deleted,
+    )
 
 
-def down_json(one: Down) -> dict[str, Any]:
-    """A host that cannot be reached, as it is shown."""
-    return {
-        "host": one.origin,
-        "kind": one.kind,
-        "message": one.message,
-        "since": iso(one.since_ms),
-        "sessions": one.sessions,
-    }
+def _host_down(one: Down) -> HostDown:
+    return HostDown(one.origin, one.kind, one.message, iso(one.since_ms), one.sessions)

@@ -29,6 +29,7 @@ from inchworm.rules.words.figures import clip, size
 if TYPE_CHECKING:  # whoever shows something else does not wait for it
     from inchworm.app.read.changes import PageDifference, RunComparison
     from inchworm.app.read.content.visits import KnownUrl, StoredVisit
+    from inchworm.app.read.crawls import CrawlStatus, UnreadableCrawl
 
 LOG_SECONDS = 5.0
 LATER_LOG_SECONDS = 60.0
@@ -101,52 +102,58 @@ def error(problem: InchwormError) -> None:
         _say(" " * _HANGING + text)
 
 
-def status(found: Mapping[str, Any]) -> None:
-    owner = found["owner"]
-    who = f", process {owner['pid']} on {owner['machine']}" if owner else ""
+def status(found: CrawlStatus) -> None:
+    owner, counters = found.owner, found.counters
+    who = f", process {owner.pid} on {owner.machine}" if owner else ""
     rows = [
-        ("crawl", f"{found['name']}  ({found['crawl_id']})"),
-        ("run", f"{found['run']} ({found['mode']}): {_standing(found)}{who}"),
+        ("crawl", f"{found.name}  ({found.crawl_id})"),
+        ("run", f"{found.run} ({found.mode}): {_state_in_words(found)}{who}"),
         (
             "pages",
-            f"{found['pages']:,} unique, {counted(found['duplicates'], 'duplicate')}, {found['failed']:,} failed",
+            f"{counters.pages:,} unique, {counted(counters.duplicates, 'duplicate')}, {counters.failed:,} failed",
         ),
-        ("URLs", f"{found['known']:,} known, {found['pending']:,} pending, {found['refused']:,} refused"),
-        ("fetched", f"{counted(found['requests'], 'request')}, {size(found['size'])}"),
+        ("URLs", f"{counters.known:,} known, {counters.pending:,} pending, {counters.refused:,} refused"),
+        ("fetched", f"{counted(counters.requests, 'request')}, {size(counters.size)}"),
     ]
-    if not found["on_line"]:
-        rows.insert(2, ("beside", f"the line, so later runs do not build on it but on run {found['line_end']}"))
-    if lost := found["lost_files"]:
+    if not found.on_line:
+        rows.insert(2, ("beside", f"the line, so later runs do not build on it but on run {found.line_end}"))
+    if lost := found.lost_files:
         count = counted(len(lost), "file is", "files are")
         rows.append(("archive", f"{count} missing or cut off; `inchworm doctor` names the pages that are lost"))
-    if found["order"] not in ("", EXACT):
-        rows.append(("order", found["order"]))
-    if found["blocked"]:
-        rows.append(("blocked", f"{counted(found['blocked'], 'page')} by a challenge or captcha"))
-    rows += [
-        ("down", f"{one['host']} since {one['since'][:19]}: {one['message']}") for one in found["down"][:MOST_DOWN]
-    ]
+    if found.order not in ("", EXACT):
+        rows.append(("order", found.order))
+    if found.blocked:
+        rows.append(("blocked", f"{counted(found.blocked, 'page')} by a challenge or captcha"))
+    rows += [("down", f"{one.host} since {one.since[:19]}: {one.message}") for one in found.down[:MOST_DOWN]]
     _rows(rows)
-    for one in found["sessions"][-10:]:
+    for one in found.sessions[-10:]:
         ended, requests = one.ended_by or one.state, counted(one.requests, "request")
         say(f"  session {one.session:<4} {one.started_at[:19]}  {requests:>17}  {ended}")
 
 
-def _standing(found: Mapping[str, Any]) -> str:
+def _state_in_words(found: CrawlStatus) -> str:
     """What the run came to, in the words for a whole run; while it is open, how it stands."""
-    word, state = found["word"], found["run_state"]
-    if state == RunState.IN_PROGRESS:
-        return str(state)
-    return str(word) if state == RunState.COMPLETED else f"{word} ({state})"
+    if found.run_state == RunState.IN_PROGRESS:
+        return found.run_state
+    return found.word if found.run_state == RunState.COMPLETED else f"{found.word} ({found.run_state})"
 
 
-def crawls(found: Sequence[Mapping[str, Any]]) -> None:
+def crawls(found: Sequence[CrawlStatus | UnreadableCrawl]) -> None:
     if not found:
         say("No crawls yet. Start one: inchworm crawl https://example.org/docs")
         return
-    heads = ("name", "run", "state", "pages", "failed", "pending")
-    rows = [[one.get(name, "-") for name in ("name", "run", "run_state", *heads[3:])] for one in found]
-    table(heads, rows, "name", [one.get("note", "") for one in found])
+    from inchworm.app.read.crawls import UnreadableCrawl  # whoever shows crawls has loaded it
+
+    heads, rows, notes = ("name", "run", "state", "pages", "failed", "pending"), list[Sequence[str | int]](), []
+    for one in found:
+        if isinstance(one, UnreadableCrawl):
+            rows.append((one.name, "-", one.run_state, "-", "-", "-"))
+            notes.append(one.note)
+        else:
+            counters = one.counters
+            rows.append((one.name, one.run, one.run_state, counters.pages, counters.failed, counters.pending))
+            notes.append("")
+    table(heads, rows, "name", notes)
 
 
 def queue(found: FrontierNumbers, cleared: int | None) -> None:

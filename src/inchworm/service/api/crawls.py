@@ -246,7 +246,7 @@ def cancel(app: Home, crawl_id: CrawlId) -> Any:
 
 def _stopped(app: App, crawl_id: str, state: str) -> dict[str, Any]:
     crawl = crawl_of(app, crawl_id)
-    number = app.crawls.status(crawl)["run"]
+    number = app.crawls.status(crawl).run
     message = f"Run {number} is {state}."
     return {
         "crawl_id": crawl_id,
@@ -270,14 +270,14 @@ def overview(app: Home) -> Any:
 def list_crawls(app: Home, page: Paged) -> Any:
     """All crawls, in the order in which they were made, with how their last runs stand."""
     after = cursor_of(page, str, str)
-    found = app.crawls.listed((after[0], after[1]) if after else None, page.limit + 1)
-    return listed(found, page, lambda one: [one["created_at"], one["crawl_id"]])
+    found = app.crawls.list((after[0], after[1]) if after else None, page.limit + 1)
+    return listed(found, page, lambda one: [one.created_at, one.crawl_id])
 
 
 @routes.get("/crawl/{crawl_id}", response_model=CrawlAnswer, responses=refusals(404))
 def show_crawl(app: Home, crawl_id: CrawlId) -> Any:
     """A crawl: how its last run stands, its settings, its jobs."""
-    return app.crawls.detail(crawl_of(app, crawl_id))
+    return app.crawls.get(crawl_of(app, crawl_id))
 
 
 @routes.patch("/crawl/{crawl_id}", response_model=CrawlAnswer, responses=refusals(400, 404, 409))
@@ -289,7 +289,7 @@ def change_crawl(app: Home, service: Service, crawl_id: CrawlId, body: ChangedCr
     wanted = Configuration(body.name, defaults, body.incremental_crawling_enabled, body.enabled)
     changed = app.configure.change(crawl.crawl_id, wanted)
     service.wake()
-    return app.crawls.detail(changed)
+    return app.crawls.get(changed)
 
 
 @routes.delete("/crawl/{crawl_id}", status_code=204, responses=refusals(404, 409))

@@ -63,7 +63,7 @@ class Health:
         """Figures of a whole day do not have to be counted every second."""
         now = app.clock.monotonic()
         if self._advised is None or now - self._advised >= self._values.metrics_every:
-            self._advised, self.advice = now, app.health.advice()
+            self._advised, self.advice = now, list(app.health.advice())
 
     def _schedulers(self, app: App) -> Problem | None:
         """Every scheduler that is enrolled must move, and there must be one."""
@@ -150,11 +150,11 @@ def exposition(app: App, health: Health) -> str:
             Gauge(f"inchworm_{name}", text, registry=registry).set(value)
 
     jobs = Gauge("inchworm_jobs", "jobs by state", ["state"], registry=registry)
-    for state, count in figures["jobs"].items():
+    for state, count in figures.jobs.items():
         jobs.labels(state).set(count)
     executions = Gauge("inchworm_executions_24h", "executions of the last day by state", ["state"], registry=registry)
     for state in ("completed", "failed", "cancelled", "running"):
-        executions.labels(state).set(figures["executions"][state])
+        executions.labels(state).set(getattr(figures.executions, state))
     problems = Gauge("inchworm_problems", "what is wrong now, by kind", ["code"], registry=registry)
     for code in ("database", "scheduler_stopped", "no_scheduler", "stuck_executions", "overdue_jobs"):
         problems.labels(code).set(sum(one.count for one in health.problems if one.code == code))
@@ -162,10 +162,10 @@ def exposition(app: App, health: Health) -> str:
     gauge(
         "success_rate",
         "completed executions of the last day among those that ended",
-        figures["executions"]["success_rate"],
+        figures.executions.success_rate,
     )
-    gauge("distribution_score", "how evenly jobs are spread over the day, 0 to 1", figures["distribution_score"])
-    gauge("stale_locks_cleared", "jobs that were taken from processes that stood still", figures["stale_locks_cleared"])
+    gauge("distribution_score", "how evenly jobs are spread over the day, 0 to 1", figures.distribution_score)
+    gauge("stale_locks_cleared", "jobs that were taken from processes that stood still", figures.stale_locks_cleared)
     gauge("hosts_down", "hosts that cannot be reached and that crawls wait for", app.crawls.hosts_down())
-    gauge("pages_24h", "pages crawled by executions of the last day", figures["executions"]["items_crawled"])
+    gauge("pages_24h", "pages crawled by executions of the last day", figures.executions.items_crawled)
     return generate_latest(registry).decode()

@@ -261,14 +261,14 @@ def logs(
 scheduler = api_routes("scheduler")
 
 
-@scheduler.get("/scheduler/metrics", responses=refusals())
-def metrics(app: Home) -> dict[str, Any]:
+@scheduler.get("/scheduler/metrics", response_model=dict[str, Any], responses=refusals())
+def metrics(app: Home) -> Any:
     """Jobs, and the executions of the last day, in numbers, with advice."""
     return app.health.scheduler()
 
 
-@scheduler.get("/scheduler/distribution", responses=refusals())
-def distribution(app: Home) -> dict[str, Any]:
+@scheduler.get("/scheduler/distribution", response_model=dict[str, Any], responses=refusals())
+def distribution(app: Home) -> Any:
     """How jobs are spread over the 96 slots of the day."""
     return app.health.distribution()
 

@@ -96,7 +96,7 @@ def _settings_page(
     values: Mapping[str, str],
     trouble: InchwormError | None = None,
 ) -> Any:
-    holding = app.crawls.settings_of(found.crawl_id)
+    holding = app.crawls.settings_of(found)
     groups = {
         title: [_row(name, values.get(name, ""), holding[name]) for name in names] for title, names in GROUPS.items()
     }

@@ -43,8 +43,8 @@ def list_parts(app: App, asked: str) -> Parts:
     """Crawls whose name has this `text`, made before `at`; of those made in that moment, the ones before `id`."""
     values = dict(parse_qsl(asked))
     seen, text = (values.get("at", ""), values.get("id", "")), values.get("text", "")
-    found = app.crawls.latest(seen if any(seen) else None, _CRAWLS + 1, text)
-    shown = listed(found, Page(None, _CRAWLS), lambda one: [one["created_at"], one["crawl_id"]])
+    found = app.crawls.list(seen if any(seen) else None, _CRAWLS + 1, text, newest_first=True)
+    shown = listed(found, Page(None, _CRAWLS), lambda one: [one.created_at, one.crawl_id])
     query = {"text": text, "cursor": "seen" if any(seen) else ""}
     return {"crawls": part("_crawls_rows.html", **shown._asdict(), query=query)}
 
@@ -72,9 +72,9 @@ def crawl(request: Request, app: Home, crawl_id: CrawlId, paged: Paged) -> Any:
 @view("crawl")
 def crawl_parts(app: App, crawl_id: str) -> Parts:
     found = crawl_of(app, crawl_id)
-    now = app.crawls.standing(found)
+    now = app.crawls.now(found)
     names = ("state", "standing", "jobs")
-    sizes = [] if now["note"] else app.runs.sizes(found)
+    sizes = [] if now.note else app.runs.sizes(found)
     return {
         **{name: part(f"_crawl_{name}.html", crawl=found, now=now) for name in names},
         "growth": part("_crawl_growth.html", chart=growth(sizes)),

@@ -33,7 +33,12 @@ def overview(request: Request, app: Home) -> Any:
 @view("overview")
 def parts(app: App, _: str) -> Parts:
     found = app.health.overview()
-    return {name: part(f"_overview_{name}.html", **found) for name in ("running", "changed", "attention", "recent")}
+    return {
+        "running": part("_overview_running.html", running=found.running),
+        "changed": part("_overview_changed.html", changed=found.changed),
+        "attention": part("_overview_attention.html", attention=found.attention),
+        "recent": part("_overview_recent.html", recent=found.recent, crawls=found.crawls),
+    }
 
 
 @routes.get("/start")

@@ -39,15 +39,12 @@ def day(request: Request, app: Home) -> Any:
 def parts(app: App, _: str) -> Parts:
     found, now_ms = app.health.distribution(), app.clock.now_ms()
     now = timetable.slot_of(now_ms)
-    step = max(1, -(-found["fullest"] // _LEVELS))
-    cells = [
-        Cell(one["slot"], one["starts_at"], one["jobs"], -(-one["jobs"] // step), one["slot"] == now)
-        for one in found["slots"]
-    ]
+    step = max(1, -(-found.fullest // _LEVELS))
+    cells = [Cell(one.slot, one.starts_at, one.jobs, -(-one.jobs // step), one.slot == now) for one in found.slots]
     hours = [cells[first : first + _QUARTERS] for first in range(0, len(cells), _QUARTERS)]
     legend = [_between(level, step) for level in range(_LEVELS + 1)]
     return {
-        "day-score": part("_slots_score.html", day=found, now=iso(now_ms)[11:16], fair=_fair(found["total_jobs"])),
+        "day-score": part("_slots_score.html", day=found, now=iso(now_ms)[11:16], fair=_fair(found.total_jobs)),
         "day-map": part("_slots_map.html", hours=hours, legend=legend),
     }
 

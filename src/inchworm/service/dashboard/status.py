@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Path, Request
 
+from inchworm.app.read.health import HomeState
 from inchworm.app.root import App
 from inchworm.errors import InchwormError
 from inchworm.service.api.health import Health
@@ -48,19 +49,19 @@ def watching(health: Health) -> Make:
 
 def parts(app: App, health: Health | None) -> Parts:
     found = health.whole() if health is not None else _UNWATCHED
-    standing: dict[str, Any] | None = None
+    state: HomeState | None = None
     trouble: InchwormError | None = None
     try:
-        standing = app.health.home()
+        state = app.health.home()
     except InchwormError as error:
         trouble = error
     headline = _HEADLINES[found["status"]]
-    is_failing = found["status"] == "ok" and bool(standing and standing["is_failing"])
+    is_failing = found["status"] == "ok" and bool(state and state.is_failing)
     if is_failing:
         headline = "The service is well, but many executions fail"
     return {
         "health": part("_status_health.html", health=found, headline=headline, is_failing=is_failing),
-        "standing": part("_status_standing.html", standing=standing, trouble=trouble),
+        "standing": part("_status_standing.html", home=state, trouble=trouble),
     }
 
 
