@@ -15,14 +15,14 @@ import pytest
 
 from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.owner import NoArchive
-from inchworm.errors import Broken, InchwormError, TooNew, Unknown
+from inchworm.errors import Broken, InchwormError, NotNow, TooNew, Unknown
 from inchworm.model import Outcome, Visit
 from inchworm.settings import make
 from inchworm.store import sqlite
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import View
 from inchworm.store.home.crawls import Home
-from inchworm.store.lock import Life
+from inchworm.store.lock import Life, OwnerLock
 from inchworm.store.sqlite import open_file
 
 DATA = Path(__file__).parent / "data"
@@ -190,6 +190,23 @@ def test_a_reader_works_while_the_owner_is_in_a_transaction(path):
             store.db.execute("UPDATE owner SET pid = 8")
             assert reader.owner().pid == 7
         assert reader.owner().pid == 8
+
+
+def test_a_reader_brings_an_older_file_up_to_date_unless_somebody_works_on_it(path, steps):
+    """Only an owner changes the tables: whoever reads is it for a moment, and leaves alone who is it already."""
+    steps(ONE)
+    open_file(path, "crawl").close()
+    steps(ONE, TWO)
+    owner = OwnerLock(path.parent)
+    assert owner.acquire()
+    with pytest.raises(NotNow):
+        open_file(path, "crawl", read_only=True)
+    assert (version_of(path), tables_of(path)) == (1, {"one"})
+    owner.release()
+    open_file(path, "crawl", read_only=True).close()
+    assert version_of(path) == 2
+    assert owner.acquire(), "it is the owner for no longer than that takes"
+    owner.release()
 
 
 # Damage

@@ -16,11 +16,13 @@ from typing import IO
 
 from inchworm.errors import Broken, NotNow, TooNew, Unknown
 from inchworm.store.database import DatabaseFailed, DatabaseTrouble, Row, Values
+from inchworm.store.lock import OwnerLock
 
 BUSY_SECONDS = 60.0
 _SWITCH_SECONDS = 5.0
 _TURN_SECONDS = 0.002
 _TICK_NS = 1_000_000_000
+_TRIES = 10
 _SMALL_CACHE = 6_000
 _LARGE_CACHE = 98_000
 """In KB."""
@@ -298,11 +300,18 @@ def _prepare(db: SqliteDatabase, path: Path, schema: str, read_only: bool) -> No
 
 
 def _bring_up_to_date(path: Path, schema: str) -> None:
-    """For whoever only reads, and comes first after an upgrade."""
+    """For whoever only reads, and comes first after an upgrade. Only an owner may do that, so one has to be it meanwhile;
+    whoever works on the crawl, by an older version, is left alone."""
+    lock = OwnerLock(path.parent)
     try:
+        # Others that only read may be at it just now; that takes a moment.
+        if not any(lock.acquire() for _ in range(_TRIES)):
+            raise _not_ready(path)
         open_file(path, schema).close()
-    except Broken:
+    except (Broken, OSError):
         raise _not_ready(path) from None
+    finally:
+        lock.release()
 
 
 def _not_ready(path: Path) -> NotNow:
