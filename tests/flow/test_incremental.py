@@ -687,7 +687,7 @@ def test_compare_answers_in_json_with_everything_there_is(four: Home) -> None:
     assert {*documents, "total_changes", "has_changes", "summary", "unknown_reasons"} < set(found)
     assert found["baseline_iteration_id"] == f"{four.word}_iter_0"
     assert found["current_iteration_id"] == f"{four.word}_iter_3"
-    counts = {name: len(getattr(found, f"{name}_documents")) for name in CHANGES}
+    counts = {name: len(found[f"{name}_documents"]) for name in CHANGES}
     assert found["total_changes"] == counts["new"] + counts["modified"] + counts["deleted"] == 5
     assert found["has_changes"] is True
     assert found["summary"] == "Iteration 3 vs 0: 2 new, 1 modified, 2 deleted, 3 unchanged, 1 unknown"

@@ -22,8 +22,6 @@ from inchworm.rules.words.json_form import Json
 from inchworm.settings import NamedSettings, Settings, SettingValue
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.home.crawls import Home
-from inchworm.store.lock import OwnerLock
-from inchworm.store.sqlite import last_written
 
 ANSWER_SECONDS = 30.0
 
@@ -82,26 +80,25 @@ class Workspace:
         return crawl
 
     def is_running(self, crawl: CrawlInfo) -> bool:
-        folder = self.crawl_folder(crawl)
-        return folder.exists() and OwnerLock(folder).is_held()
+        return self.home.place(crawl.crawl_id).is_worked_on()
 
     def last_written(self, crawl_id: str = "") -> tuple[int, ...]:
         """A mark of the home, and of one crawl in it, that stays the same as long as nothing happens there; none when
         something has just happened."""
-        home = last_written(self.folder / "home.db")
+        home = self.home.mark()
         crawl = self.home.find(crawl_id) if crawl_id else None
         if crawl is None:
             return home
-        there = last_written(self.crawl_folder(crawl) / "crawl.db")
+        there = self.home.place(crawl.crawl_id).mark()
         return (*home, *there) if home and there else ()
 
     @contextlib.contextmanager
     def reading(self, crawl: CrawlInfo) -> Iterator[CrawlStore]:
-        path = self.crawl_folder(crawl) / "crawl.db"
+        place = self.home.place(crawl.crawl_id)
         self._refuse_if_lost(crawl)
-        if not path.exists():
+        if not place.has_started():
             raise NotNow(f"The crawl {crawl.name!r} has not started yet.", f"Start it: {command(crawl)}")
-        store = CrawlStore(path, read_only=True)
+        store = place.open()
         try:
             yield store
         finally:
@@ -117,11 +114,12 @@ class Workspace:
 
     def _refuse_if_lost(self, crawl: CrawlInfo) -> None:
         """Somebody deleted the record of a crawl: nothing begins anew unless that is wanted."""
-        path = self.crawl_folder(crawl) / "crawl.db"
-        if crawl.started and (not path.exists() or not path.stat().st_size):
+        place = self.home.place(crawl.crawl_id)
+        if crawl.started and place.is_lost():
+            path = place.path
             raise Broken(
                 f"The record of {crawl.name!r} is gone: {path} is missing or empty, though it was crawled before.",
-                f"Put {path.parent} back from a backup, or start again from the seeds: {command(crawl)} --fresh",
+                f"Put {place.folder} back from a backup, or start again from the seeds: {command(crawl)} --fresh",
             )
 
     @contextlib.contextmanager
@@ -140,7 +138,7 @@ class Workspace:
             owner.close()
 
     def crawl_folder(self, crawl: CrawlInfo) -> Path:
-        return self.folder / "crawls" / crawl.crawl_id
+        return self.home.place(crawl.crawl_id).folder
 
     def ask(self, crawl: CrawlInfo, verb: str, argument: Mapping[str, Json]) -> str | None:
         """Ask the owner of a crawl's run for something, and wait for its answer; None when its session ended first."""

@@ -22,7 +22,6 @@ from inchworm.rules.words.times import iso
 from inchworm.settings import SERVICE, NamedSettings
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import View
-from inchworm.store.sqlite import last_written
 
 _MOST_JOBS = 1000
 _FEW_JOBS = 6
@@ -347,7 +346,7 @@ class Crawls:
 
     def _seen(self, crawl: CrawlInfo) -> _Seen | None:
         """A crawl as it was read when its files last changed: lists are looked at all the time."""
-        mark = last_written(self._workspace.crawl_folder(crawl) / "crawl.db")
+        mark = self._workspace.home.place(crawl.crawl_id).mark()
         seen = self._kept.get(crawl.crawl_id)
         if seen is not None and seen[0] == mark:
             return seen[1]

@@ -13,8 +13,9 @@ from typing import Any
 from inchworm.errors import NotNow, WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.settings import NamedSettings
+from inchworm.store.crawl.place import CrawlPlace
 from inchworm.store.database import Database
-from inchworm.store.sqlite import open_file
+from inchworm.store.sqlite import last_written, open_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,14 @@ class Home:
     @contextlib.contextmanager
     def reading(self) -> Iterator[Database]:
         yield self.db
+
+    def place(self, crawl_id: str) -> CrawlPlace:
+        """Where a crawl of this home lies."""
+        return CrawlPlace(self.folder / "crawls" / crawl_id)
+
+    def mark(self) -> tuple[int, ...]:
+        """Something that stays the same as long as nothing happens here; empty when something has just happened."""
+        return last_written(self._path)
 
     def crawls(self) -> list[CrawlInfo]:
         return [_crawl(row) for row in self.db.execute(f"{_SELECT} ORDER BY created_ms, name")]

@@ -121,9 +121,9 @@ class Watching:
         self._store: CrawlStore | None = None
 
     def started(self, crawl: CrawlInfo, current: RunInfo, _session: int) -> None:
-        folder = self._workspace.crawl_folder(crawl)
-        self._store = CrawlStore(folder / "crawl.db", read_only=True)
-        self._stored = StoredPages(self._store, folder / "archive")
+        place = self._workspace.home.place(crawl.crawl_id)
+        self._store = place.open()
+        self._stored = StoredPages(self._store, place.folder / "archive")
         self._view, self._run_id = View(self._store), current.run_id
 
     def visited(self, visit: Visit) -> None:
