@@ -215,3 +215,12 @@ def test_answers_that_wait_for_a_slow_one_take_no_more_memory_than_they_may(
     works.slow = "/0"
     assert works.work().by is EndedBy.FINISHED
     assert least <= works.asked_meanwhile <= most
+
+
+def test_a_session_takes_as_many_bytes_as_it_may(begin: Callable[..., Works]) -> None:
+    """Each counts once, before its commit and after it."""
+    site = Chain(20, {})
+    sizes = [len(answer.payload) for answer in map(site, map("/{}".format, range(10))) if isinstance(answer, Response)]
+    works = begin(site, workers=1, max_bytes=sum(sizes))
+    assert works.work().by is EndedBy.BYTES
+    assert works.asked == ["/robots.txt", "/", *(f"/{number}" for number in range(1, 10))]

@@ -814,16 +814,19 @@ SABOTAGE = """
 
             inchworm.store.home.events.MOST_LINES = int(what)
         if plan in ("die-before", "stop-after"):
-            class Watched(sqlite3.Connection):
-                def execute(self, sql, *arguments):
-                    if plan == "die-before" and sql.startswith(what) and once():
-                        os.kill(os.getpid(), signal.SIGKILL)
-                    found = super().execute(sql, *arguments)
-                    if plan == "stop-after" and sql.startswith(what) and once():
-                        os.kill(os.getpid(), signal.SIGSTOP)
-                    return found
+            def watched(kind):
+                class Watched(kind):
+                    def execute(self, sql, *arguments):
+                        if plan == "die-before" and sql.startswith(what) and once():
+                            os.kill(os.getpid(), signal.SIGKILL)
+                        found = super().execute(sql, *arguments)
+                        if plan == "stop-after" and sql.startswith(what) and once():
+                            os.kill(os.getpid(), signal.SIGSTOP)
+                        return found
 
-            sqlite3.Connection = Watched
+                return Watched
+
+            sqlite3.Connection, sqlite3.Cursor = watched(sqlite3.Connection), watched(sqlite3.Cursor)
 """
 
 
