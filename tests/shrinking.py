@@ -24,7 +24,6 @@ LARGE_CLASSES: frozenset[str] = frozenset(
         "store.home.crawls.Home",
         "store.home.events.Events",
         "store.home.jobs.Jobs",
-        "store.home.outbox.Outbox",
     }
 )
 """Those that are to become smaller."""

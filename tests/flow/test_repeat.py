@@ -24,6 +24,7 @@ from inchworm.errors import InchwormError, Owned, Unknown, WrongUse
 from inchworm.rules.schedule.repetition import Stop
 from inchworm.rules.words.json_form import json_object
 from inchworm.sink.servers.notify import signature
+from inchworm.store.home.outbox import RunPromises
 from inchworm.testing import Page, Site, linked_site
 
 SOON = 0.3
@@ -667,7 +668,7 @@ def test_killed_before_the_notification_and_others_went_on(home: Home, hook: Hoo
         assert [(json.loads(got.body)["run"], got.path) for got in hook.got] == [(1, "/hook")]
         repeat(home, notify=(hook.url(), hook.url("/other")))
     assert len(hook.got) == 1, "run 3 found no changes"
-    assert home.app.notifications.outbox.promises(home.word) == []
+    assert RunPromises(home.app.home).of_crawl(home.word) == []
 
 
 def test_killed_in_the_middle_of_a_run_that_somebody_else_ends(home: Home, hook: Hook) -> None:

@@ -13,7 +13,17 @@ import pytest
 from inchworm.rules.schedule import patience
 from inchworm.rules.schedule.patience import GIVEN_UP_MS, LONGEST_MS, Try
 from inchworm.store.home.crawls import Home
-from inchworm.store.home.outbox import KEPT_MS, STALE_MS, DeliveryState, Outbox, Outcome, Outgoing, Promise, Share
+from inchworm.store.home.outbox import (
+    KEPT_MS,
+    STALE_MS,
+    DeliveryState,
+    Outbox,
+    Outcome,
+    Outgoing,
+    Promise,
+    RunPromises,
+    Share,
+)
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
@@ -32,6 +42,11 @@ def home(tmp_path: Path) -> Iterator[Home]:
 @pytest.fixture
 def outbox(home: Home) -> Outbox:
     return Outbox(home)
+
+
+@pytest.fixture
+def promises(home: Home) -> RunPromises:
+    return RunPromises(home)
 
 
 def letter(event_id: str = "e1", **values: Any) -> Outgoing:
@@ -279,45 +294,45 @@ def test_what_waits_can_be_had_sooner(home: Home, outbox: Outbox) -> None:
 # No more
 
 
-def test_what_has_long_been_settled_is_forgotten(home: Home, outbox: Outbox) -> None:
+def test_what_has_long_been_settled_is_forgotten(home: Home, outbox: Outbox, promises: RunPromises) -> None:
     enqueue(home, letter("old"), letter("waits"), letter("new", created_ms=NOW + 1))
     old, waits = outbox.claim("me", NOW, 2)
     outbox.record(old.delivery_id, "me", ARRIVED, NOW)
     outbox.record(waits.delivery_id, "me", DOWN, NOW)
     (new,) = outbox.claim("me", NOW + 1, 1)
     outbox.record(new.delivery_id, "me", ARRIVED, NOW + 1)
-    outbox.promise("c1", 1, [HOOK], NOW)
+    promises.add("c1", 1, [HOOK], NOW)
     assert outbox.prune(NOW + KEPT_MS - 1) == 0
     assert outbox.prune(NOW + KEPT_MS) == 1
     assert [one.event_id for one in outbox.deliveries()] == ["new", "waits"]
     assert (outbox.tries(old.delivery_id), len(outbox.tries(waits.delivery_id))) == ([], 1)
     assert outbox.prune(NOW + KEPT_MS, kept_ms=0) == 1
-    assert outbox.promises("c1") == [Promise(1, HOOK)]
+    assert promises.of_crawl("c1") == [Promise(1, HOOK)]
 
 
 # Promises
 
 
-def test_a_promise_is_no_message(home: Home, outbox: Outbox) -> None:
-    outbox.promise("c1", 3, [HOOK, OTHER], NOW)
-    outbox.promise("c1", 3, [HOOK], NOW + 1)
-    outbox.promise("c2", 3, [HOOK], NOW)
-    assert outbox.promises("c1") == [Promise(3, HOOK), Promise(3, OTHER)]
+def test_a_promise_is_no_message(home: Home, outbox: Outbox, promises: RunPromises) -> None:
+    promises.add("c1", 3, [HOOK, OTHER], NOW)
+    promises.add("c1", 3, [HOOK], NOW + 1)
+    promises.add("c2", 3, [HOOK], NOW)
+    assert promises.of_crawl("c1") == [Promise(3, HOOK), Promise(3, OTHER)]
     assert (outbox.deliveries(), outbox.delivery(1), outbox.next_due()) == ([], None, None)
     assert outbox.claim("me", NOW + HOUR, 10) == []
     assert not outbox.replay(1, NOW)
 
 
-def test_a_promise_is_kept_together_with_its_message(home: Home, outbox: Outbox) -> None:
-    outbox.promise("c1", 3, [HOOK, OTHER], NOW)
-    outbox.promise("c2", 3, [HOOK], NOW)
+def test_a_promise_is_kept_together_with_its_message(home: Home, outbox: Outbox, promises: RunPromises) -> None:
+    promises.add("c1", 3, [HOOK, OTHER], NOW)
+    promises.add("c2", 3, [HOOK], NOW)
     with pytest.raises(ZeroDivisionError), home.writing() as db:
         outbox.enqueue(db, [letter()])
-        outbox.keep(db, "c1", [Promise(3, HOOK)])
+        promises.keep(db, "c1", [Promise(3, HOOK)])
         raise ZeroDivisionError
-    assert (len(outbox.promises("c1")), outbox.deliveries()) == (2, [])
+    assert (len(promises.of_crawl("c1")), outbox.deliveries()) == (2, [])
     with home.writing() as db:
         outbox.enqueue(db, [letter()])
-        outbox.keep(db, "c1", [Promise(3, HOOK), Promise(4, OTHER)])
-    assert (outbox.promises("c1"), len(outbox.deliveries())) == ([Promise(3, OTHER)], 1)
-    assert outbox.promises("c2") == [Promise(3, HOOK)]
+        promises.keep(db, "c1", [Promise(3, HOOK), Promise(4, OTHER)])
+    assert (promises.of_crawl("c1"), len(outbox.deliveries())) == ([Promise(3, OTHER)], 1)
+    assert promises.of_crawl("c2") == [Promise(3, HOOK)]

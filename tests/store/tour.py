@@ -49,7 +49,7 @@ from inchworm.store.home.crawls import Home
 from inchworm.store.home.events import Events, Service
 from inchworm.store.home.events import Line as LogLine
 from inchworm.store.home.jobs import Jobs
-from inchworm.store.home.outbox import Outbox, Outgoing, Promise, Share
+from inchworm.store.home.outbox import Outbox, Outgoing, Promise, RunPromises, Share
 from inchworm.store.lock import Life
 from inchworm.store.sqlite import SqliteDatabase
 
@@ -317,9 +317,10 @@ def _access(access: Access) -> None:
 
 
 def _outbox(home: Home, outbox: Outbox) -> None:
+    promises = RunPromises(home)
     with home.writing() as db:
         outbox.enqueue(db, [Outgoing("e", "c1", "http://b.example/", b"", "", "", 0)])
-        outbox.keep(db, "c1", [Promise(1, "http://b.example/")])
+        promises.keep(db, "c1", [Promise(1, "http://b.example/")])
     for share in (Share("c1", ["http://b.example/"]), Share()):
         outbox.next_due(share)
         for claimed in outbox.claim("me", 1, 5, share):
@@ -330,5 +331,5 @@ def _outbox(home: Home, outbox: Outbox) -> None:
         question(1)
     outbox.replay(1, 1)
     outbox.prune(1)
-    outbox.promise("c1", 1, ["http://b.example/"], 1)
-    outbox.promises("c1")
+    promises.add("c1", 1, ["http://b.example/"], 1)
+    promises.of_crawl("c1")

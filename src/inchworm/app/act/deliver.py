@@ -28,7 +28,17 @@ from inchworm.rules.schedule.patience import Try
 from inchworm.rules.schedule.repetition import Occasion
 from inchworm.rules.words.json_form import json_object
 from inchworm.sink.servers import notify
-from inchworm.store.home.outbox import EVERYTHING, Claimed, DeliveryState, Outbox, Outcome, Outgoing, Promise, Share
+from inchworm.store.home.outbox import (
+    EVERYTHING,
+    Claimed,
+    DeliveryState,
+    Outbox,
+    Outcome,
+    Outgoing,
+    Promise,
+    RunPromises,
+    Share,
+)
 
 AT_ONCE = 16
 """How many deliveries one sender tries at the same time."""
@@ -189,7 +199,7 @@ class RunAnnouncer:
         self, workspace: Workspace, deliver: Deliverer, subscription: Subscription, say: Callable[[str], None]
     ) -> None:
         self._workspace, self._deliver = workspace, deliver
-        self._outbox = Outbox(workspace.home)
+        self._outbox, self._promises = Outbox(workspace.home), RunPromises(workspace.home)
         self._subscription = subscription
         self._say = say
         secret = (
@@ -209,7 +219,7 @@ class RunAnnouncer:
 
         def started(crawl: CrawlInfo, current: RunInfo, session: int) -> None:
             now_ms = self._workspace.clock.now_ms()
-            self._outbox.promise(crawl.crawl_id, current.number, self._subscription.addresses, now_ms)
+            self._promises.add(crawl.crawl_id, current.number, self._subscription.addresses, now_ms)
             if hooks.started:
                 hooks.started(crawl, current, session)
 
@@ -258,7 +268,7 @@ class RunAnnouncer:
 
     def _write_down(self) -> None:
         outbox, crawl = self._outbox, self._workspace.find(self._subscription.crawl_id)
-        mine = [one for one in outbox.promises(crawl.crawl_id) if one.address in self._subscription.addresses]
+        mine = [one for one in self._promises.of_crawl(crawl.crawl_id) if one.address in self._subscription.addresses]
         if not mine:
             return
         with self._workspace.reading(crawl) as store:
@@ -267,7 +277,7 @@ class RunAnnouncer:
         outgoing = self._outgoing(crawl, kept, runs)
         with self._workspace.home.writing() as db:
             outbox.enqueue(db, outgoing)
-            outbox.keep(db, crawl.crawl_id, kept)
+            self._promises.keep(db, crawl.crawl_id, kept)
 
     def _outgoing(self, crawl: CrawlInfo, kept: Sequence[Promise], runs: Mapping[int, RunInfo]) -> list[Outgoing]:
         made: list[Outgoing] = []

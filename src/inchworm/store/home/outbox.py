@@ -254,9 +254,14 @@ class Outbox:
             db.executemany("DELETE FROM delivery WHERE delivery_id = ?", old)
         return len(old)
 
-    # Promises
 
-    def promise(self, crawl_id: str, number: int, addresses: Iterable[str], now_ms: int) -> None:
+class RunPromises:
+    """Runs that are to be told of, each until it is complete and its messages are in the outbox."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def add(self, crawl_id: str, number: int, addresses: Iterable[str], now_ms: int) -> None:
         """Remember that a run is to be told of, when it will be complete."""
         named = f"{crawl_id} {number}"
         with self._home.writing() as db:
@@ -266,7 +271,7 @@ class Outbox:
                 [(named, crawl_id, address, now_ms, _PROMISED) for address in addresses],
             )
 
-    def promises(self, crawl_id: str) -> list[Promise]:
+    def of_crawl(self, crawl_id: str) -> list[Promise]:
         query = "SELECT event_id, address FROM delivery WHERE crawl_id = ? AND state = ? ORDER BY delivery_id"
         with self._home.reading() as db:
             rows = db.execute(query, (crawl_id, _PROMISED)).fetchall()
