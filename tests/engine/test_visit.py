@@ -201,3 +201,10 @@ def test_a_robots_txt_that_is_not_given_now_is_tried_again_and_allows_nothing(st
 def test_a_robots_txt_that_is_not_there_allows_all(status: int) -> None:
     made = visited(entry(f"{HOST}/robots.txt", Kind.ROBOTS), tools(Web({"*": answer(b"no", status)})))
     assert (made.outcome, made.robots, made.failure) == (Outcome.CONTROL, b"", "")
+
+
+def test_a_robots_txt_that_lies_elsewhere_is_archived_under_where_it_lies() -> None:
+    web = Web({f"{HOST}/robots.txt": answer(status=301, location="/rules.txt"), "*": answer(b"User-agent: *")})
+    made = visited(entry(f"{HOST}/robots.txt", Kind.ROBOTS), tools(web))
+    assert made.record is not None
+    assert (made.record.url, made.robots) == (f"{HOST}/rules.txt", b"User-agent: *")
