@@ -33,7 +33,6 @@ CLASS_NAMES_GIVEN_TWICE: frozenset[str] = frozenset(
         "Address",
         "Answer",
         "Archive",
-        "Begun",
         "Broken",
         "Changed",
         "Changes",
@@ -69,7 +68,6 @@ CLASS_NAMES_GIVEN_TWICE: frozenset[str] = frozenset(
         "Verdict",
         "Visit",
         "Waiting",
-        "Which",
         "_Connection",
         "_Cut",
         "_Index",
@@ -80,14 +78,7 @@ CLASS_NAMES_GIVEN_TWICE: frozenset[str] = frozenset(
 """Names that two or more classes of the package have."""
 
 SPEAKS_OF_ANY: Mapping[str, int] = {
-    "app.act.jobs.change": 18,
-    "app.act.jobs.dispatch": 2,
-    "app.act.jobs.hand_over": 3,
-    "app.act.jobs.keeper": 1,
-    "app.act.jobs.repetition": 5,
     "app.act.start": 1,
-    "app.read.executions": 3,
-    "app.read.jobs": 14,
     "store.crawl.browse": 6,
     "store.crawl.commit": 3,
     "store.crawl.compare": 1,
@@ -102,7 +93,7 @@ SPEAKS_OF_ANY: Mapping[str, int] = {
     "store.follow.log": 1,
     "store.home.crawls": 4,
     "store.home.events": 3,
-    "store.home.jobs": 7,
+    "store.home.jobs": 4,
     "store.home.outbox": 2,
 }
 """Modules of `app` and `store` that say `Any`, and how often at most."""

@@ -32,7 +32,8 @@ page
 apart
 reader
 ports | rules
-model | job | told
+job
+model | told
 settings
 errors | fault | __init__
 """

@@ -4,7 +4,9 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+
+from inchworm.model import Json
+from inchworm.settings import NamedSettings
 
 
 class JobState(StrEnum):
@@ -25,6 +27,40 @@ class ExecutionState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Task:
+    """What an execution does: which verb it calls on its crawl, with what."""
+
+    verb: str = "crawl"
+    mode: str = ""
+    checkpoint: str | None = None
+    as_new_run: bool = False
+    validate: bool = True
+    settings: NamedSettings = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JobRepetition:
+    """How often a job repeats its crawl, and who is told. Without an interval only a person starts the next run."""
+
+    max_iterations: int | None = None
+    stop_if_no_changes: bool = False
+    notify: tuple[str, ...] = ()
+    notify_on: str = "changes"
+    allow_private: bool = True
+    """Messages may go to private addresses."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs are meant: all that fit what is not None."""
+
+    state: JobState | None = None
+    crawl_id: str | None = None
+    slot: int | None = None
+    after_job_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """When a crawl's next session starts. The occurrence is the planned time that is in hand; `due_ms` is when it is to
     be tried, None when nothing but another job or a person starts it."""
@@ -32,7 +68,7 @@ class Job:
     job_id: str
     crawl_id: str
     state: JobState
-    task: Mapping[str, Any]
+    task: Task = Task()
     interval_count: int | None = None
     interval_unit: str = "minutes"
     schedule_enabled: bool = True
@@ -53,9 +89,9 @@ class Job:
     beats: int = 0
     executions: int = 0
     after_job_id: str | None = None
-    repetition: Mapping[str, Any] | None = None
+    repetition: JobRepetition | None = None
     reason: str = ""
-    metadata: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    metadata: Mapping[str, Json] = dataclasses.field(default_factory=dict)
     created_ms: int = 0
     updated_ms: int = 0
     last_ms: int | None = None
@@ -83,7 +119,7 @@ class Execution:
     ended_by: str
     pages: int
     indexed: int
-    progress: Mapping[str, Any]
+    progress: Mapping[str, Json]
     error: str
     trace: str
     cpu_ms: int

@@ -7,14 +7,17 @@ entry gives a `Reply`; reading it gives a `Reading`; both together are a `Visit`
 # Without `from __future__ import annotations`: a NamedTuple would compile each of them again at every start.
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:  # whoever only reads a page does not wait for it
     from inchworm.settings import NamedSettings
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+JsonObject: TypeAlias = "dict[str, Json]"
 
 
 class State(StrEnum):

@@ -18,9 +18,9 @@ from tests.service.in_process import Api, serving
 from tests.service.test_gate import SECRET, bearer
 
 from inchworm.app import FORMATS
-from inchworm.app.act.jobs.change import Task
 from inchworm.app.read.content import pages as page_reads
 from inchworm.app.read.content import site as site_tree
+from inchworm.job import Task
 from inchworm.service import build
 from inchworm.service.access.gate import STORED_HEADERS, Gate, Keys
 from inchworm.service.api.web import Verbs

@@ -17,8 +17,9 @@ from tests.flow.crawling import page
 from tests.service.in_process import VALUES, Api, HeldPages, serving, wait_for
 
 from inchworm.app.act.configure import Configuration
-from inchworm.app.act.jobs.change import Task, Wanted
+from inchworm.app.act.jobs.change import WantedJob
 from inchworm.app.read.runs import RunSize
+from inchworm.job import JobFilter, Task
 from inchworm.model import CrawlInfo
 from inchworm.service.api.settings import LOCAL
 from inchworm.service.dashboard.charts.growth import growth
@@ -310,9 +311,10 @@ def test_a_checkpoint_is_made_and_failures_are_tried_again(api: Api, served: Ser
 
 def test_a_site_that_was_not_there_does_not_look_well(api: Api) -> None:
     crawl_id = api.make("http://127.0.0.1:9/gone", max_retries=0)
-    job_id = api.app.schedule.start(api.app.workspace.find(crawl_id), Task())["id"]
+    job_id = api.app.schedule.start(api.app.workspace.find(crawl_id), Task()).id
     wait_for(
-        lambda: api.app.jobs.one(job_id)["status"] != "pending" and not api.app.jobs.one(job_id)["is_locked"], "a try"
+        lambda: api.app.jobs.one(job_id).line.status != "pending" and not api.app.jobs.one(job_id).line.is_locked,
+        "a try",
     )
     wait_for(lambda: not api.is_running(crawl_id), "the session to end")
     text = get(api, f"/crawls/{crawl_id}")
@@ -422,23 +424,23 @@ def test_a_crawl_is_scheduled_changed_paused_and_left_alone(alone: Api) -> None:
     at = f"/crawls/{crawl_id}/schedule"
     assert "Not scheduled" in get(alone, at)
     assert scheduled(alone, crawl_id, budget="50", max_iterations="9", stop_if_no_changes="yes").status_code == 303
-    (job,) = alone.app.jobs.listed({"crawl_id": crawl_id})
-    assert (job["interval_minutes"], job["interval_type"], job["adaptive_scheduling"]) == (6, "hours", False)
-    assert job["task"]["settings"] == {"budget": 50} and job["repetition"]["max_iterations"] == 9
+    (job,) = alone.app.jobs.listed(JobFilter(crawl_id=crawl_id))
+    assert (job.line.interval_minutes, job.line.interval_type, job.line.adaptive_scheduling) == (6, "hours", False)
+    assert job.line.task.settings == {"budget": 50} and job.line.repetition.max_iterations == 9
     text = get(alone, at)
-    assert f"/jobs/{job['id']}" in text and "every 6 hours" in text
+    assert f"/jobs/{job.line.id}" in text and "every 6 hours" in text
     assert 'name="budget" type="text" inputmode="numeric" class="short" value="50"' in text
 
     scheduled(alone, crawl_id, every="2", unit="days", rhythm="adaptive", mode="full")
-    (job,) = alone.app.jobs.listed({"crawl_id": crawl_id})
-    assert (job["interval_minutes"], job["interval_type"], job["adaptive_scheduling"]) == (48, "hours", True)
-    assert job["task"]["mode"] == "full" and job["repetition"]["max_iterations"] is None
+    (job,) = alone.app.jobs.listed(JobFilter(crawl_id=crawl_id))
+    assert (job.line.interval_minutes, job.line.interval_type, job.line.adaptive_scheduling) == (48, "hours", True)
+    assert job.line.task.mode == "full" and job.line.repetition.max_iterations is None
     assert 'value="2"' in get(alone, at)
 
-    assert "paused" in said(do(alone, f"{at}/pause", job=job["id"], back=at))
-    assert "goes on" in said(do(alone, f"{at}/resume", job=job["id"], back=at))
-    assert "once more" in said(do(alone, f"{at}/remove", job=job["id"], back=at))
-    text = do(alone, f"{at}/remove", job=job["id"], back=at, sure="yes")
+    assert "paused" in said(do(alone, f"{at}/pause", job=job.line.id, back=at))
+    assert "goes on" in said(do(alone, f"{at}/resume", job=job.line.id, back=at))
+    assert "once more" in said(do(alone, f"{at}/remove", job=job.line.id, back=at))
+    text = do(alone, f"{at}/remove", job=job.line.id, back=at, sure="yes")
     assert "is removed" in said(text) and "Not scheduled" in text
 
 
@@ -446,13 +448,13 @@ def test_a_job_that_is_there_is_changed_and_keeps_what_it_was_told(alone: Api) -
     crawl_id = alone.make("http://example.com/there")
     crawl = found_crawl(alone, crawl_id)
     made = alone.app.schedule.add(
-        Wanted(crawl=crawl, interval_minutes=30, interval_type="minutes", task=Task(settings={"workers": 2}))
+        WantedJob(crawl=crawl, interval_minutes=30, interval_type="minutes", task=Task(settings={"workers": 2}))
     )
     assert "every 30 minutes" in get(alone, f"/crawls/{crawl_id}/schedule")
     scheduled(alone, crawl_id, every="90", unit="minutes", budget="5")
-    (job,) = alone.app.jobs.listed({"crawl_id": crawl_id})
-    assert job["id"] == made["id"] and (job["interval_minutes"], job["interval_type"]) == (90, "minutes")
-    assert job["task"]["settings"] == {"workers": 2, "budget": 5}
+    (job,) = alone.app.jobs.listed(JobFilter(crawl_id=crawl_id))
+    assert job.line.id == made.id and (job.line.interval_minutes, job.line.interval_type) == (90, "minutes")
+    assert job.line.task.settings == {"workers": 2, "budget": 5}
 
 
 def test_hooks_are_kept_never_shown_and_forgotten_when_that_is_wanted(alone: Api) -> None:
@@ -460,8 +462,8 @@ def test_hooks_are_kept_never_shown_and_forgotten_when_that_is_wanted(alone: Api
     at = f"/crawls/{crawl_id}/schedule"
 
     def hooks() -> list[str]:
-        (job,) = alone.app.jobs.store.find({"crawl_id": crawl_id}, None, 2)
-        return list((job.repetition or {})["notify"])
+        (job,) = alone.app.jobs.store.find(JobFilter(crawl_id=crawl_id), None, 2)
+        return list(job.repetition.notify)
 
     scheduled(alone, crawl_id, notify="https://hooks.test/s3cret\nhttps://hooks.test/other", notify_on="completion")
     text = get(alone, at)
@@ -479,7 +481,7 @@ def test_hooks_in_the_network_around_us_are_for_its_operator(tmp_path: Path) -> 
     with serving(tmp_path, values=values, jobs=False) as api:
         crawl_id = api.make("http://example.com/guarded")
         assert scheduled(api, crawl_id, notify="http://127.0.0.1:9/hook").status_code in (400, 403, 409, 422)
-        assert api.app.jobs.listed({"crawl_id": crawl_id}) == []
+        assert api.app.jobs.listed(JobFilter(crawl_id=crawl_id)) == []
 
 
 @pytest.mark.parametrize(
@@ -491,13 +493,13 @@ def test_a_schedule_that_cannot_be_is_refused(alone: Api, wrong: dict[str, str])
     answer = scheduled(alone, crawl_id, **{"budget": "12", **wrong})
     assert answer.status_code == 422 and "Nothing was saved." in answer.text
     assert 'value="12"' in answer.text
-    assert alone.app.jobs.listed({"crawl_id": crawl_id}) == []
+    assert alone.app.jobs.listed(JobFilter(crawl_id=crawl_id)) == []
 
 
 def test_a_job_of_another_crawl_is_not_steered_from_here(alone: Api) -> None:
     mine, other = alone.make("http://example.com/mine"), alone.make("http://example.com/other")
     scheduled(alone, other)
-    (job,) = alone.app.jobs.listed({"crawl_id": other})
+    (job,) = alone.app.jobs.listed(JobFilter(crawl_id=other))
     at = f"/crawls/{mine}/schedule"
-    assert "does not repeat this crawl" in said(do(alone, f"{at}/remove", job=job["id"], sure="yes", back=at))
-    assert alone.app.jobs.listed({"crawl_id": other})
+    assert "does not repeat this crawl" in said(do(alone, f"{at}/remove", job=job.line.id, sure="yes", back=at))
+    assert alone.app.jobs.listed(JobFilter(crawl_id=other))

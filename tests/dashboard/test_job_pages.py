@@ -13,14 +13,15 @@ import httpx
 import pytest
 from tests.service.in_process import Api, serving
 
-from inchworm.app.act.jobs.change import Repeated, Task, Wanted
+from inchworm.app.act.jobs.change import WantedJob
 from inchworm.app.act.plan import Start
+from inchworm.app.read.jobs import JobDetail, JobLine, RepetitionLine
 from inchworm.errors import Unknown
-from inchworm.job import Execution
+from inchworm.job import Execution, JobFilter, JobRepetition, Task
 from inchworm.rules.schedule.occurrence import Ended, after_failure, after_success
 from inchworm.rules.schedule.timetable import SLOT_MS
 from inchworm.service.dashboard.frame import SAID
-from inchworm.service.dashboard.jobs import ROWS, Which, execution_parts, jobs_parts, rhythm, span
+from inchworm.service.dashboard.jobs import ROWS, ShownJobs, execution_parts, jobs_parts, rhythm, span
 from inchworm.store.home.events import Line
 
 AT = "http://inchworm.test"
@@ -58,7 +59,7 @@ def said(answer: httpx.Response) -> tuple[str, str, bool]:
 
 
 def add(api: Api, crawl: str, **wanted: object) -> str:
-    return str(api.app.schedule.add(Wanted(source_id=crawl, **wanted))["id"])  # type: ignore[arg-type]
+    return str(api.app.schedule.add(WantedJob(source_id=crawl, **wanted)).id)  # type: ignore[arg-type]
 
 
 def hourly(api: Api, crawl: str, **wanted: object) -> str:
@@ -67,7 +68,7 @@ def hourly(api: Api, crawl: str, **wanted: object) -> str:
 
 def claimed(api: Api, job_id: str) -> Execution:
     """An execution of a job that runs, in nobody's process."""
-    if api.app.jobs.one(job_id)["status"] == "scheduled":
+    if api.app.jobs.one(job_id).line.status == "scheduled":
         api.app.schedule.run(job_id)
     for one in api.app.jobs.store.claim("service", api.app.clock.now_ms(), 1000):
         if one.job_id == job_id:
@@ -176,7 +177,7 @@ class TestTheList:
             crawl = api.make("http://many.example/")
             made = [hourly(api, crawl) for _ in range(2 * ROWS + 3)]
             assert sorted(listed(api, "/jobs?order=made")) == sorted(made)
-            due = {one.job_id: (one.due_ms, one.job_id) for one in api.app.jobs.store.find({}, None, 1000)}
+            due = {one.job_id: (one.due_ms, one.job_id) for one in api.app.jobs.store.find(JobFilter(), None, 1000)}
             assert listed(api, "/jobs") == sorted(made, key=due.__getitem__)
 
     @pytest.mark.parametrize(
@@ -211,9 +212,9 @@ class TestTheList:
         assert jobs_parts(api.app, name)
 
     def test_a_view_is_named_after_what_it_shows(self) -> None:
-        which = Which("failed", "c 1&x", 7, "made", (123, "abc"))
-        assert Which.named(which.name) == which
-        assert Which.named("") == Which()
+        which = ShownJobs("failed", "c 1&x", 7, "made", (123, "abc"))
+        assert ShownJobs.named(which.name) == which
+        assert ShownJobs.named("") == ShownJobs()
 
 
 def change_due(api: Api, job_id: str, due_ms: int) -> None:
@@ -228,13 +229,13 @@ class TestAdding:
         )
         assert not is_bad and name in text
         made = api.app.jobs.one(to.rpartition("/")[2])
-        assert (made["crawl_id"], made["interval_minutes"], made["interval_type"]) == (crawl, 90, "minutes")
-        assert made["task"]["mode"] == "full" and made["adaptive_scheduling"]
+        assert (made.line.crawl_id, made.line.interval_minutes, made.line.interval_type) == (crawl, 90, "minutes")
+        assert made.line.task.mode == "full" and made.line.adaptive_scheduling
 
     def test_a_job_for_a_site_that_nobody_crawled_yet(self, api: Api) -> None:
         to, _, _ = said(post(api, "/jobs", target="https://fresh.example/docs", every="1", unit="days"))
         made = api.app.jobs.one(to.rpartition("/")[2])
-        assert made["url"] == "https://fresh.example/docs" and not made["adaptive_scheduling"]
+        assert made.line.url == "https://fresh.example/docs" and not made.line.adaptive_scheduling
 
     @pytest.mark.parametrize(
         "fields",
@@ -263,7 +264,7 @@ class TestSteering:
         for act, state in (("pause", "paused"), ("resume", "scheduled"), ("run", "scheduled"), ("cancel", "cancelled")):
             to, _, is_bad = said(post(api, f"/jobs/{job_id}/{act}", back="/jobs?status=scheduled"))
             assert to == "/jobs?status=scheduled" and not is_bad
-            assert api.app.jobs.one(job_id)["status"] == state
+            assert api.app.jobs.one(job_id).line.status == state
         to, text, _ = said(post(api, f"/jobs/{job_id}/delete", back=f"/jobs/{job_id}"))
         assert to == "/jobs" and "stays" in text, "the page of the job is gone"
         get(api, f"/jobs/{job_id}", 404)
@@ -272,7 +273,7 @@ class TestSteering:
         job_id = hourly(api, crawl, max_retries=0)
         ended(api, claimed(api, job_id), Ended(error="gone"))
         to, _, _ = said(post(api, f"/jobs/{job_id}/retry"))
-        assert to == f"/jobs/{job_id}" and api.app.jobs.one(job_id)["status"] == "pending"
+        assert to == f"/jobs/{job_id}" and api.app.jobs.one(job_id).line.status == "pending"
 
     def test_one_goes_back_to_the_list_one_came_from(self, api: Api, crawl: str) -> None:
         job_id = hourly(api, crawl)
@@ -303,7 +304,7 @@ class TestSteering:
         job_id = hourly(api, crawl)
         for act in ("pause", "delete", "run"):
             assert api.request("GET", f"{AT}/jobs/{job_id}/{act}").status_code == 405
-        assert api.app.jobs.one(job_id)["status"] == "scheduled"
+        assert api.app.jobs.one(job_id).line.status == "scheduled"
 
 
 class TestOneJob:
@@ -312,7 +313,7 @@ class TestOneJob:
             api,
             crawl,
             task=Task(mode="incremental", settings={"budget": 7}),
-            repeated=Repeated(max_iterations=5, notify=("https://hooks.example/secret",), notify_on="completion"),
+            repeated=JobRepetition(max_iterations=5, notify=("https://hooks.example/secret",), notify_on="completion"),
             metadata={"who": EVIL},
         )
         follower = add(api, api.make("http://follower.example/"), after_job_id=job_id)
@@ -370,15 +371,15 @@ class TestEditing:
         to, text, _ = said(post(api, f"/jobs/{job_id}/edit", **fields))
         assert to == f"/jobs/{job_id}" and "every 2 days" in text
         job = api.app.jobs.one(job_id)
-        assert (job["interval_minutes"], job["interval_type"]) == (2, "days")
-        assert (job["max_retries"], job["retry_backoff_seconds"], job["adaptive_scheduling"]) == (7, 5, False)
+        assert (job.line.interval_minutes, job.line.interval_type) == (2, "days")
+        assert (job.line.max_retries, job.line.retry_backoff_seconds, job.line.adaptive_scheduling) == (7, 5, False)
 
     def test_from_the_clock_to_another_job(self, api: Api, crawl: str) -> None:
         first, second = hourly(api, crawl), hourly(api, crawl)
         fields = {"every": "", "unit": "hours", "retries": "3", "backoff": "60", "after": first}
         said(post(api, f"/jobs/{second}/edit", **fields))
         job = api.app.jobs.one(second)
-        assert job["interval_minutes"] is None and job["after_job_id"] == first and job["next_run_at"] is None
+        assert job.line.interval_minutes is None and job.line.after_job_id == first and job.line.next_run_at is None
 
     def test_what_is_wrong_is_said_and_the_input_is_kept(self, api: Api, crawl: str) -> None:
         job_id = hourly(api, crawl)
@@ -391,7 +392,7 @@ class TestEditing:
             answer = post(api, f"/jobs/{job_id}/edit", unit="hours", **fields)
             assert answer.status_code == 422 and 'role="alert"' in answer.text
         assert 'value="x"' in answer.text
-        assert api.app.jobs.one(job_id)["interval_minutes"] == 6
+        assert api.app.jobs.one(job_id).line.interval_minutes == 6
 
 
 class TestOneExecution:
@@ -488,18 +489,18 @@ def test_spans(seconds: int, words: str) -> None:
     assert span(seconds) == words
 
 
+def told(base_seconds: int | None = 3600, **values: object) -> str:
+    usual = {"current_interval_seconds": base_seconds, "schedule_enabled": True}
+    nothing = {one.name: None for one in dataclasses.fields(JobLine)}
+    line = JobLine(**{**nothing, **usual, **values})  # type: ignore[arg-type]
+    return rhythm(JobDetail(line, (0, ""), base_seconds, None, False, False, ()))
+
+
 def test_rhythms() -> None:
-    usual = {
-        "base_seconds": 3600,
-        "current_interval_seconds": 3600,
-        "schedule_enabled": True,
-        "after_job_id": None,
-        "repetition": None,
-    }
-    assert rhythm(usual) == "every 1 h"
-    assert rhythm({**usual, "current_interval_seconds": 7200}) == "every 1 h, now 2 h because nothing changed"
-    assert rhythm({**usual, "schedule_enabled": False}) == "every 1 h, but its schedule is switched off"
-    assert rhythm({**usual, "base_seconds": None}) == "once"
-    assert rhythm({**usual, "base_seconds": None, "after_job_id": "x"}) == "after another job"
-    assert rhythm({**usual, "base_seconds": None, "repetition": {}}) == "once"
-    assert rhythm({**usual, "base_seconds": None, "repetition": {"notify": 0}}) == "whenever somebody starts it"
+    assert told() == "every 1 h"
+    assert told(current_interval_seconds=7200) == "every 1 h, now 2 h because nothing changed"
+    assert told(schedule_enabled=False) == "every 1 h, but its schedule is switched off"
+    assert told(None) == "once"
+    assert told(None, after_job_id="x") == "after another job"
+    assert told(None, repetition=None) == "once"
+    assert told(None, repetition=RepetitionLine(None, False, 0, "", False)) == "whenever somebody starts it"

@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from tests.flow.crawling import page
 from tests.service.in_process import Api, HeldPages, serving, wait_for
 
-from inchworm.app.act.jobs.change import Task
 from inchworm.app.read import comparisons, progress
 from inchworm.app.read.runs import SessionLine
 from inchworm.errors import NotNow, Unknown
+from inchworm.job import Task
 from inchworm.model import Counters, EndedBy, RunState, SessionState
 from inchworm.service.dashboard import comparing, runs
 from inchworm.testing import Page, Served, Site

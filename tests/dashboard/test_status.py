@@ -13,9 +13,9 @@ import pytest
 from tests.service.in_process import VALUES, Api, serving
 
 from inchworm import __version__
-from inchworm.app.act.jobs.change import Task
 from inchworm.app.act.plan import Start
 from inchworm.app.root import App
+from inchworm.job import Task
 from inchworm.rules.schedule.occurrence import Ended, after_failure
 from inchworm.rules.schedule.patience import Try
 from inchworm.service.api.health import Health, Problem

@@ -15,10 +15,10 @@ import httpx
 from fastapi import APIRouter, FastAPI
 from tests.service.running import wait_for as wait_for
 
-from inchworm.app.act.jobs.change import Task
 from inchworm.app.act.plan import Start
 from inchworm.app.root import App
-from inchworm.rules.words.json_form import json_form
+from inchworm.job import Task
+from inchworm.rules.words.json_form import json_form, json_object
 from inchworm.service import build
 from inchworm.service.api.web import EitherSpelling, Verbs, handle_errors
 from inchworm.service.scheduler import Scheduler
@@ -97,13 +97,13 @@ class Api:
 
     def run_once(self, crawl_id: str, task: Task) -> None:
         crawl = self.app.workspace.find(crawl_id)
-        self.ended(self.app.schedule.start(crawl, task)["id"])
+        self.ended(self.app.schedule.start(crawl, task).id)
 
     def ended(self, job_id: str, number: int = 1) -> dict[str, Any]:
         """The last execution of a job, when that of this number is over and nobody works on the crawl any more."""
 
         def look() -> dict[str, Any] | None:
-            newest = self.app.executions.listed(job_id, None, 1)
+            newest = [json_object(one) for one in self.app.executions.listed(job_id, None, 1)]
             is_over = newest and newest[0]["execution_number"] >= number and newest[0]["status"] != "running"
             return newest[0] if is_over and not self.is_running(newest[0]["crawl_id"]) else None
 
@@ -125,7 +125,7 @@ class Api:
 
     def kill(self, job_id: str) -> None:
         """Kill the process that carries out the execution of a job."""
-        os.kill(self.app.executions.listed(job_id, None, 1)[0]["pid"], signal.SIGKILL)
+        os.kill(self.app.executions.listed(job_id, None, 1)[0].pid, signal.SIGKILL)
 
 
 def some(verbs: Verbs, routers: Sequence[APIRouter]) -> FastAPI:

@@ -84,8 +84,8 @@ def test_public_ones_and_names_are_taken(careful: Api, address: str) -> None:
 def test_a_service_that_may_go_there_takes_them(trusting: Api) -> None:
     for number, (method, path, status, body) in enumerate(starts("http://127.0.0.1:9/")):
         trusting.ask(method, path, status, json=body)
-        for job in trusting.app.jobs.listed({}):
-            trusting.app.schedule.delete(job["id"])
+        for job in trusting.app.jobs.listed():
+            trusting.app.schedule.delete(job.line.id)
         assert trusting.app.home.crawls(), number
 
 
@@ -178,6 +178,6 @@ def test_what_was_not_seen_when_it_was_asked_for_is_seen_when_it_is_dialled(tmp_
     with serving(tmp_path / "home", *ROUTES, values=Settings(poll=0.1)) as api:
         crawl_id = api.make(served.url("/c0"), max_retries=0)
         job = api.post("/jobs", 201, {"source_id": crawl_id, "max_retries": 0})
-        wait_for(lambda: api.app.jobs.one(job["id"])["status"] == "failed", "the end of it")
+        wait_for(lambda: api.app.jobs.one(job["id"]).line.status == "failed", "the end of it")
         assert "not one that may be connected to" in api.app.crawls.status(api.app.workspace.find(crawl_id)).message
     assert not served.log

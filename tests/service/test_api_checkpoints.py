@@ -14,11 +14,11 @@ from tests.flow.crawling import Home
 from tests.service.in_process import Api, serving, wait_for
 
 from inchworm.app import App
-from inchworm.app.act.jobs.change import Task
 from inchworm.app.act.plan import WayBack
 from inchworm.app.read.checkpoints import Back, Past
 from inchworm.app.read.iterations import IterationLine
 from inchworm.app.workspace import settings_of_run
+from inchworm.job import JobFilter, Task
 from inchworm.service.api.iterations import NEXT
 from inchworm.settings import Settings, changed
 from inchworm.testing import Hit, Page, Served, Site, linked_site
@@ -107,7 +107,7 @@ def running(api: Api, served: Served, gate: Gate) -> Iterator[tuple[str, str]]:
     """A crawl under way, and its job: it has got 15 pages and waits for the others."""
     gate.shut(15)
     crawl_id = api.make(served.url(), checkpoint_every=EVERY, workers=1)
-    job_id = api.app.schedule.start(api.app.workspace.find(crawl_id), Task())["id"]
+    job_id = api.app.schedule.start(api.app.workspace.find(crawl_id), Task()).id
     wait_for(lambda: _pages(api.app, crawl_id) >= 15, "fifteen pages")
     yield crawl_id, job_id
     gate.open()
@@ -236,7 +236,7 @@ def test_a_crawl_that_never_ran(idle: Api, never_ran: str) -> None:
     assert not idle.app.workspace.crawl_folder(idle.app.workspace.find(never_ran)).exists(), (
         "looking leaves nothing behind"
     )
-    assert idle.app.jobs.listed({}) == []
+    assert idle.app.jobs.listed() == []
 
 
 @pytest.mark.parametrize("word", ["%2e%2e", "%00", "x" * 5000, "..%2f..%2fhome.db", "'%20OR%201=1--"])
@@ -292,7 +292,7 @@ def test_checkpoints_that_there_are_not(api: Api, served: Served) -> None:
         api.ask("DELETE", f"/crawl/{crawl_id}/checkpoints/{name}", status)
         go_on(api, crawl_id, status, checkpoint_id=name)
     assert ids(api, crawl_id) == before
-    assert len(api.app.jobs.listed({"crawl_id": crawl_id})) == 1, "no job was made for what cannot be done"
+    assert len(api.app.jobs.listed(JobFilter(crawl_id=crawl_id))) == 1, "no job was made for what cannot be done"
 
 
 # Continuing
@@ -312,7 +312,7 @@ def test_going_back(api: Api, crawl_id: str) -> None:
         "run_id": f"{crawl_id}_iter_0",
     }
     assert session == 2 and made["queued_urls"] > 0
-    assert api.app.jobs.one(job_id)["max_retries"] == 0
+    assert api.app.jobs.one(job_id).line.max_retries == 0
     api.ended(job_id)
     assert api.status(crawl_id)["pages"] == SIZE
     assert not api.faults(crawl_id)
@@ -396,10 +396,10 @@ def test_what_runs_is_not_resumed(api: Api, running: tuple[str, str]) -> None:
 
 def test_what_another_run_builds_on(api: Api, crawl_id: str) -> None:
     api.run_once(crawl_id, Task("recrawl"))
-    before = len(api.app.jobs.listed({}))
+    before = len(api.app.jobs.listed())
     error = go_on(api, crawl_id, 409, checkpoint_id=f"{crawl_id}_ckpt_1")
     assert "builds on" in error["message"] and "as_new_run" in error["hint"]
-    assert len(api.app.jobs.listed({})) == before
+    assert len(api.app.jobs.listed()) == before
     made = go_on(api, crawl_id, checkpoint_id=f"{crawl_id}_ckpt_1", as_new_run=True)
     assert made["run_id"] == f"{crawl_id}_iter_2"
     api.ended(made["job_id"])
@@ -420,7 +420,7 @@ def test_what_cannot_be_continued(api: Api, crawl_id: str) -> None:
     ):
         go_on(api, crawl_id, 422, checkpoint_id=f"{crawl_id}_ckpt_1", settings=wrong)
     go_on(api, crawl_id, 422, checkpoint_id=f"{crawl_id}_ckpt_1", as_new_run=True, settings={"include": ["re:("]})
-    assert len(api.app.jobs.listed({})) == 1
+    assert len(api.app.jobs.listed()) == 1
     assert api.status(crawl_id)["run_state"] == "completed"
 
 
@@ -440,7 +440,7 @@ def test_an_archive_that_is_damaged(api: Api, crawl_id: str) -> None:
     file.write_bytes(whole[: len(whole) // 2])
     body = {"checkpoint_id": f"{crawl_id}_ckpt_3"}
     assert go_on(api, crawl_id, 503, **body)["code"] == "broken"
-    assert len(api.app.jobs.listed({})) == 1
+    assert len(api.app.jobs.listed()) == 1
     file.write_bytes(whole)
     api.ended(go_on(api, crawl_id, **body)["job_id"])
 
@@ -465,9 +465,9 @@ def test_a_process_that_dies(api: Api, crawl_id: str, served: Served, gate: Gate
     known = len(served.log)
     api.kill(made["job_id"])
     gate.open()
-    wait_for(lambda: api.app.jobs.one(made["job_id"])["status"] == "completed", "the second try")
+    wait_for(lambda: api.app.jobs.one(made["job_id"]).line.status == "completed", "the second try")
     tries = api.app.executions.listed(made["job_id"])
-    assert [(one["attempt"], one["status"]) for one in tries] == [(2, "completed"), (1, "failed")]
+    assert [(one.attempt, one.status) for one in tries] == [(2, "completed"), (1, "failed")]
     again = Counter(hit.path for hit in served.log[known:] if hit.path in gate.site())
     assert sum(again.values()) <= SIZE - EVERY - 14, "nothing of the first try was done again"
     assert [one.stats.total_documents for one in iterations(api.app, crawl_id)] == [SIZE] * (1 + as_new_run)

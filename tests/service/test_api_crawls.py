@@ -17,7 +17,7 @@ from tests.flow.crawling import page
 from tests.service.in_process import VALUES, Api, HeldPages, serving, wait_for
 from tests.sink.searchserver import SearchServer
 
-from inchworm.app.act.jobs.change import Wanted
+from inchworm.app.act.jobs.change import WantedJob
 from inchworm.service import build
 from inchworm.service.api import checkpoints, crawls, jobs
 from inchworm.service.api.web import Verbs
@@ -116,7 +116,7 @@ def test_a_caller_names_a_proxy_that_the_operator_allows(tmp_path: Path) -> None
             assert api.status(begun["crawl_id"])["pages"] == 1
             path = f"/crawl/{begun['crawl_id']}"
             assert api.get(path)["defaults"]["proxies"] == [f"http://{host}/"]
-            api.ended(api.app.hand_over.start_next(begun["crawl_id"])["id"])
+            api.ended(api.app.hand_over.start_next(begun["crawl_id"]).id)
             api.post("/jobs", 422, {"source_id": begun["crawl_id"], "settings": {"proxies": ["http://10.0.0.1:1"]}})
             api.post(f"{path}/continue", 422, {"settings": {"proxies": ["http://10.0.0.1:1"]}})
             api.ask("PATCH", path, 422, json={"settings": {"proxies": ["http://10.0.0.1:1"]}})
@@ -138,10 +138,10 @@ def test_a_caller_names_a_search_server_that_the_operator_allows(tmp_path: Path,
             said = start(api, served, 422, index="http://127.0.0.1:1")
             assert "operator's list" in said["message"] and "allowed_indexes" in said["hint"]
             begun = finished(api, served, index=address)
-            assert api.app.executions.listed(begun["job_id"])[0]["items_indexed"] == 7
+            assert api.app.executions.listed(begun["job_id"])[0].items_indexed == 7
             told = api.get(f"/crawl/{begun['crawl_id']}")
             assert told["defaults"]["index"] == address and "s3cret" not in str(told)
-            api.ended(api.app.hand_over.start_next(begun["crawl_id"])["id"])
+            api.ended(api.app.hand_over.start_next(begun["crawl_id"]).id)
             assert api.app.index.status(begun["crawl_id"]).behind == 0, "the next run is told, too"
 
 
@@ -164,7 +164,7 @@ def test_a_crawl_is_configured_started_and_resumed(api: Api, served: Served) -> 
         0,
         1,
     )
-    assert begun["execution_id"] == api.app.executions.listed(begun["job_id"])[0]["id"]
+    assert begun["execution_id"] == api.app.executions.listed(begun["job_id"])[0].id
     assert begun["state"] in ("in_progress", "paused") and begun["message"].startswith("Run 0 (baseline)")
     api.ended(begun["job_id"])
 
@@ -203,9 +203,9 @@ def test_what_a_crawl_was_made_with_holds_for_its_next_runs(api: Api, served: Se
     told = api.get(f"/crawl/{crawl_id}")
     assert told["defaults"] == {"delay": 0.01, "grace": 0.1, "checkpoint_every": 2}
     again = api.app.hand_over.start_next(crawl_id)
-    assert (api.ended(again["id"])["run"], used(api, crawl_id)) == (1, (0.01, 2, 0))
+    assert (api.ended(again.id)["run"], used(api, crawl_id)) == (1, (0.01, 2, 0))
     api.ask("PATCH", f"/crawl/{crawl_id}", 200, json={"settings": {"delay": 0.02, "checkpoint_every": None}})
-    api.ended(api.app.hand_over.start_next(crawl_id)["id"])
+    api.ended(api.app.hand_over.start_next(crawl_id).id)
     assert used(api, crawl_id) == (0.02, 100, 0)
 
 
@@ -326,7 +326,7 @@ WRONG: list[dict[str, Any]] = [
 def test_what_is_wrong_is_found_before_anything_is_made(alone: Api, body: dict[str, Any]) -> None:
     error = alone.post("/crawl", 422, body)
     assert error["message"] and error["hint"]
-    assert not alone.app.home.crawls() and not alone.app.jobs.listed({})
+    assert not alone.app.home.crawls() and not alone.app.jobs.listed()
 
 
 def test_no_json_is_told(alone: Api) -> None:
@@ -349,7 +349,7 @@ def test_what_a_run_began_with_is_frozen(api: Api, served: Served) -> None:
     error = start(api, served, 409, mode="full")
     assert error["code"] == "frozen" and error["message"].startswith("mode is 'baseline'")
     assert api.post(f"/crawl/{begun['crawl_id']}/resume", 409, {"scope": "host"})["code"] == "frozen"
-    assert len(api.app.jobs.listed({})) == 1
+    assert len(api.app.jobs.listed()) == 1
     assert finished(api, served, max_depth=4)["session"] == 2
 
 
@@ -406,7 +406,7 @@ def test_of_many_starts_at_once_one_counts(api: Api, served: Served, pages: Page
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: api.request("POST", "/crawl", json=body), range(8)))
     assert sorted(one.status_code for one in answers) == [202] + 7 * [409]
-    assert len(api.app.home.crawls()) == len(api.app.jobs.listed({})) == 1
+    assert len(api.app.home.crawls()) == len(api.app.jobs.listed()) == 1
     api.post(f"/crawl/{api.app.home.crawls()[0].crawl_id}/cancel")
 
 
@@ -441,7 +441,7 @@ def test_a_session_that_cannot_begin_is_told(api: Api, served: Served) -> None:
     api.app.home.remember(begun["crawl_id"], {"proxies": ["http://…@127.0.0.1:9"]})
     error = api.post(f"/resume-crawl/{begun['crawl_id']}", 422)
     assert "proxy with a password" in error["message"] and "log of execution" in error["hint"]
-    assert [one["status"] for one in api.app.jobs.listed({})] == ["completed", "failed"]
+    assert [one.line.status for one in api.app.jobs.listed()] == ["completed", "failed"]
     assert finished(api, served)["session"] == 2
 
 
@@ -577,15 +577,15 @@ def test_without_increments_every_start_is_a_new_run(api: Api, served: Served) -
 
 def test_jobs_of_a_disabled_crawl_are_paused(alone: Api) -> None:
     crawl_id = alone.make("https://example.com")
-    job = alone.app.schedule.add(Wanted(crawl_id, interval_minutes=60))
+    job = alone.app.schedule.add(WantedJob(crawl_id, interval_minutes=60))
     told = alone.ask("PATCH", f"/crawl/{crawl_id}", 200, json={"enabled": False})
     assert told["enabled"] is False
     assert (told["jobs"][0]["status"], told["jobs"][0]["reason"]) == ("paused", "source_disabled")
-    error = alone.post(f"/jobs/{job['id']}/resume", 409)
+    error = alone.post(f"/jobs/{job.id}/resume", 409)
     assert error["code"] == "not_now" and "disabled" in error["message"] and "enable" in error["hint"].lower()
-    assert alone.app.jobs.one(job["id"])["reason"] == "source_disabled", "it stays as it was"
+    assert alone.app.jobs.one(job.id).line.reason == "source_disabled", "it stays as it was"
     told = alone.ask("PATCH", f"/crawl/{crawl_id}", 200, json={"enabled": True})
-    assert told["enabled"] is True and alone.app.jobs.one(job["id"])["status"] == "scheduled"
+    assert told["enabled"] is True and alone.app.jobs.one(job.id).line.status == "scheduled"
 
 
 WRONG_CHANGES: list[dict[str, Any]] = [
@@ -635,7 +635,7 @@ def test_a_crawl_goes_with_everything_it_has(api: Api, served: Served) -> None:
     folder = api.app.workspace.crawl_folder(api.app.workspace.find(begun["crawl_id"]))
     assert folder.exists()
     assert api.ask("DELETE", f"/crawl/{begun['crawl_id']}", 204) is None
-    assert not folder.exists() and not api.app.jobs.listed({})
+    assert not folder.exists() and not api.app.jobs.listed()
     api.ask("DELETE", f"/crawl/{begun['crawl_id']}", 404)
     api.get(f"/run/{begun['run_id']}", 404)
 

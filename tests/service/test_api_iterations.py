@@ -15,8 +15,10 @@ from tests.flow.crawling import page
 from tests.service.in_process import PATIENCE, VALUES, Api, serving
 
 from inchworm.app import Start
-from inchworm.app.act.jobs.change import Task, Wanted
+from inchworm.app.act.jobs.change import WantedJob
 from inchworm.errors import NotNow
+from inchworm.job import JobFilter, JobRepetition, Task
+from inchworm.rules.words.json_form import json_form
 from inchworm.service.api.iterations import NEXT
 from inchworm.testing import Hit, Page, Served, Site
 
@@ -269,8 +271,8 @@ def test_not_while_it_is_worked_on(api: Api, crawl_id: str, pages: Pages) -> Non
 def test_not_while_a_job_waits(idle: Api) -> None:
     crawl_id = idle.make("http://127.0.0.1:9/")
     job = idle.app.schedule.start(idle.app.workspace.find(crawl_id), Task())
-    assert job["id"] in idle.post(f"/crawl/{crawl_id}/iterations/next", 409)["message"]
-    idle.app.schedule.cancel(job["id"])
+    assert job.id in idle.post(f"/crawl/{crawl_id}/iterations/next", 409)["message"]
+    idle.app.schedule.cancel(job.id)
     made = idle.post(f"/crawl/{crawl_id}/iterations/next", 202)
     assert (made["iteration_id"], made["iteration_number"], made["session"]) == (None, None, None)
 
@@ -287,9 +289,9 @@ def test_two_at_once_make_one_run(api: Api, crawl_id: str) -> None:
 def test_a_session_that_cannot_begin_is_told(api: Api, crawl_id: str) -> None:
     """Somebody else works on the crawl when the process of the job gets there."""
     with api.app.workspace.owning(api.app.workspace.find(crawl_id), 60):
-        job = api.app.schedule.add(Wanted(crawl_id, task=Task("recrawl"), max_retries=0))
+        job = api.app.schedule.add(WantedJob(crawl_id, task=Task("recrawl"), max_retries=0))
         with pytest.raises(NotNow, match=r"could not begin.*is being worked on"):
-            api.app.executions.begun(job["id"], lambda: None, seconds=PATIENCE)
+            api.app.executions.begun(job.id, lambda: None, seconds=PATIENCE)
 
 
 # The job that repeats
@@ -317,9 +319,9 @@ def test_what_is_answered(idle: Api, made: str) -> None:
         "status": "scheduled",
     }
     job = idle.app.jobs.one(job_id)
-    assert (job["interval_minutes"], job["interval_type"], job["next_run_at"]) == (24, "hours", due)
-    assert not job["adaptive_scheduling"]
-    assert job["repetition"] == {
+    assert (job.line.interval_minutes, job.line.interval_type, job.line.next_run_at) == (24, "hours", due)
+    assert not job.line.adaptive_scheduling
+    assert json_form(job.line.repetition) == {
         "max_iterations": 5,
         "stop_if_no_changes": False,
         "notify": 0,
@@ -330,16 +332,16 @@ def test_what_is_answered(idle: Api, made: str) -> None:
 
 def test_there_is_one_job_which_is_changed(idle: Api, made: str) -> None:
     first = configured(idle, made, max_iterations=5, iteration_interval_hours=24, budget=100, mode="full")
-    assert idle.app.jobs.one(first["job_id"])["task"]["settings"] == {"budget": 100}
+    assert idle.app.jobs.one(first["job_id"]).line.task.settings == {"budget": 100}
     second = configured(idle, made, max_iterations=3, stop_if_no_changes=True, notify_on_completion=True)
     assert second["job_id"] == first["job_id"]
     job = idle.app.jobs.one(first["job_id"])
-    assert (job["interval_minutes"], job["next_run_at"], job["status"]) == (None, None, "scheduled")
-    assert (job["task"]["mode"], job["task"]["settings"]) == ("incremental", {})
-    assert job["repetition"]["max_iterations"] == 3 and job["repetition"]["notify_on"] == "completion"
+    assert (job.line.interval_minutes, job.line.next_run_at, job.line.status) == (None, None, "scheduled")
+    assert (job.line.task.mode, job.line.task.settings) == ("incremental", {})
+    assert job.line.repetition.max_iterations == 3 and job.line.repetition.notify_on == "completion"
     assert "by hand" in second["message"] and "nobody is told" in second["message"]
-    assert len(idle.app.jobs.listed({"crawl_id": made})) == 1
-    idle.app.schedule.change(first["job_id"], Wanted(interval_minutes=1))
+    assert len(idle.app.jobs.listed(JobFilter(crawl_id=made))) == 1
+    idle.app.schedule.change(first["job_id"], WantedJob(interval_minutes=1))
     idle.app.schedule.pause(first["job_id"])
     paused = configured(idle, made, iteration_interval_hours=1)
     assert (paused["job_id"], paused["status"]) == (first["job_id"], "paused")
@@ -355,7 +357,7 @@ def test_the_first_run_waits_for_the_interval(api: Api, crawl_id: str) -> None:
     assert datetime.fromisoformat(answer["next_run_at"]) == began + timedelta(hours=24)
     again = configured(api, crawl_id, iteration_interval_hours=0.5)
     assert datetime.fromisoformat(again["next_run_at"]) == began + timedelta(minutes=30)
-    assert api.app.jobs.one(answer["job_id"])["schedule_enabled"]
+    assert api.app.jobs.one(answer["job_id"]).line.schedule_enabled
 
 
 def test_an_interval_while_the_first_run_is_awaited(idle: Api, made: str) -> None:
@@ -375,7 +377,7 @@ def test_many_at_once_make_one_job(idle: Api, made: str) -> None:
 )
 def test_intervals(idle: Api, made: str, hours: float, interval: tuple[int, str]) -> None:
     job = idle.app.jobs.one(configured(idle, made, iteration_interval_hours=hours)["job_id"])
-    assert (job["interval_minutes"], job["interval_type"]) == interval
+    assert (job.line.interval_minutes, job.line.interval_type) == interval
 
 
 @pytest.mark.parametrize(
@@ -392,7 +394,7 @@ def test_intervals(idle: Api, made: str, hours: float, interval: tuple[int, str]
 )
 def test_wrong_wishes(idle: Api, made: str, body: dict[str, Any]) -> None:
     configured(idle, made, 422, **body)
-    assert idle.app.jobs.listed({"crawl_id": made}) == []
+    assert idle.app.jobs.listed(JobFilter(crawl_id=made)) == []
 
 
 def test_bodies_that_are_no_wishes(idle: Api, made: str) -> None:
@@ -406,7 +408,7 @@ def test_bodies_that_are_no_wishes(idle: Api, made: str) -> None:
 def test_either_spelling(idle: Api, made: str) -> None:
     answer = configured(idle, made, maxIterations=5, iterationIntervalHours=2, stopIfNoChanges=True)
     job = idle.app.jobs.one(answer["job_id"])
-    assert (job["interval_minutes"], job["repetition"]["stop_if_no_changes"]) == (2, True)
+    assert (job.line.interval_minutes, job.line.repetition.stop_if_no_changes) == (2, True)
 
 
 PRIVATE = [
@@ -425,20 +427,20 @@ def test_whom_callers_may_not_have_told(tmp_path, address: str) -> None:
         crawl_id = idle.make("https://example.org/")
         error = configured(idle, crawl_id, 422, notify=["https://example.org/hook", address])
         assert "secret" not in error["message"] + error["hint"]
-        assert idle.app.jobs.listed({"crawl_id": crawl_id}) == []
+        assert idle.app.jobs.listed(JobFilter(crawl_id=crawl_id)) == []
         public = configured(idle, crawl_id, notify=["https://example.org/hook?key=1", "http://8.8.8.8:8000/"])
-        assert idle.app.jobs.one(public["job_id"])["repetition"]["notify"] == 2
+        assert idle.app.jobs.one(public["job_id"]).line.repetition.notify == 2
 
 
 def test_a_service_that_may(idle: Api, made: str) -> None:
     job_id = configured(idle, made, notify=PRIVATE[:3])["job_id"]
-    assert idle.app.jobs.store.get(job_id).repetition == {
-        "max_iterations": None,
-        "stop_if_no_changes": False,
-        "notify": PRIVATE[:3],
-        "notify_on": "changes",
-        "guarded": False,
-    }
+    assert idle.app.jobs.store.get(job_id).repetition == JobRepetition(
+        max_iterations=None,
+        stop_if_no_changes=False,
+        notify=tuple(PRIVATE[:3]),
+        notify_on="changes",
+        allow_private=True,
+    )
     for address in NO_HOOK:
         configured(idle, made, 422, notify=[address])
 
@@ -449,7 +451,7 @@ def test_runs_until_there_are_enough(api: Api, served: Served, pages: Pages) -> 
     job_id = configured(api, crawl_id, max_iterations=2, iteration_interval_hours=0.25)["job_id"]
     for number in range(1, 3):
         api.ended(job_id, number)
-        assert api.app.jobs.one(job_id)["status"] == "scheduled"
+        assert api.app.jobs.one(job_id).line.status == "scheduled"
         pages[f"/more{number}"] = page(f"more {number}")
         pages["/a"] = page("a", "/", *(f"/more{one}" for one in range(1, number + 1)))
         made = api.post(f"/crawl/{crawl_id}/iterations/next", 202)
@@ -469,14 +471,14 @@ def test_runs_until_there_are_enough(api: Api, served: Served, pages: Pages) -> 
 
 def test_a_job_that_would_do_something_else_is_left_alone(api: Api, crawl_id: str) -> None:
     job_id = configured(api, crawl_id, mode="incremental")["job_id"]
-    assert api.app.jobs.one(job_id)["next_run_at"] is None
+    assert api.app.jobs.one(job_id).line.next_run_at is None
     other = api.post(f"/crawl/{crawl_id}/iterations/next", 202, mode="full")
     assert other["job_id"] != job_id and other["mode"] == "full"
     api.ended(other["job_id"])
     own = api.post(f"/crawl/{crawl_id}/iterations/next", 202, mode="incremental")
     assert own["job_id"] == job_id
     api.ended(job_id)
-    assert api.app.jobs.one(job_id)["status"] == "scheduled", "it waits for the next time somebody says so"
+    assert api.app.jobs.one(job_id).line.status == "scheduled", "it waits for the next time somebody says so"
 
 
 def test_it_stops_when_nothing_changes(api: Api, crawl_id: str) -> None:

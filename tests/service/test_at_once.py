@@ -25,7 +25,7 @@ from tests.service.chaos import end_processes, processes_of
 from tests.service.running import Service, serving, wait_for
 
 from inchworm.app.root import App
-from inchworm.job import Job, JobState
+from inchworm.job import Job, JobFilter, JobState
 from inchworm.rules.schedule import occurrence
 from inchworm.testing import Page, Served, Site, linked_site
 
@@ -140,7 +140,7 @@ def faults_of(job: Job) -> list[str]:
 
 
 def assert_sound(app: App) -> None:
-    jobs = app.jobs.store.find({}, None, 100_000)
+    jobs = app.jobs.store.find(JobFilter(), None, 100_000)
     wrong = {job.job_id: faults for job in jobs if (faults := faults_of(job))}
     assert not wrong, (wrong, [job for job in jobs if job.job_id in wrong])
     counted = Counter(job.slot for job in jobs if job.slot is not None)
@@ -152,7 +152,7 @@ def assert_sound(app: App) -> None:
 def assert_told_truly(app: App, job_id: str, answers: Sequence[tuple[Wish, httpx.Response]]) -> None:
     """At most one deletion went through, and then the job is gone."""
     deleted = sum(answer.status_code == 204 for _, answer in answers)
-    is_there = any(job.job_id == job_id for job in app.jobs.store.find({}, None, 100_000))
+    is_there = any(job.job_id == job_id for job in app.jobs.store.find(JobFilter(), None, 100_000))
     assert deleted == (0 if is_there else 1)
     cancelled = sum(wish.path.endswith("/cancel") and answer.is_success for wish, answer in answers)
     assert cancelled <= 1, "a job is cancelled once"
@@ -189,9 +189,11 @@ def test_a_job_that_does_not_run(service: Service, app: App, crowd: Crowd, state
             answers = crowd.ask(wishes_for(job_id))
             assert_told_truly(app, job_id, answers)
             assert [
-                one for one in app.jobs.store.find({}, None, 1000) if one.job_id != held["id"] and faults_of(one)
+                one
+                for one in app.jobs.store.find(JobFilter(), None, 1000)
+                if one.job_id != held["id"] and faults_of(one)
             ] == []
-        for job in app.jobs.store.find({}, None, 1000):
+        for job in app.jobs.store.find(JobFilter(), None, 1000):
             if job.state in (JobState.PENDING, JobState.SCHEDULED, JobState.PAUSED, JobState.RUNNING):
                 service.post(f"{JOBS}/{job.job_id}/cancel")
         wait_for(quiet(app, service.home), "everything to end")
@@ -211,7 +213,7 @@ def test_a_job_that_runs(service: Service, app: App, crowd: Crowd) -> None:
             if number % 3 == 2:
                 wait_for(partial(was_asked, web, f"/?{number}"), "its first page")
             assert_told_truly(app, job_id, crowd.ask(wishes_for(job_id)))
-        for job in app.jobs.store.find({}, None, 1000):
+        for job in app.jobs.store.find(JobFilter(), None, 1000):
             if job.state in (JobState.PENDING, JobState.SCHEDULED, JobState.RUNNING):
                 service.client.post(f"{JOBS}/{job.job_id}/cancel")
         wait_for(quiet(app, service.home), "everything to end")
@@ -230,12 +232,14 @@ def test_a_crawl(service: Service, app: App, crowd: Crowd) -> None:
             stops = [Wish("POST", f"{path}/pause"), Wish("POST", f"{path}/cancel"), Wish("DELETE", path)]
             crowd.ask([start, start, *stops, *stops])
             assert_crawl_is_whole(service, crawl_id)
-        for job in app.jobs.store.find({}, None, 1000):
+        for job in app.jobs.store.find(JobFilter(), None, 1000):
             service.client.post(f"{JOBS}/{job.job_id}/cancel")
         wait_for(quiet(app, service.home), "everything to end")
         assert_sound(app)
         known = {one.crawl_id for one in app.home.crawls()}
-        assert {job.crawl_id for job in app.jobs.store.find({}, None, 1000)} <= known, "no job of a crawl that is gone"
+        assert {job.crawl_id for job in app.jobs.store.find(JobFilter(), None, 1000)} <= known, (
+            "no job of a crawl that is gone"
+        )
         folders = service.home / "crawls"
         assert {one.name for one in folders.iterdir()} <= known if folders.exists() else True
 
@@ -246,7 +250,7 @@ def test_a_crawl_that_is_deleted_leaves_no_job(service: Service, app: App, crowd
         delete = Wish("DELETE", f"/api/v1/crawl/{crawl_id}")
         make = Wish("POST", JOBS, {"source_id": crawl_id, "interval_minutes": 900, "schedule_enabled": False})
         crowd.ask([*[delete] * 4, *[make] * 4], (*PEACEFUL, 422))
-        left = app.jobs.store.find({"crawl_id": crawl_id}, None, 10)
+        left = app.jobs.store.find(JobFilter(crawl_id=crawl_id), None, 10)
         is_there = app.home.find(crawl_id) is not None
         for job in left:
             service.delete(f"{JOBS}/{job.job_id}")

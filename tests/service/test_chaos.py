@@ -13,8 +13,8 @@ from tests.service import chaos
 from tests.service.chaos import Chaos, processes_of, wait_until
 
 from inchworm.app import App
-from inchworm.app.act.jobs.change import Task, Wanted
-from inchworm.job import Execution, ExecutionState, JobState
+from inchworm.app.act.jobs.change import WantedJob
+from inchworm.job import Execution, ExecutionState, JobState, Task
 from inchworm.testing import Page, Served, Site
 
 
@@ -39,7 +39,7 @@ def served() -> Iterator[Served]:
 
 def test_every_occurrence_is_completed_exactly_once(app: App, served: Served) -> None:
     task = Task(settings={"delay": 0.0, "workers": 1, "sitemap": False})
-    names = [app.schedule.add(Wanted(url=served.url(f"/{number}/"), task=task))["id"] for number in range(chaos.JOBS)]
+    names = [app.schedule.add(WantedJob(url=served.url(f"/{number}/"), task=task)).id for number in range(chaos.JOBS)]
     planned = {name: app.jobs.store.get(name).occurrence_ms for name in names}
 
     def is_over() -> bool:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from tests.service.running import PATIENCE, Service, serving, wait_for
 
-from inchworm.app.act.jobs.change import Wanted
+from inchworm.app.act.jobs.change import WantedJob
 from inchworm.app.root import App
 from inchworm.errors import WrongUse
 from inchworm.service.access.auth import Role
@@ -140,8 +140,8 @@ def test_sources_are_synced_once_however_often_at_once(idle: Service) -> None:
 def test_a_job_that_waits_for_another_of_its_crawl_is_not_overdue(tmp_path: Path) -> None:
     app = App(tmp_path / "home")
     try:
-        first = app.schedule.add(Wanted(url="http://example.invalid/"))
-        app.schedule.add(Wanted(source_id=first["crawl_id"]))
+        first = app.schedule.add(WantedJob(url="http://example.invalid/"))
+        app.schedule.add(WantedJob(source_id=first.crawl_id))
         assert app.health.overdue(-3600)[0] == 2
         app.dispatch.claim("s", 1)
         assert app.health.overdue(-3600)[0] == 0
@@ -153,7 +153,7 @@ def test_nobody_can_type_a_password_for_a_job(tmp_path: Path) -> None:
     app = App(tmp_path / "home")
     try:
         with pytest.raises(WrongUse, match="kept nowhere"):
-            app.schedule.add(Wanted(url="http://user:secret@example.invalid/"))
+            app.schedule.add(WantedJob(url="http://user:secret@example.invalid/"))
         assert app.home.crawls() == []
     finally:
         app.close()

@@ -42,7 +42,7 @@ def problems(health: Health, app: App) -> dict[str, int]:
 
 
 def job(number: int, now_ms: int) -> Job:
-    return Job(f"j{number}", f"c{number}", JobState.PENDING, {}, created_ms=now_ms)
+    return Job(f"j{number}", f"c{number}", JobState.PENDING, created_ms=now_ms)
 
 
 class TestPulse:

@@ -23,14 +23,15 @@ from tests.service.chaos import end_processes, processes_of, scheduling, wait_un
 
 from inchworm import fault
 from inchworm.app import App
-from inchworm.app.act.jobs.change import Repeated, Task, Wanted
+from inchworm.app.act.jobs.change import WantedJob
 from inchworm.app.act.jobs.dispatch import Pulse
 from inchworm.app.act.jobs.execute import TOKEN_VARIABLE
 from inchworm.app.machine import is_gone, this_machine
 from inchworm.app.read.checkpoints import Back
 from inchworm.app.read.runs import RunLine
-from inchworm.job import Execution
+from inchworm.job import Execution, JobRepetition, Task
 from inchworm.model import EndedBy
+from inchworm.rules.words.json_form import json_object
 from inchworm.service.scheduler import Scheduler
 from inchworm.settings import Settings
 from inchworm.testing import ManualClock, Page, Served, Site, linked_site
@@ -75,14 +76,14 @@ class Works:
         if every:
             wanted |= {"interval_minutes": round(every / 60), "interval_type": "minutes"}
         task = Task(settings={**AT_ONCE, **(settings or {})})
-        return str(self.app.schedule.add(Wanted(url=url, task=task, **wanted))["id"])
+        return str(self.app.schedule.add(WantedJob(url=url, task=task, **wanted)).id)
 
     def job(self, job_id: str) -> dict[str, Any]:
-        return self.app.jobs.one(job_id)
+        return json_object(self.app.jobs.one(job_id).line)
 
     def tries(self, job_id: str) -> list[dict[str, Any]]:
         """Its executions, in order."""
-        return self.app.executions.listed(job_id, None, 1000)[::-1]
+        return [json_object(one) for one in self.app.executions.listed(job_id, None, 1000)[::-1]]
 
     def due_in(self, job_id: str) -> float | None:
         """Seconds until its next run, by the clock of this home."""
@@ -198,8 +199,8 @@ def test_a_one_time_job_runs_at_once_and_is_completed(works: Works, served: Serv
     assert works.faults() == []
     assert 50 < done["cpu_time_ms"] < 60_000 and 10 < done["memory_peak_mb"] < 2000, "what the process really took"
     stats = works.app.jobs.stats(name)
-    assert stats["total_cpu_time_ms"] == done["cpu_time_ms"] and stats["memory_peak_mb"] == done["memory_peak_mb"]
-    assert (stats["success_rate"], stats["total_items_crawled"]) == (1.0, 12)
+    assert stats.total_cpu_time_ms == done["cpu_time_ms"] and stats.memory_peak_mb == done["memory_peak_mb"]
+    assert (stats.success_rate, stats.total_items_crawled) == (1.0, 12)
 
 
 def test_what_lies_where_the_service_was_started_is_not_run(
@@ -268,12 +269,12 @@ def test_a_job_that_has_just_run_does_not_run_again_because_it_is_changed_or_res
     works.run(scheduler, name)
     crawl, dues = works.job(name)["crawl_id"], []
     for act in (
-        lambda: works.app.schedule.change(name, Wanted(interval_minutes=2, interval_type="hours")),
+        lambda: works.app.schedule.change(name, WantedJob(interval_minutes=2, interval_type="hours")),
         lambda: works.app.schedule.pause(name) and works.app.schedule.resume(name),
         lambda: works.app.schedule.set_enabled(crawl, False) and works.app.schedule.set_enabled(crawl, True),
         lambda: (
-            works.app.schedule.change(name, Wanted(schedule_enabled=False))
-            and works.app.schedule.change(name, Wanted(schedule_enabled=True))
+            works.app.schedule.change(name, WantedJob(schedule_enabled=False))
+            and works.app.schedule.change(name, WantedJob(schedule_enabled=True))
         ),
     ):
         act()
@@ -384,7 +385,7 @@ def test_what_is_too_old_is_forgotten_by_and_by(works: Works, served: Served) ->
 def test_runs_beside_the_line_are_no_iterations_of_its_job(works: Works, served: Served) -> None:
     scheduler = works.scheduler()
     every = {"checkpoint_every": 1}
-    name = works.add(served.url("/"), every=HOUR, settings=every, repeated=Repeated(max_iterations=3))
+    name = works.add(served.url("/"), every=HOUR, settings=every, repeated=JobRepetition(max_iterations=3))
     works.run(scheduler, name)
     works.run(scheduler, name, works.due_in(name) or 0)
     crawl_id = works.app.home.crawls()[0].crawl_id
@@ -537,7 +538,7 @@ def test_what_failed_stays_failed_while_there_is_more_to_ask_for(works: Works) -
 
 
 def test_nobody_is_told_that_a_run_is_complete_that_got_nothing(works: Works) -> None:
-    repeated = Repeated(notify=("http://127.0.0.1:9/hook",), notify_on="completion")
+    repeated = JobRepetition(notify=("http://127.0.0.1:9/hook",), notify_on="completion")
     works.run(works.scheduler(), works.add(down(), every=HOUR, repeated=repeated))
     assert [one for one in works.app.notifications.listed() if one.state != "promised"] == []
 
@@ -613,7 +614,7 @@ def test_cancelling_stops_a_running_crawl_which_can_be_continued(works: Works) -
         name = works.add(served.url("/"), settings={"workers": 2}, every=HOUR)
         works.look(scheduler)
         wait_for(served, 6)
-        assert works.app.schedule.cancel(name)["status"] == "cancelled"
+        assert works.app.schedule.cancel(name).status == "cancelled"
         done = works.finish(scheduler, name)
         asked = len(pages_of(served))
         assert (done["status"], done["ended_by"]) == ("cancelled", "cancelled")
@@ -720,7 +721,7 @@ def test_an_execution_counts_the_pages_that_it_fetched_itself(works: Works) -> N
         works.run(scheduler, name)
         for _ in range(2):
             works.run(scheduler, name, HOUR)
-    assert works.app.jobs.stats(name)["total_items_crawled"] == len(pages_of(served)) == 12
+    assert works.app.jobs.stats(name).total_items_crawled == len(pages_of(served)) == 12
 
 
 # Killed
@@ -755,7 +756,7 @@ def test_what_a_killed_try_has_begun_is_not_begun_again(works: Works, verb: str)
         (crawl,) = works.app.home.crawls()
         site.latency = (0.1, 0.1)
         task = Task(verb=verb, mode="full" if verb == "recrawl" else "", settings={**AT_ONCE, "workers": 2})
-        name = str(works.app.schedule.start(crawl, task)["id"])
+        name = str(works.app.schedule.start(crawl, task).id)
         works.look(scheduler, 60)
         wait_for(served, 36)
         os.kill(works.child(name), signal.SIGKILL)
@@ -1509,7 +1510,7 @@ def test_a_job_that_is_claimed_while_it_is_being_changed_stays_locked(works: Wor
                 assert works.app.dispatch.claim("another", 1)
             return super().keys()
 
-    works.app.schedule.change(name, Wanted(interval_minutes=2, interval_type="hours", metadata=Claiming(a=1)))
+    works.app.schedule.change(name, WantedJob(interval_minutes=2, interval_type="hours", metadata=Claiming(a=1)))
     job = works.app.jobs.store.get(name)
     assert job.lock_token is not None and job.state.value == "running"
 

@@ -148,7 +148,7 @@ class TestStop:
                 assert service.process.wait(PATIENCE) == 0
             app = App(tmp_path / "home")
             found = app.jobs.one(job["id"])
-            assert (found["status"], found["current_retry_count"]) == ("scheduled", 0)
+            assert (found.line.status, found.line.current_retry_count) == ("scheduled", 0)
             assert app.crawls.status(app.workspace.find(job["crawl_id"])).run_state == "paused"
             with serving(tmp_path / "home") as service:
                 second = service.ended(job["id"], 2)

@@ -34,7 +34,7 @@ def events(home: Home) -> Events:
 def running(home: Home, job_id: str = "a") -> Execution:
     """An execution under way."""
     jobs = Jobs(home)
-    jobs.add(Job(job_id, f"crawl of {job_id}", JobState.PENDING, {}, created_ms=NOON))
+    jobs.add(Job(job_id, f"crawl of {job_id}", JobState.PENDING, created_ms=NOON))
     (found,) = jobs.claim("s", NOON, 1)
     return found
 

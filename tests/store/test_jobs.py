@@ -21,10 +21,10 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from inchworm.app.act.jobs.change import Wanted
+from inchworm.app.act.jobs.change import WantedJob
 from inchworm.app.root import App
 from inchworm.errors import Lost, NotNow, Unknown
-from inchworm.job import Execution, ExecutionState, Job, JobState
+from inchworm.job import Execution, ExecutionState, Job, JobFilter, JobRepetition, JobState, Task
 from inchworm.rules.schedule import occurrence, states
 from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.states import Action
@@ -52,7 +52,9 @@ def jobs(home: Home) -> Jobs:
 
 
 def job(job_id: str, crawl_id: str = "", **values: Any) -> Job:
-    return Job(job_id, crawl_id or f"crawl of {job_id}", JobState.PENDING, **{"task": {}, "created_ms": NOON, **values})
+    return Job(
+        job_id, crawl_id or f"crawl of {job_id}", JobState.PENDING, **{"task": Task(), "created_ms": NOON, **values}
+    )
 
 
 def daily(job_id: str, crawl_id: str = "", **values: Any) -> Job:
@@ -85,9 +87,9 @@ def acted(jobs: Jobs, job_id: str, action: Action, now_ms: int) -> Job:
 
 def assert_slots_are_counted(jobs: Jobs) -> None:
     """The counts per slot are those that a recount finds."""
-    counted = Counter(one.slot for one in jobs.find({}, None, 10_000) if one.slot is not None)
+    counted = Counter(one.slot for one in jobs.find(JobFilter(), None, 10_000) if one.slot is not None)
     assert jobs.loads() == [counted.get(slot, 0) for slot in range(SLOTS)]
-    for one in jobs.find({}, None, 10_000):
+    for one in jobs.find(JobFilter(), None, 10_000):
         assert one.slot == occurrence.slot_of(one)
 
 
@@ -97,13 +99,13 @@ def assert_slots_are_counted(jobs: Jobs) -> None:
 def test_a_job_comes_back_as_it_was_put_in(jobs: Jobs) -> None:
     wanted = daily(
         "a",
-        task={"verb": "crawl", "settings": {"budget": 5}},
+        task=Task(settings={"budget": 5}),
         schedule_enabled=True,
         adaptive=False,
         max_retries=7,
         backoff_s=5,
         metadata={"owner": "Zoë", "tags": ["x", None, 1.5]},
-        repetition={"max_iterations": 3, "notify": []},
+        repetition=JobRepetition(max_iterations=3),
         reason="why not",
     )
     added = jobs.add(wanted)
@@ -161,7 +163,7 @@ def test_jobs_are_found_in_pages_each_once(jobs: Jobs) -> None:
     for size in (1, 2, 3, 100):
         found: list[str] = []
         after = None
-        while page := jobs.find({}, after, size):
+        while page := jobs.find(JobFilter(), after, size):
             found += [one.job_id for one in page]
             after = (page[-1].created_ms, page[-1].job_id)
         assert found == expected
@@ -176,7 +178,7 @@ def test_jobs_are_found_in_the_order_of_their_next_runs(jobs: Jobs) -> None:
     for size in (1, 2, 100):
         found: list[str] = []
         after = None
-        while page := jobs.find({}, after, size, by_next=True):
+        while page := jobs.find(JobFilter(), after, size, by_next=True):
             found += [one.job_id for one in page]
             after = place_of(page[-1], by_next=True)
         assert found == ["c", "a", "d", "e", "b"]
@@ -186,10 +188,10 @@ def test_jobs_are_found_by_state_and_by_crawl(jobs: Jobs) -> None:
     for name, crawl in (("a", "x"), ("b", "x"), ("c", "y")):
         jobs.add(daily(name, crawl))
     jobs.add(job("d", "x"))
-    assert [one.job_id for one in jobs.find({"crawl_id": "x"}, None, 9)] == ["a", "b", "d"]
-    assert [one.job_id for one in jobs.find({"state": "scheduled"}, None, 9)] == ["a", "b", "c"]
-    assert [one.job_id for one in jobs.find({"state": "pending", "crawl_id": "x"}, None, 9)] == ["d"]
-    assert jobs.find({"state": "failed"}, None, 9) == []
+    assert [one.job_id for one in jobs.find(JobFilter(crawl_id="x"), None, 9)] == ["a", "b", "d"]
+    assert [one.job_id for one in jobs.find(JobFilter(JobState.SCHEDULED), None, 9)] == ["a", "b", "c"]
+    assert [one.job_id for one in jobs.find(JobFilter(JobState.PENDING, "x"), None, 9)] == ["d"]
+    assert jobs.find(JobFilter(JobState.FAILED), None, 9) == []
     assert jobs.counts() == {state: {"scheduled": 3, "pending": 1}.get(state, 0) for state in map(str, JobState)}
 
 
@@ -274,7 +276,7 @@ def test_a_deleted_job_takes_its_executions_and_their_logs_along(home: Home, job
     events.write_lines(execution.execution_id, execution.token, [Line(1, NOON, "info", "hello")])
     finish(jobs, execution, NOON + 5)
     jobs.delete("a")
-    assert jobs.find({}, None, 9) == [] and jobs.loads() == [0] * SLOTS
+    assert jobs.find(JobFilter(), None, 9) == [] and jobs.loads() == [0] * SLOTS
     assert events.lines(execution.execution_id) == []
     with pytest.raises(Unknown):
         jobs.execution(execution.execution_id)
@@ -311,7 +313,7 @@ def test_the_jobs_of_a_crawl_go_with_it(home: Home, jobs: Jobs) -> None:
         home.remove("x")
     finish(jobs, running, NOON)
     home.remove("x")
-    (left,) = jobs.find({}, None, 9)
+    (left,) = jobs.find(JobFilter(), None, 9)
     assert (left.job_id, left.after_job_id) == ("b", None)
     assert_slots_are_counted(jobs)
 
@@ -596,9 +598,9 @@ def test_a_job_runs_after_the_one_it_waits_for(jobs: Jobs) -> None:
     jobs.add(daily("a"))
     for name in "bc":
         jobs.add(job(name, after_job_id="a"))
-    assert [one.due_ms for one in jobs.find({}, None, 9)] == [NOON, None, None]
+    assert [one.due_ms for one in jobs.find(JobFilter(), None, 9)] == [NOON, None, None]
     finish(jobs, claimed(jobs), NOON + 50)
-    due = {one.job_id: (one.due_ms, one.occurrence_ms) for one in jobs.find({}, None, 9)}
+    due = {one.job_id: (one.due_ms, one.occurrence_ms) for one in jobs.find(JobFilter(), None, 9)}
     assert due["b"] == due["c"] == (NOON + 50, NOON + 50)
     for execution in jobs.claim("s", NOON + 60, 9):
         assert finish(jobs, execution, NOON + 60).due_ms is None
@@ -856,7 +858,7 @@ class JobsMachine(RuleBasedStateMachine):
         if kind == "chained" and self.names:
             values["after_job_id"] = self.names[0]
         if kind == "by hand":
-            values["repetition"] = {"max_iterations": None, "stop_if_no_changes": False, "notify": []}
+            values["repetition"] = JobRepetition()
         name = f"j{self.count}"
         self.jobs.add(job(name, crawl, **values, schedule_enabled=kind != "off"))
         self.names.append(name)
@@ -879,7 +881,7 @@ class JobsMachine(RuleBasedStateMachine):
         name = self.names[which % len(self.names)]
         if self.jobs.get(name).after_job_id is None:
             self.app.schedule.change(
-                name, Wanted(interval_minutes=hours, interval_type="hours", schedule_enabled=enabled)
+                name, WantedJob(interval_minutes=hours, interval_type="hours", schedule_enabled=enabled)
             )
 
     @precondition(lambda self: self.names)
@@ -898,7 +900,7 @@ class JobsMachine(RuleBasedStateMachine):
     def rebalance(self, is_preview: bool) -> None:
         self.now()
         done = self.app.dispatch.rebalance(is_preview)
-        assert done["score_after"] >= done["score_before"]
+        assert done.score_after >= done.score_before
 
     # Time and schedulers
 
@@ -966,7 +968,7 @@ class JobsMachine(RuleBasedStateMachine):
 
     @invariant()
     def states_tell_the_truth(self) -> None:
-        for one in self.jobs.find({}, None, 1000):
+        for one in self.jobs.find(JobFilter(), None, 1000):
             if one.lock_token is not None:
                 assert one.state in (JobState.RUNNING, JobState.CANCELLED)
             else:

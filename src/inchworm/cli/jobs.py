@@ -7,9 +7,11 @@ from typing import Any
 
 import click
 
-from inchworm.app.act.jobs.change import Repeated, Task, Wanted
+from inchworm.app.act.jobs.change import WantedJob
 from inchworm.app.act.jobs.execute import TOKEN_VARIABLE
+from inchworm.app.read.executions import ExecutionLine
 from inchworm.app.read.health import LOW_SCORE
+from inchworm.app.read.jobs import JobLine
 from inchworm.app.root import App
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, mode_option, opened, run_loop
@@ -19,7 +21,7 @@ from inchworm.cli.screen.table import table
 from inchworm.cli.screen.words import counted
 from inchworm.engine.run import refuse_words
 from inchworm.errors import WrongUse
-from inchworm.job import JobState
+from inchworm.job import JobFilter, JobRepetition, JobState, Task
 from inchworm.rules.schedule.timetable import UNITS
 from inchworm.rules.words.figures import clip
 from inchworm.rules.words.json_form import json_object
@@ -47,9 +49,8 @@ def jobs() -> None:
 def list_jobs(status: str | None, word: str | None, as_json: bool) -> None:
     """All jobs: their state, and when they run next."""
     with opened() as app:
-        where = {"state": status} if status else {}
-        where |= {"crawl_id": app.workspace.find(word).crawl_id} if word else {}
-        listed = app.jobs.listed(where, limit=_ALL)
+        which = JobFilter(JobState(status) if status else None, app.workspace.find(word).crawl_id if word else None)
+        listed = [one.line for one in app.jobs.listed(which, limit=_ALL)]
     if as_json:
         print_json(listed)
     elif not listed:
@@ -78,7 +79,7 @@ def add(crawl: str, every: str | None, after: str | None, as_json: bool, mode: s
         known = app.home.find(crawl)
         if known is None:
             refuse_words([crawl])
-        wanted = Wanted(
+        wanted = WantedJob(
             source_id=known.crawl_id if known else None,
             url=None if known else crawl,
             interval_minutes=count,
@@ -87,16 +88,16 @@ def add(crawl: str, every: str | None, after: str | None, as_json: bool, mode: s
             max_retries=values["retries"],
             retry_backoff_seconds=values["backoff"],
             after_job_id=_full(app, after) if after else None,
-            repeated=Repeated(limit, stops) if limit is not None or stops else None,
+            repeated=JobRepetition(limit, stops) if limit is not None or stops else None,
             task=Task(mode=mode or "", settings={"budget": budget} if budget else {}),
         )
         made = app.schedule.add(wanted)
-        app.start.trust(made["crawl_id"])
+        app.start.trust(made.crawl_id)
     if as_json:
         print_json(made)
     else:
-        when = f"next run {made['next_run_at']}" if made["next_run_at"] else "it waits"
-        paragraph(f"Job {made['id']} of {made['name']}: {made['status']}, {when}.")
+        when = f"next run {made.next_run_at}" if made.next_run_at else "it waits"
+        paragraph(f"Job {made.id} of {made.name}: {made.status}, {when}.")
         say("`inchworm serve` runs it.")
 
 
@@ -119,7 +120,7 @@ def change(job: str, as_json: bool, **values: Any) -> None:
         raise WrongUse("Nothing is to change.", "`inchworm jobs change --help` lists what can.")
     count, unit = _interval(every) if every else (None, None)
     with opened() as app:
-        wanted = Wanted(
+        wanted = WantedJob(
             interval_minutes=count,
             interval_type=unit,
             schedule_enabled=values["enabled"],
@@ -145,7 +146,7 @@ def show(job: str, as_json: bool) -> None:
     """Everything about one job."""
     with opened() as app:
         job_id = _full(app, job)
-        found = {**app.jobs.one(job_id), "stats": app.jobs.stats(job_id)}
+        found = {**json_object(app.jobs.one(job_id).line), "stats": json_object(app.jobs.stats(job_id))}
     if as_json:
         print_json(found)
     else:
@@ -162,9 +163,9 @@ def _steer(verb: str, text: str) -> None:
         print_json(found) if as_json else _say(found)
 
 
-def _say(job: dict[str, Any]) -> None:
-    when = f", next run {job['next_run_at']}" if job["next_run_at"] else ""
-    paragraph(f"Job {job['id']} is {job['status']}{when}.")
+def _say(job: JobLine) -> None:
+    when = f", next run {job.next_run_at}" if job.next_run_at else ""
+    paragraph(f"Job {job.id} is {job.status}{when}.")
 
 
 _steer("pause", "Keep a scheduled job from running.")
@@ -225,7 +226,7 @@ def sync(as_json: bool) -> None:
     if as_json:
         print_json(done)
     else:
-        say(", ".join(f"{count:,} {name}" for name, count in done.items()) + ".")
+        say(", ".join(f"{count:,} {name}" for name, count in json_object(done).items()) + ".")
 
 
 # All of them together
@@ -271,12 +272,12 @@ def rebalance(preview: bool, as_json: bool) -> None:
     if as_json:
         print_json(done)
         return
-    if preview and done["moves"]:
-        table(("job_id", "from", "to"), [tuple(one.values()) for one in done["moves"][:_SHOWN]])
-    verb = "would be moved" if preview else "is moved" if done["moved"] == 1 else "are moved"
-    change = f"{done['score_before']} to {done['score_after']}"
-    say(f"{counted(done['moved'], 'job')} {verb}; how evenly they are spread (0 to 1): {change}.")
-    if preview and done["moved"]:
+    if preview and done.moves:
+        table(("job_id", "from", "to"), [(one.job_id, one.moved_from, one.to) for one in done.moves[:_SHOWN]])
+    verb = "would be moved" if preview else "is moved" if done.moved == 1 else "are moved"
+    change = f"{done.score_before} to {done.score_after}"
+    say(f"{counted(done.moved, 'job')} {verb}; how evenly they are spread (0 to 1): {change}.")
+    if preview and done.moved:
         say("`inchworm jobs rebalance` moves them.")
 
 
@@ -322,26 +323,26 @@ def _interval(text: str) -> tuple[int, str]:
     return int(minutes), "minutes"
 
 
-def _job_row(one: dict[str, Any]) -> tuple[Any, ...]:
-    count, unit = one["interval_minutes"], one["interval_type"]
+def _job_row(one: JobLine) -> tuple[object, ...]:
+    count, unit = one.interval_minutes, one.interval_type
     every = counted(count, unit.removesuffix("s")) if count else ""
-    every = every or (f"after {one['after_job_id'][:8]}" if one["after_job_id"] else "once")
-    times = (_minute(one["next_run_at"]), _minute(one["last_run_at"]))
-    return (one["id"][:8], one["status"], one["name"], every, *times, one["executions"], one["reason"] or "")
+    every = every or (f"after {one.after_job_id[:8]}" if one.after_job_id else "once")
+    times = (_minute(one.next_run_at), _minute(one.last_run_at))
+    return (one.id[:8], one.status, one.name, every, *times, one.executions, one.reason or "")
 
 
-def _execution_row(one: dict[str, Any]) -> tuple[Any, ...]:
-    seconds = f"{one['duration_ms'] / 1000:.1f}" if one["duration_ms"] is not None else ""
+def _execution_row(one: ExecutionLine) -> tuple[object, ...]:
+    seconds = f"{one.duration_ms / 1000:.1f}" if one.duration_ms is not None else ""
     return (
-        str(one["id"]),
-        one["execution_number"],
-        one["status"],
-        _minute(one["planned_at"]),
-        one["attempt"],
+        str(one.id),
+        one.execution_number,
+        one.status,
+        _minute(one.planned_at),
+        one.attempt,
         seconds,
-        one["items_crawled"],
-        one["ended_by"] or "",
-        clip(one["error_message"] or "", 200),
+        one.items_crawled,
+        one.ended_by or "",
+        clip(one.error_message or "", 200),
     )
 
 

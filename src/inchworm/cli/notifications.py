@@ -17,7 +17,6 @@ from inchworm.cli.screen.door import print_json, say
 from inchworm.errors import WrongUse
 from inchworm.rules.web.url import shorten
 from inchworm.rules.words.figures import clip
-from inchworm.rules.words.json_form import json_form
 
 _WIDTH = 80
 
@@ -62,17 +61,17 @@ def notifications(
     with opened() as app:
         if show is not None:
             found = app.notifications.one(show)
-            print_json(json_form(found)) if as_json else _show(found)
+            print_json(found) if as_json else _show(found)
             return
         replayed = app.deliver.replay(replay) if replay is not None else None
         if deliver:
             _tell(_deliver(app, word, secret_file), as_json)
         elif replayed is not None:
-            print_json(json_form(replayed)) if as_json else say(f"{replay} is due now. Send it: {_SEND}")
+            print_json(replayed) if as_json else say(f"{replay} is due now. Send it: {_SEND}")
         else:
             state = "failed" if failed else "waiting" if waiting else None
             listed = app.notifications.listed(word, state, after, limit)
-            print_json(json_form({"notifications": listed})) if as_json else _list(listed, limit)
+            print_json({"notifications": listed}) if as_json else _list(listed, limit)
 
 
 _SEND = "inchworm notifications --deliver"
@@ -90,7 +89,7 @@ def _deliver(app: App, word: str | None, secret_file: Path | None) -> list[Notif
 
 def _tell(sent: Sequence[NotificationLine], as_json: bool) -> None:
     if as_json:
-        print_json(json_form({"tried": sent}))
+        print_json({"tried": sent})
         return
     for one in sent:
         say(clip(f"{one.id:>6}  {one.state:<9}  {one.address}", _WIDTH))

@@ -28,7 +28,7 @@ LAST = Ended("finished", 10, enough="no_changes")
 
 def job(state: str = "running", **values: Any) -> Job:
     """A job whose occurrence was planned for noon."""
-    return Job("j", "c", JobState(state), {}, **{"occurrence_ms": NOON, "due_ms": NOON, **values})
+    return Job("j", "c", JobState(state), **{"occurrence_ms": NOON, "due_ms": NOON, **values})
 
 
 def once(state: str = "running", **values: Any) -> Job:

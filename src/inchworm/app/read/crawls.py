@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from inchworm import settings
-from inchworm.app.read.jobs import JobReads
+from inchworm.app.read.jobs import JobLine, JobReads
 from inchworm.app.read.runs import Runs, SessionLine, iteration_id, session_line
 from inchworm.app.workspace import Workspace, defaults_of, presentable, settings_of_run
 from inchworm.engine import run
 from inchworm.errors import InchwormError, NotNow
+from inchworm.job import JobFilter
 from inchworm.model import Counters, CrawlInfo, Down, RunInfo, RunState, SessionInfo
 from inchworm.rules.order import order
-from inchworm.rules.words.json_form import FLAT, Json
+from inchworm.rules.words.json_form import FLAT
 from inchworm.rules.words.times import iso
 from inchworm.settings import SERVICE, NamedSettings
 from inchworm.store.crawl.session import CrawlStore
@@ -148,7 +149,7 @@ class CrawlDetail:
     goes_on: Continuation = field(metadata=FLAT)
     settings: NamedSettings
     defaults: NamedSettings
-    jobs: Sequence[Mapping[str, Json]]
+    jobs: Sequence[JobLine]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ class CrawlNow:
     """A crawl at this moment: its last run, its newest jobs, and the job that is about to work on it. `note` says why
     the run cannot be read."""
 
-    jobs: Sequence[Mapping[str, Json]]
+    jobs: Sequence[JobLine]
     job_at_work: str | None
     run: LastRun | None
     note: str
@@ -246,7 +247,10 @@ class Crawls:
             continuation(crawl),
             {name: value for name, value in values.items() if not settings.belongs_to(name, SERVICE)},
             presentable(crawl.defaults),
-            [self._jobs.json(job) for job in self._jobs.store.find({"crawl_id": crawl.crawl_id}, None, _MOST_JOBS)],
+            [
+                self._jobs.line(job)
+                for job in self._jobs.store.find(JobFilter(crawl_id=crawl.crawl_id), None, _MOST_JOBS)
+            ],
         )
 
     def status(self, crawl: CrawlInfo) -> CrawlStatus:
@@ -289,7 +293,7 @@ class Crawls:
     def now(self, crawl: CrawlInfo) -> CrawlNow:
         """A crawl at this moment, in little time: whoever has its page open asks again and again."""
         at_work = self._jobs.at_work(crawl)
-        jobs = [self._jobs.json(job) for job in self._jobs.store.newest(crawl.crawl_id, _FEW_JOBS)]
+        jobs = [self._jobs.line(job) for job in self._jobs.store.newest(crawl.crawl_id, _FEW_JOBS)]
         last, note = None, ""
         try:
             last = self._last_run(crawl)

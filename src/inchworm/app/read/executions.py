@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from inchworm import errors
 from inchworm.app.machine import is_gone
@@ -12,7 +13,7 @@ from inchworm.app.read.jobs import JobReads, time_or_none
 from inchworm.app.workspace import Workspace
 from inchworm.errors import Frozen, InchwormError, NotNow, Unknown, WrongUse
 from inchworm.job import Execution, ExecutionState, JobState
-from inchworm.model import CrawlInfo
+from inchworm.model import CrawlInfo, Json
 from inchworm.rules.words.times import iso
 from inchworm.store.home.events import Events, Line, Service
 
@@ -26,11 +27,40 @@ BEGIN_SECONDS = 5.0
 Wake = Callable[[], None]
 
 
-class Begun(NamedTuple):
+class BegunSession(NamedTuple):
     """The session that an execution has begun, and of which run."""
 
     run: int
     session: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionLine:
+    """One try of a job, and what came of it."""
+
+    id: int
+    job_id: str
+    crawl_id: str
+    execution_number: int
+    status: ExecutionState
+    planned_at: str
+    attempt: int
+    retry_attempt: int
+    started_at: str
+    completed_at: str | None
+    duration_ms: int | None
+    run: int | None
+    session: int | None
+    ended_by: str | None
+    items_crawled: int
+    items_indexed: int
+    error_message: str | None
+    stack_trace: str | None
+    cpu_time_ms: int
+    memory_peak_mb: float
+    machine: str | None
+    pid: int | None
+    progress: Mapping[str, Json]
 
 
 _MOST_CHARACTERS = 120_000
@@ -45,11 +75,11 @@ class ExecutionReads:
         self._jobs = jobs
         self.events = Events(workspace.home)
 
-    def one(self, execution_id: int) -> dict[str, Any]:
-        return execution_json(self._jobs.store.execution(execution_id))
+    def one(self, execution_id: int) -> ExecutionLine:
+        return _line(self._jobs.store.execution(execution_id))
 
-    def listed(self, job_id: str, before: int | None = None, limit: int = 50) -> list[dict[str, Any]]:
-        return [execution_json(one) for one in self._jobs.store.executions(job_id, before, limit)]
+    def listed(self, job_id: str, before: int | None = None, limit: int = 50) -> list[ExecutionLine]:
+        return [_line(one) for one in self._jobs.store.executions(job_id, before, limit)]
 
     def of_job(self, job_id: str, execution_id: int | None) -> Execution:
         """An execution of a job, or its last one."""
@@ -85,14 +115,16 @@ class ExecutionReads:
                 return lines[index + 1 :]
         return lines
 
-    def begun(self, job_id: str, wake: Wake, executions: int = 0, seconds: float = BEGIN_SECONDS) -> Begun | None:
+    def begun(
+        self, job_id: str, wake: Wake, executions: int = 0, seconds: float = BEGIN_SECONDS
+    ) -> BegunSession | None:
         """The session that a job begins after so many executions; None when nothing began in this time. `wake` has
         whoever runs jobs look now."""
         for newest in self.looks(job_id, wake, seconds):
             if newest is None or newest.number <= executions:
                 continue
             if newest.run is not None and newest.session is not None:
-                return Begun(newest.run, newest.session)
+                return BegunSession(newest.run, newest.session)
             if newest.state is ExecutionState.FAILED and self._jobs.store.state_of(job_id) is JobState.FAILED:
                 raise NotNow(f"The session could not begin: {newest.error}", f"The log of job {job_id} may tell more.")
         return None
@@ -138,34 +170,33 @@ class ExecutionReads:
         return any(one.crawl_id == crawl.crawl_id and one.session is not None for one in self._jobs.store.running())
 
 
-def execution_json(one: Execution) -> dict[str, Any]:
-    """An execution as it is shown."""
+def _line(one: Execution) -> ExecutionLine:
     ended_ms = one.ended_ms
-    return {
-        "id": one.execution_id,
-        "job_id": one.job_id,
-        "crawl_id": one.crawl_id,
-        "execution_number": one.number,
-        "status": one.state,
-        "planned_at": iso(one.occurrence_ms),
-        "attempt": one.attempt,
-        "retry_attempt": one.attempt - 1,
-        "started_at": iso(one.started_ms),
-        "completed_at": time_or_none(ended_ms),
-        "duration_ms": ended_ms - one.started_ms if ended_ms is not None else None,
-        "run": one.run,
-        "session": one.session,
-        "ended_by": one.ended_by or None,
-        "items_crawled": one.pages,
-        "items_indexed": one.indexed,
-        "error_message": one.error or None,
-        "stack_trace": one.trace or None,
-        "cpu_time_ms": one.cpu_ms,
-        "memory_peak_mb": round(one.memory_kb / 1024, 1),
-        "machine": one.machine or None,
-        "pid": one.pid or None,
-        "progress": dict(one.progress),
-    }
+    return ExecutionLine(
+        id=one.execution_id,
+        job_id=one.job_id,
+        crawl_id=one.crawl_id,
+        execution_number=one.number,
+        status=one.state,
+        planned_at=iso(one.occurrence_ms),
+        attempt=one.attempt,
+        retry_attempt=one.attempt - 1,
+        started_at=iso(one.started_ms),
+        completed_at=time_or_none(ended_ms),
+        duration_ms=ended_ms - one.started_ms if ended_ms is not None else None,
+        run=one.run,
+        session=one.session,
+        ended_by=one.ended_by or None,
+        items_crawled=one.pages,
+        items_indexed=one.indexed,
+        error_message=one.error or None,
+        stack_trace=one.trace or None,
+        cpu_time_ms=one.cpu_ms,
+        memory_peak_mb=round(one.memory_kb / 1024, 1),
+        machine=one.machine or None,
+        pid=one.pid or None,
+        progress=one.progress,
+    )
 
 
 def _error_of(execution: Execution) -> InchwormError:

@@ -15,7 +15,7 @@ from inchworm.app.read.executions import ExecutionReads
 from inchworm.app.read.jobs import JobReads
 from inchworm.app.read.runs import SessionLine
 from inchworm.app.workspace import Workspace
-from inchworm.job import JobState
+from inchworm.job import JobFilter, JobState
 from inchworm.model import EndedBy, RunState
 from inchworm.rules.schedule import timetable
 from inchworm.rules.words.times import iso
@@ -262,7 +262,7 @@ class HomeHealth:
         return (OverdueJobs("jobs_overdue", name, message),)
 
     def _failed(self) -> Sequence[Concern]:
-        failed = self._jobs.store.find({"state": JobState.FAILED.value}, None, _FEW)
+        failed = self._jobs.store.find(JobFilter(JobState.FAILED), None, _FEW)
         names = {one.crawl_id: one.name for one in self._workspace.home.crawls()} if failed else {}
         return [
             FailedJob("job_failed", one.job_id, one.crawl_id, names.get(one.crawl_id), one.reason or "The job failed.")

@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence, Set
 from enum import Enum
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, cast
 
-Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
-JsonObject: TypeAlias = "dict[str, Json]"
+from inchworm.model import Json as Json
+from inchworm.model import JsonObject as JsonObject
 
 _FORM = "json"
 _FLAT, _OPTIONAL = "flat", "optional"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Response
@@ -155,11 +156,15 @@ def continue_crawl(app: Home, service: Service, crawl_id: CrawlId, body: Continu
     crawl, wanted = crawl_of(app, crawl_id), body or Continue.model_validate({})
     back = Back(wanted.checkpoint_id, wanted.as_new_run, wanted.validate_first)
     made = app.hand_over.start_again(crawl.crawl_id, back, named(wanted.settings, service.values))
-    begun = app.executions.begun(made["job_id"], service.wake)
+    begun = app.executions.begun(made.job_id, service.wake)
     if begun is None:
-        return {**made, "message": "Crawl resumes from checkpoint when the service gets to it"}
-    session = {"run_id": iteration_id(crawl, begun.run), "session": begun.session}
-    return {**made, **session, "message": "Crawl resumed successfully from checkpoint"}
+        return replace(made, message="Crawl resumes from checkpoint when the service gets to it")
+    return replace(
+        made,
+        run_id=iteration_id(crawl, begun.run),
+        session=begun.session,
+        message="Crawl resumed successfully from checkpoint",
+    )
 
 
 @routes.post("/crawl/{crawl_id}/checkpoints/cleanup", response_model=CleanedAnswer, responses=refusals(404, 409))

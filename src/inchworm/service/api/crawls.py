@@ -8,7 +8,7 @@ from fastapi import Path
 from pydantic import ConfigDict, Field
 
 from inchworm.app.act.configure import Configuration
-from inchworm.app.act.jobs.hand_over import Beginning
+from inchworm.app.act.jobs.hand_over import Beginning, StartedSession
 from inchworm.app.read.runs import iteration_id
 from inchworm.app.root import App
 from inchworm.errors import WrongUse
@@ -221,7 +221,7 @@ def resume(app: Home, service: Service, crawl_id: CrawlId, body: SettingsBody | 
     return _resume(app, service, crawl_id, body)
 
 
-def _resume(app: App, service: Verbs, crawl_id: str, body: SettingsBody | None) -> dict[str, Any]:
+def _resume(app: App, service: Verbs, crawl_id: str, body: SettingsBody | None) -> StartedSession:
     crawl = crawl_of(app, crawl_id)
     chosen = named(body, service.values)
     refuse_null(chosen)

@@ -183,15 +183,15 @@ def start_next(
     """Make the next run now. The first one is the baseline, whatever its mode. Not while a run is open."""
     crawl = crawl_of(app, crawl_id)
     job = app.hand_over.start_next(crawl.crawl_id, mode or "")
-    begun = app.executions.begun(job["id"], service.wake, job["executions"])
+    begun = app.executions.begun(job.id, service.wake, job.executions)
     made = app.iterations.get(crawl, begun.run) if begun else None
     return {
         "crawl_id": crawl.crawl_id,
         "iteration_id": iteration_id(crawl, begun.run) if begun else None,
         "iteration_number": begun.run if begun else None,
-        "mode": made.mode if made else job["task"]["mode"] or "incremental",
+        "mode": made.mode if made else job.task.mode or "incremental",
         "session": begun.session if begun else None,
-        "job_id": job["id"],
+        "job_id": job.id,
         "message": "The next iteration has begun" if begun else "The next iteration begins when the service gets to it",
     }
 

@@ -8,8 +8,8 @@ from fastapi import Path, Query
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from pydantic import ConfigDict, Field
 
-from inchworm.app.act.jobs.change import Task, Wanted
-from inchworm.job import ExecutionState, JobState
+from inchworm.app.act.jobs.change import WantedJob
+from inchworm.job import ExecutionState, JobFilter, JobState, Task
 from inchworm.rules.words.times import iso
 from inchworm.service.api.settings import SettingsBody, named
 from inchworm.service.api.web import (
@@ -132,18 +132,15 @@ def list_jobs(
     source_id: Annotated[str | None, Query(description="only jobs of this crawl", max_length=200)] = None,
 ) -> Any:
     """All jobs, in the order in which they were made."""
-    where = {"state": status.value} if status else {}
-    where |= {"crawl_id": source_id} if source_id else {}
-    after = cursor_of(page, int, str)
-    jobs = app.jobs.store.find(where, after, page.limit + 1)
-    part = listed(jobs, page, lambda job: [job.created_ms, job.job_id])
-    return ListPage([app.jobs.json(job) for job in part.items], part.next_cursor)
+    found = app.jobs.listed(JobFilter(status, source_id or None), cursor_of(page, int, str), page.limit + 1)
+    part = listed(found, page, lambda one: one.place)
+    return ListPage([one.line for one in part.items], part.next_cursor)
 
 
 @routes.post("/jobs", status_code=201, response_model=JobAnswer, responses=refusals(400, 409))
 def add_job(app: Home, service: Service, body: NewJob) -> Any:
     """Make a job. With an interval it gets a place in the day; without one it runs once, now."""
-    wanted = Wanted(
+    wanted = WantedJob(
         **given(body, _WANTED),
         task=Task(mode=body.mode or "", settings=named(body.settings, service.values)),
         typed=False,
@@ -163,7 +160,7 @@ def status_counts(app: Home) -> dict[JobState, int]:
 @routes.get("/jobs/{job_id}", response_model=JobAnswer, responses=refusals(404))
 def job(app: Home, job_id: JobId) -> Any:
     """One job."""
-    return app.jobs.one(job_id)
+    return app.jobs.one(job_id).line
 
 
 @routes.put("/jobs/{job_id}", response_model=JobAnswer, responses=refusals(400, 404, 409))
@@ -173,7 +170,7 @@ def change_job(app: Home, service: Service, job_id: JobId, body: ChangedJob) -> 
     cleared = frozenset(
         name for name in ("interval_minutes", "after_job_id") if name in values and values[name] is None
     )
-    made = app.schedule.change(job_id, Wanted(**values), cleared)
+    made = app.schedule.change(job_id, WantedJob(**values), cleared)
     service.wake()
     return made
 
@@ -220,8 +217,8 @@ def run_job(app: Home, service: Service, job_id: JobId) -> Any:
     return made
 
 
-@routes.get("/jobs/{job_id}/stats", responses=refusals(404))
-def job_stats(app: Home, job_id: JobId) -> dict[str, Any]:
+@routes.get("/jobs/{job_id}/stats", response_model=dict[str, Any], responses=refusals(404))
+def job_stats(app: Home, job_id: JobId) -> Any:
     """The executions of a job in numbers."""
     return app.jobs.stats(job_id)
 
@@ -231,7 +228,7 @@ def executions(app: Home, job_id: JobId, page: Paged) -> Any:
     """What a job has done, newest first."""
     after = cursor_of(page, int)
     found = app.executions.listed(job_id, after[0] if after else None, page.limit + 1)
-    return listed(found, page, lambda one: one["execution_number"])
+    return listed(found, page, lambda one: one.execution_number)
 
 
 @routes.get("/executions/{execution_id}", response_model=ExecutionAnswer, responses=refusals(404))
@@ -273,20 +270,20 @@ def distribution(app: Home) -> Any:
     return app.health.distribution()
 
 
-@scheduler.post("/scheduler/rebalance/preview", responses=refusals())
-def rebalance_preview(app: Home) -> dict[str, Any]:
+@scheduler.post("/scheduler/rebalance/preview", response_model=dict[str, Any], responses=refusals())
+def rebalance_preview(app: Home) -> Any:
     """Which jobs a rebalance would move."""
     return app.dispatch.rebalance(is_preview=True)
 
 
-@scheduler.post("/scheduler/rebalance", responses=refusals())
-def rebalance(app: Home) -> dict[str, Any]:
+@scheduler.post("/scheduler/rebalance", response_model=dict[str, Any], responses=refusals())
+def rebalance(app: Home) -> Any:
     """Move jobs out of slots that hold more than their share."""
     return app.dispatch.rebalance(is_preview=False)
 
 
-@scheduler.post("/admin/sync-enabled-sources", responses=refusals())
-def sync(app: Home, service: Service) -> dict[str, Any]:
+@scheduler.post("/admin/sync-enabled-sources", response_model=dict[str, Any], responses=refusals())
+def sync(app: Home, service: Service) -> Any:
     """Make a job for every enabled crawl that has none; pause the jobs of the disabled ones."""
     done = app.schedule.sync()
     service.wake()

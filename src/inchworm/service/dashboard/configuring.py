@@ -11,8 +11,10 @@ from fastapi import Request
 from inchworm import settings
 from inchworm.app.act.configure import Configuration
 from inchworm.app.act.jobs.repetition import Rhythm
+from inchworm.app.read.jobs import JobLine
 from inchworm.app.root import App
 from inchworm.errors import InchwormError, WrongUse
+from inchworm.job import JobState
 from inchworm.model import CrawlInfo, Mode
 from inchworm.rules.schedule.repetition import Occasion
 from inchworm.service.api.settings import LISTED, LOCAL, SETTINGS
@@ -197,8 +199,8 @@ def _saved(wanted: Configuration) -> str:
 @routes.get("/crawls/{crawl_id}/schedule")
 def schedule(request: Request, app: Home, crawl_id: CrawlId) -> Any:
     found = crawl_of(app, crawl_id)
-    jobs = app.jobs.repeating_json(found)
-    return _schedule_page(request, app, found, _as_values(jobs[0] if jobs else None))
+    jobs = app.jobs.repeating(found)
+    return _schedule_page(request, app, found, _as_values(app.jobs.line(jobs[0]) if jobs else None))
 
 
 @routes.post("/crawls/{crawl_id}/schedule")
@@ -207,12 +209,12 @@ def save_schedule(request: Request, app: Home, service: Service, crawl_id: Crawl
     try:
         wanted = _iterations(form, service)
         keep = not wanted.notify and "nobody" not in form
-        told = app.repetition.change(found, wanted, form.text("rhythm") == "adaptive", keep)
+        status = app.repetition.change(found, wanted, form.text("rhythm") == "adaptive", keep)
     except InchwormError as error:
         # An address of a hook may be a secret, so it is not sent back.
         return _schedule_page(request, app, found, {**form, "notify": ""}, error)
     service.wake()
-    is_off = told["status"] == "paused"
+    is_off = status is JobState.PAUSED
     return back(
         f"/crawls/{crawl_id}/schedule", "The schedule is saved.", "It is paused: resume it below." if is_off else ""
     )
@@ -223,7 +225,7 @@ def steer_schedule(app: Home, service: Service, crawl_id: CrawlId, do: str, form
     """Pause, resume or remove a job that repeats the crawl: the one that is named, and no job of another crawl."""
     found = crawl_of(app, crawl_id)
     job_id = form.text("job")
-    if all(job["id"] != job_id for job in app.jobs.repeating_json(found)):
+    if all(job.job_id != job_id for job in app.jobs.repeating(found)):
         raise WrongUse("That job does not repeat this crawl any more.", "Load the page again.")
     if do not in ("pause", "resume", "remove"):
         raise WrongUse(f"There is no {do!r} for a schedule.", "It can be paused, resumed and removed.")
@@ -244,7 +246,7 @@ def steer_schedule(app: Home, service: Service, crawl_id: CrawlId, do: str, form
 def _schedule_page(
     request: Request, app: App, found: CrawlInfo, values: Mapping[str, str], trouble: InchwormError | None = None
 ) -> Any:
-    jobs = app.jobs.repeating_json(found)
+    jobs = [app.jobs.line(job) for job in app.jobs.repeating(found)]
     return page(
         request,
         "crawl_schedule.html",
@@ -259,24 +261,24 @@ def _schedule_page(
     )
 
 
-def _as_values(job: Mapping[str, Any] | None) -> dict[str, str]:
+def _as_values(job: JobLine | None) -> dict[str, str]:
     """The form as it is filled in for a job; without one, as most people want it."""
     if job is None:
         return {"every": "1", "unit": "days", "rhythm": "fixed", "mode": Mode.INCREMENTAL, "notify_on": "changes"}
-    repeated = job["repetition"] or {}
-    count, unit = job["interval_minutes"], job["interval_type"]
+    repeated = job.repetition
+    count, unit = job.interval_minutes, job.interval_type
     if count and unit == "hours" and count % 24 == 0:
         count, unit = count // 24, "days"
     values = {
         "every": str(count or ""),
         "unit": unit,
-        "rhythm": "adaptive" if job["adaptive_scheduling"] else "fixed",
-        "mode": job["task"]["mode"] or Mode.INCREMENTAL,
-        "budget": str(job["task"]["settings"].get("budget") or ""),
-        "max_iterations": str(repeated.get("max_iterations") or ""),
-        "notify_on": repeated.get("notify_on", "changes"),
+        "rhythm": "adaptive" if job.adaptive_scheduling else "fixed",
+        "mode": job.task.mode or Mode.INCREMENTAL,
+        "budget": str(job.task.settings.get("budget") or ""),
+        "max_iterations": str((repeated and repeated.max_iterations) or ""),
+        "notify_on": repeated.notify_on if repeated else "changes",
     }
-    return values | ({"stop_if_no_changes": "yes"} if repeated.get("stop_if_no_changes") else {})
+    return values | ({"stop_if_no_changes": "yes"} if repeated and repeated.stop_if_no_changes else {})
 
 
 def _iterations(form: Form, service: Verbs) -> Rhythm:

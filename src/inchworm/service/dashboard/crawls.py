@@ -116,7 +116,7 @@ def start(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
     if mode not in ("", "incremental", "full"):
         raise WrongUse(f"mode cannot be {mode!r}.", "It takes incremental or full.")
     job = app.hand_over.start_next(found.crawl_id, mode)
-    begun = app.executions.begun(job["id"], service.wake, job["executions"])
+    begun = app.executions.begun(job.id, service.wake, job.executions)
     said = f"Run {begun.run} has begun." if begun else "The next run begins when the service gets to it."
     return back(f"/crawls/{crawl_id}", said)
 
@@ -136,7 +136,7 @@ def _resumed(app: App, service: Verbs, found: CrawlInfo) -> str:
 def _told(app: App, found: CrawlInfo, job_id: str, service: Verbs, until_its_end: bool = False) -> str:
     """What came of a start, when its session has begun."""
     execution = app.executions.session_of(job_id, service.wake, until_its_end=until_its_end)
-    return str(app.hand_over.told(found, job_id, execution)["message"])
+    return app.hand_over.told(found, job_id, execution).message
 
 
 @routes.post("/crawls/{crawl_id}/pause")

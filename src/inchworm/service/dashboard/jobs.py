@@ -7,22 +7,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Query, Request
 from fastapi.responses import Response
 
-from inchworm.app.act.jobs.change import SOURCE_DISABLED, Task, Wanted
+from inchworm.app.act.jobs.change import SOURCE_DISABLED, WantedJob
+from inchworm.app.read.jobs import JobDetail, JobLine, RepetitionLine
 from inchworm.app.root import App
 from inchworm.errors import InchwormError, Unknown, WrongUse
-from inchworm.job import ExecutionState, JobState
+from inchworm.job import ExecutionState, JobFilter, JobState, Task
 from inchworm.rules.schedule.repetition import Stop
 from inchworm.rules.schedule.timetable import SLOTS, UNITS
 from inchworm.rules.words.figures import clip
 from inchworm.rules.words.times import iso
 from inchworm.service.api.jobs import ExecutionId, JobId
-from inchworm.service.api.web import Home, Paged, Service, cursor_of, listed
+from inchworm.service.api.web import Home, ListPage, Paged, Service, cursor_of, listed
 from inchworm.service.api.web import Page as Place
 from inchworm.service.dashboard.frame import Fields, Form, back, page, pages, part
 from inchworm.service.dashboard.live import Parts, view
@@ -40,7 +41,7 @@ _MODES = ("", "incremental", "full")
 
 
 @dataclass(frozen=True, slots=True)
-class Which:
+class ShownJobs:
     """Which jobs a page lists; its name is what an open page watches."""
 
     status: str = ""
@@ -60,18 +61,18 @@ class Which:
         return urlencode({name: value for name, value in {**self.query, **after}.items() if value != ""})
 
     @classmethod
-    def named(cls, name: str) -> Which:
+    def named(cls, name: str) -> ShownJobs:
         """From a name that anybody may have written."""
         given = dict(parse_qsl(name))
         place = _digits(given.get("place", ""))
         after = (place, given.get("job", "")) if place is not None else None
-        words = [given.get(name, "") for name in ("status", "crawl", "order")]
-        return cls(words[0], words[1], _digits(given.get("slot", "")), words[2], after)
+        status, crawl, order = (given.get(name, "") for name in ("status", "crawl", "order"))
+        status = status if status in tuple(JobState) else ""
+        return cls(status, crawl, _digits(given.get("slot", "")), order, after)
 
     @property
-    def where(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"state": self.status, "crawl_id": self.crawl}
-        return {name: value for name, value in {**found, "slot": self.slot}.items() if value not in ("", None)}
+    def filter(self) -> JobFilter:
+        return JobFilter(JobState(self.status) if self.status else None, self.crawl or None, self.slot)
 
 
 def _digits(text: str) -> int | None:
@@ -88,14 +89,14 @@ def jobs(
     slot: Annotated[int | None, Query(ge=0, lt=SLOTS)] = None,
     order: Literal["", "made"] = "",
 ) -> Any:
-    which = Which(status or "", crawl, slot, order, cursor_of(place, int, str))
+    which = ShownJobs(status or "", crawl, slot, order, cursor_of(place, int, str))
     return _jobs_page(request, app, which)
 
 
 def _jobs_page(
     request: Request,
     app: App,
-    which: Which,
+    which: ShownJobs,
     status: int = 200,
     values: Mapping[str, str] | None = None,
     trouble: InchwormError | None = None,
@@ -117,12 +118,13 @@ def _jobs_page(
 
 @view("jobs")
 def jobs_parts(app: App, name: str) -> Parts:
-    return _jobs_parts(app, Which.named(name))
+    return _jobs_parts(app, ShownJobs.named(name))
 
 
-def _jobs_parts(app: App, which: Which) -> Parts:
-    found = [_told(one) for one in app.jobs.agenda(which.where, which.after, ROWS + 1, which.order != "made")]
-    rows = listed(found, Place(None, ROWS), lambda one: one["place"])
+def _jobs_parts(app: App, which: ShownJobs) -> Parts:
+    found = app.jobs.listed(which.filter, which.after, ROWS + 1, which.order != "made")
+    part_of_them = listed(found, Place(None, ROWS), lambda one: one.place)
+    rows = ListPage([in_words(one) for one in part_of_them.items], part_of_them.next_cursor)
     counts = app.jobs.store.counts()
     query = {**which.query, "cursor": "yes" if which.after else ""}
     return {
@@ -137,17 +139,17 @@ def add_job(request: Request, app: Home, service: Service, form: Fields) -> Any:
     try:
         made = app.schedule.add(_wanted(app, form, is_guarded=not service.values.allow_private))
     except InchwormError as error:
-        return _jobs_page(request, app, Which(), error.status, form, error)
+        return _jobs_page(request, app, ShownJobs(), error.status, form, error)
     service.wake()
-    return back(f"/jobs/{made['id']}", f"There is a job for {made['name']} now.")
+    return back(f"/jobs/{made.id}", f"There is a job for {made.name} now.")
 
 
-def _wanted(app: App, form: Form, is_guarded: bool) -> Wanted:
+def _wanted(app: App, form: Form, is_guarded: bool) -> WantedJob:
     target = form.text("target")
     if not target:
         raise WrongUse("A job needs a crawl.", "Give the name of a crawl, or the address of a site.")
     known = app.home.find(target)
-    return Wanted(
+    return WantedJob(
         source_id=known.crawl_id if known else None,
         url=None if known else target,
         interval_minutes=_whole(form, "every"),
@@ -199,12 +201,12 @@ def change_job(request: Request, app: Home, service: Service, job_id: JobId, for
     except InchwormError as error:
         return _edit_page(request, app, job_id, error.status, form, error)
     service.wake()
-    return back(f"/jobs/{job_id}", f"Changed. {made['name'] or 'It'} runs {rhythm(app.jobs.whole(job_id))}.")
+    return back(f"/jobs/{job_id}", f"Changed. {made.name or 'It'} runs {rhythm(app.jobs.one(job_id))}.")
 
 
-def _changed(form: Form) -> tuple[Wanted, frozenset[str]]:
+def _changed(form: Form) -> tuple[WantedJob, frozenset[str]]:
     after = form.text("after")
-    wanted = Wanted(
+    wanted = WantedJob(
         interval_minutes=_whole(form, "every"),
         interval_type=form.text("unit") or None,
         schedule_enabled="enabled" in form,
@@ -219,7 +221,7 @@ def _changed(form: Form) -> tuple[Wanted, frozenset[str]]:
 
 @routes.post("/jobs/{job_id}/delete")
 def delete_job(request: Request, app: Home, job_id: JobId, _: Fields) -> Any:
-    name = app.jobs.one(job_id)["name"] or job_id
+    name = app.jobs.one(job_id).line.name or job_id
     app.schedule.delete(job_id)
     came_from: str = request.state.back
     is_list = came_from.partition("?")[0] == "/jobs"
@@ -237,15 +239,15 @@ def steer_job(request: Request, app: Home, service: Service, job_id: JobId, act:
     }
     made = verbs[act](job_id)
     service.wake()
-    said = _SAID[act].format(name=made["name"] or "The job", next=_soon(made))
+    said = _SAID[act].format(name=made.name or "The job", next=_soon(made))
     return back(request.state.back or f"/jobs/{job_id}", said)
 
 
-def _soon(made: Mapping[str, Any]) -> str:
+def _soon(made: JobLine) -> str:
     """When a job runs next, in words."""
-    if not made["next_run_at"]:
+    if not made.next_run_at:
         return "when somebody starts it"
-    away = datetime.fromisoformat(made["next_run_at"]).timestamp() - time.time()
+    away = datetime.fromisoformat(made.next_run_at).timestamp() - time.time()
     return "now" if away <= 0 else age(away)
 
 
@@ -265,21 +267,21 @@ def _edit_page(
     values: Mapping[str, str] | None = None,
     trouble: InchwormError | None = None,
 ) -> Response:
-    job = app.jobs.one(job_id)
-    others = [one for one in app.jobs.listed({}, None, _MOST_NAMES) if one["id"] != job_id]
+    job = app.jobs.one(job_id).line
+    others = [one.line for one in app.jobs.listed(limit=_MOST_NAMES) if one.line.id != job_id]
     context = {"job": job, "others": others, "values": values or _filled_in(job), "trouble": trouble}
     return page(request, "job_edit.html", status, units=tuple(UNITS), **context)
 
 
-def _filled_in(job: Mapping[str, Any]) -> dict[str, str]:
+def _filled_in(job: JobLine) -> dict[str, str]:
     """The form as it is before anybody changes it."""
-    boxes = {"enabled": job["schedule_enabled"] or not job["interval_minutes"], "adaptive": job["adaptive_scheduling"]}
+    boxes = {"enabled": job.schedule_enabled or not job.interval_minutes, "adaptive": job.adaptive_scheduling}
     return {
-        "every": str(job["interval_minutes"] or ""),
-        "unit": job["interval_type"],
-        "retries": str(job["max_retries"]),
-        "backoff": str(job["retry_backoff_seconds"]),
-        "after": job["after_job_id"] or "",
+        "every": str(job.interval_minutes or ""),
+        "unit": job.interval_type,
+        "retries": str(job.max_retries),
+        "backoff": str(job.retry_backoff_seconds),
+        "after": job.after_job_id or "",
         **{name: "yes" for name, is_on in boxes.items() if is_on},
     }
 
@@ -288,7 +290,7 @@ def _filled_in(job: Mapping[str, Any]) -> dict[str, str]:
 def job(request: Request, app: Home, job_id: JobId, place: Paged) -> Any:
     before = cursor_of(place, int)
     found = _job_parts(app, job_id, before[0] if before else None)
-    name = app.jobs.one(job_id)["name"] or job_id
+    name = app.jobs.one(job_id).line.name or job_id
     watched = f"job:{job_id}:{before[0]}" if before else f"job:{job_id}"
     return page(request, "job.html", view=watched, parts=found, name=name, job_id=job_id)
 
@@ -300,13 +302,13 @@ def job_parts(app: App, name: str) -> Parts:
 
 
 def _job_parts(app: App, job_id: str, before: int | None) -> Parts:
-    job = _told(app.jobs.whole(job_id))
+    job = in_words(app.jobs.one(job_id))
     found = app.executions.listed(job_id, before, ROWS + 1)
-    executions = listed(found, Place(None, ROWS), lambda one: one["execution_number"])
+    executions = listed(found, Place(None, ROWS), lambda one: one.execution_number)
     query = {"cursor": "yes" if before is not None else ""}
     return {
         "job-head": part("_job_head.html", job=job),
-        "job-facts": part("_job_facts.html", job=job, does=does(job)),
+        "job-facts": part("_job_facts.html", job=job, chain=app.jobs.chain(job_id), does=does(job.line)),
         "job-figures": part("_job_figures.html", stats=app.jobs.stats(job_id)),
         "job-executions": part("_job_executions.html", job=job, executions=executions, query=query),
     }
@@ -322,18 +324,29 @@ _WHY = {
 }
 
 
-def _told(job: Mapping[str, Any]) -> dict[str, Any]:
-    return {**job, "rhythm": rhythm(job), "why": _WHY.get(job["reason"], job["reason"])}
+class JobInWords(NamedTuple):
+    """A job, what holds it up now, how often it runs, and why it is in its state."""
+
+    line: JobLine
+    now: JobDetail
+    rhythm: str
+    why: str | None
 
 
-def rhythm(job: Mapping[str, Any]) -> str:
+def in_words(job: JobDetail) -> JobInWords:
+    reason = job.line.reason
+    return JobInWords(job.line, job, rhythm(job), _WHY.get(reason, reason) if reason else None)
+
+
+def rhythm(detail: JobDetail) -> str:
     """How often a job runs, as it is now."""
-    if job["base_seconds"] is None:
-        waits = "after another job" if job["after_job_id"] else "whenever somebody starts it"
-        return waits if job["after_job_id"] or job["repetition"] else "once"
-    base, current = job["base_seconds"], job["current_interval_seconds"]
+    job = detail.line
+    if detail.base_seconds is None or job.current_interval_seconds is None:
+        waits = "after another job" if job.after_job_id else "whenever somebody starts it"
+        return waits if job.after_job_id or job.repetition else "once"
+    base, current = detail.base_seconds, job.current_interval_seconds
     said = f"every {span(base)}"
-    if not job["schedule_enabled"]:
+    if not job.schedule_enabled:
         return f"{said}, but its schedule is switched off"
     return f"{said}, now {span(current)} because nothing changed" if current != base else said
 
@@ -361,26 +374,26 @@ _HOW = {
 }
 
 
-def does(job: Mapping[str, Any]) -> list[str]:
+def does(job: JobLine) -> list[str]:
     """What a job does, in sentences."""
-    task, repetition = job["task"], job["repetition"]
-    said = [_DOES.get(task.get("verb", "crawl"), ""), _HOW.get(task.get("mode", ""), "")]
-    if task.get("checkpoint"):
-        said.append(f"The checkpoint is {task['checkpoint']}.")
+    task, repetition = job.task, job.repetition
+    said = [_DOES.get(task.verb, ""), _HOW.get(task.mode, "")]
+    if task.checkpoint:
+        said.append(f"The checkpoint is {task.checkpoint}.")
     if repetition:
         said += _repeats(repetition)
     return [one for one in said if one]
 
 
-def _repeats(repetition: Mapping[str, Any]) -> list[str]:
+def _repeats(repetition: RepetitionLine) -> list[str]:
     said = []
-    if repetition["max_iterations"]:
-        said.append(f"It ends after {repetition['max_iterations']:,} runs.")
-    if repetition["stop_if_no_changes"]:
+    if repetition.max_iterations:
+        said.append(f"It ends after {repetition.max_iterations:,} runs.")
+    if repetition.stop_if_no_changes:
         said.append("It ends when a run finds nothing changed.")
-    if repetition["notify"]:
-        occasion = "every run" if repetition["notify_on"] == "completion" else "runs that found changes"
-        others = "1 other is" if repetition["notify"] == 1 else f"{repetition['notify']} others are"
+    if repetition.notify:
+        occasion = "every run" if repetition.notify_on == "completion" else "runs that found changes"
+        others = "1 other is" if repetition.notify == 1 else f"{repetition.notify} others are"
         said.append(f"{others} told of {occasion}.")
     return said
 
@@ -393,11 +406,11 @@ def execution(request: Request, app: Home, execution_id: ExecutionId) -> Any:
     # Its state before its log: whatever was written before its end is there then.
     found = app.executions.one(execution_id)
     lines = app.executions.log_tail(execution_id)
-    name = app.jobs.one(found["job_id"])["name"] or found["crawl_id"]
+    name = app.jobs.one(found.job_id).line.name or found.crawl_id
     return page(
         request,
         "execution.html",
-        path=f"/jobs/{found['job_id']}",  # where it belongs to in the menu
+        path=f"/jobs/{found.job_id}",  # where it belongs to in the menu
         view=f"execution:{execution_id}",
         parts=execution_parts(app, str(execution_id)),
         one=found,
@@ -405,7 +418,7 @@ def execution(request: Request, app: Home, execution_id: ExecutionId) -> Any:
         lines=[{"at": iso(line.at_ms)[11:19], "level": line.level, "text": line.text} for line in lines],
         last=lines[-1].number if lines else 0,
         left_out=lines[0].number - 1 if lines else 0,
-        is_over=found["status"] != ExecutionState.RUNNING,
+        is_over=found.status != ExecutionState.RUNNING,
     )
 
 
@@ -415,11 +428,11 @@ def execution_parts(app: App, name: str) -> Parts:
     if number is None:
         raise Unknown(f"There is no execution {clip(name, 40)!r}.", "Load the page again.")
     one = app.executions.one(number)
-    job = _told(app.jobs.whole(one["job_id"]))
-    seconds = (one["duration_ms"] or 0) / 1000
-    if one["status"] == ExecutionState.RUNNING:
+    job = in_words(app.jobs.one(one.job_id))
+    seconds = (one.duration_ms or 0) / 1000
+    if one.status == ExecutionState.RUNNING:
         seconds = max(0.0, (app.clock.now_ms() - app.jobs.store.execution(number).started_ms) / 1000)
-    context = {"one": one, "job": job, "seconds": seconds, "trace": (one["stack_trace"] or "")[-_MOST_TRACE:]}
+    context = {"one": one, "job": job, "seconds": seconds, "trace": (one.stack_trace or "")[-_MOST_TRACE:]}
     return {
         "execution-head": part("_execution_head.html", **context),
         "execution-facts": part("_execution_facts.html", **context),

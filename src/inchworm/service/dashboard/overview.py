@@ -59,4 +59,4 @@ def start(request: Request, app: Home, service: Service, form: Fields) -> Any:
         told = app.hand_over.told(crawl, job_id, app.executions.session_of(job_id, service.wake))
     except InchwormError as error:
         return page(request, "start.html", error.status, values=dict(form), trouble=error, scopes=_SCOPES)
-    return back(f"/crawls/{crawl.crawl_id}", told["message"])
+    return back(f"/crawls/{crawl.crawl_id}", told.message)

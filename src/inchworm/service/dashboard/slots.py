@@ -31,8 +31,9 @@ class Cell(NamedTuple):
 
 @routes.get("/jobs/day")
 def day(request: Request, app: Home) -> Any:
-    preview = app.dispatch.preview(_MOST_MOVES)
-    return page(request, "slots.html", view="day:", parts=parts(app, ""), preview=preview)
+    preview = app.dispatch.rebalance(is_preview=True)
+    moves = [(move, job) for move in preview.moves[:_MOST_MOVES] if (job := app.jobs.line_if_there(move.job_id))]
+    return page(request, "slots.html", view="day:", parts=parts(app, ""), preview=preview, moves=moves)
 
 
 @view("day")
@@ -62,13 +63,13 @@ def _between(level: int, step: int) -> str:
 @routes.post("/jobs/day/rebalance")
 def rebalance(app: Home, _: Fields) -> Any:
     done = app.dispatch.rebalance(is_preview=False)
-    if not done["moved"]:
+    if not done.moved:
         return back("/jobs/day", "There was nothing to move.")
-    count = "1 job was" if done["moved"] == 1 else f"{done['moved']:,} jobs were"
+    count = "1 job was" if done.moved == 1 else f"{done.moved:,} jobs were"
     return back(
         "/jobs/day",
-        f"{count} moved. Before, jobs were spread {_percent(done['score_before'])} evenly,"
-        f" now {_percent(done['score_after'])}.",
+        f"{count} moved. Before, jobs were spread {_percent(done.score_before)} evenly,"
+        f" now {_percent(done.score_after)}.",
     )
 
 

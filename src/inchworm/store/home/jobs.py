@@ -9,12 +9,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import starmap
 from typing import Any, NamedTuple
 
 from inchworm.errors import Lost, NotNow, Unknown
-from inchworm.job import Execution, ExecutionState, Job, JobState
+from inchworm.job import Execution, ExecutionState, Job, JobFilter, JobRepetition, JobState, Task
+from inchworm.model import JsonObject
 from inchworm.rules.schedule import occurrence, states
 from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.states import Move
@@ -28,7 +29,6 @@ NEVER_MS = 2**53 - 1
 
 KEEP_EXECUTIONS = 100
 KEEP_MS = 30 * 86_400_000
-_JSON = ("task", "repetition", "metadata")
 _FLAGS = ("schedule_enabled", "adaptive")
 _JOB = tuple(field.name for field in dataclasses.fields(Job))
 _EXECUTION = tuple(field.name for field in dataclasses.fields(Execution))
@@ -51,6 +51,8 @@ class Lock(NamedTuple):
 
 
 Decide = Callable[[Job], Job]
+EVERY = JobFilter()
+_MEANT = tuple(field.name for field in dataclasses.fields(JobFilter))
 
 
 def place_of(job: Job, by_next: bool) -> tuple[int, str]:
@@ -85,13 +87,11 @@ class Jobs:
         with self._home.reading() as db:
             return _get(db, job_id)
 
-    def find(
-        self, where: Mapping[str, Any], after: tuple[int, str] | None, limit: int, by_next: bool = False
-    ) -> list[Job]:
+    def find(self, meant: JobFilter, after: tuple[int, str] | None, limit: int, by_next: bool = False) -> list[Job]:
         """Jobs in the order in which they were made; or in that of their next runs, those that have none behind the
-        others, the newest first. `where`: `state`, `crawl_id`;
-        `after`: the place of the last one seen."""
+        others, the newest first. `after`: the place of the last one seen."""
         key = f"COALESCE(due_ms, {NEVER_MS} - created_ms)" if by_next else "created_ms"
+        where = {name: value for name in _MEANT if (value := getattr(meant, name)) is not None}
         conditions = [f"{name} = ?" for name in where]
         values = list(where.values())
         if after is not None:
@@ -489,14 +489,35 @@ def _get(db: Database, job_id: str) -> Job:
     return _job(row)
 
 
-def _stored(name: str, value: Any) -> Any:
-    return json.dumps(value) if name in _JSON and value is not None else value
+def _stored(name: str, value: object) -> object:
+    match value:
+        case Task():
+            return json.dumps(dataclasses.asdict(value))
+        case JobRepetition():
+            return json.dumps(_guarded(value))
+        case _:
+            return json.dumps(value) if name == "metadata" else value
+
+
+def _guarded(one: JobRepetition) -> JsonObject:
+    """A file has always held the opposite of `allow_private`."""
+    rest = {name: value for name, value in dataclasses.asdict(one).items() if name != "allow_private"}
+    return {**rest, "guarded": not one.allow_private}
+
+
+def _repetition(text: str) -> JobRepetition:
+    stored = json.loads(text)
+    rest = {name: value for name, value in stored.items() if name not in ("guarded", "notify")}
+    return JobRepetition(**rest, notify=tuple(stored.get("notify", ())), allow_private=not stored.get("guarded", False))
 
 
 def _job(row: Sequence[Any]) -> Job:
     values = dict(zip(_JOB, row, strict=True))
-    values |= {name: json.loads(values[name]) for name in _JSON if values[name] is not None}
     values |= {name: bool(values[name]) for name in _FLAGS}
+    values["task"] = Task(**json.loads(values["task"]))
+    values["metadata"] = json.loads(values["metadata"])
+    if values["repetition"] is not None:
+        values["repetition"] = _repetition(values["repetition"])
     return Job(**{**values, "state": JobState(values["state"])})
 
 

@@ -8,24 +8,23 @@ import fcntl
 import json
 import shlex
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from inchworm import settings
 from inchworm.app.act.plan import Start
 from inchworm.app.act.start import Starter
-from inchworm.app.read.jobs import JobReads
+from inchworm.app.read.jobs import JobLine, JobReads
 from inchworm.app.refuse import refuse_unusable
 from inchworm.app.workspace import Workspace
 from inchworm.engine import run
 from inchworm.errors import NotNow, Unknown, WrongUse
-from inchworm.job import Job, JobState
-from inchworm.model import CrawlInfo, Mode
+from inchworm.job import Job, JobFilter, JobRepetition, JobState, Task
+from inchworm.model import CrawlInfo, Json, Mode
 from inchworm.rules.schedule import occurrence, states, timetable
 from inchworm.rules.schedule.states import Action
 from inchworm.rules.web import url as urls
-from inchworm.settings import NamedSettings
 
 DEFAULT_DEPTH = 3
 """How deep a crawl goes that a job makes, unless it is told."""
@@ -38,34 +37,13 @@ _MOST_RETRIES = 100
 _MOST_BACKOFF = 86_400
 _LONGEST_MS = 3_660 * 86_400_000
 _LONGEST_CHAIN = 100
+_MOST_JOBS = 10_000
+
+Given = TypeVar("Given")
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """What an execution does: which verb it calls on its crawl, with what."""
-
-    verb: str = "crawl"
-    mode: str = ""
-    checkpoint: str | None = None
-    as_new_run: bool = False
-    validate: bool = True
-    settings: NamedSettings = dataclasses.field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Repeated:
-    """How often a job repeats its crawl, and who is told. Without an interval only a person starts the next run."""
-
-    max_iterations: int | None = None
-    stop_if_no_changes: bool = False
-    notify: tuple[str, ...] = ()
-    notify_on: str = "changes"
-    guarded: bool = False
-    """Messages never go to private addresses."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedJob:
     """A job as somebody wants it. What is None is left as it is, or as it usually is."""
 
     source_id: str | None = None
@@ -80,12 +58,30 @@ class Wanted:
     max_retries: int | None = None
     retry_backoff_seconds: int | None = None
     after_job_id: str | None = None
-    metadata: Mapping[str, Any] | None = None
-    repeated: Repeated | None = None
+    metadata: Mapping[str, Json] | None = None
+    repeated: JobRepetition | None = None
     task: Task | None = None
     typed: bool = True
     guarded: bool = False
     """A `url` in a private network is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobsSynced:
+    """How many jobs were made, resumed and paused, so that they fit their crawls; and how many stayed as they are."""
+
+    created: int = 0
+    resumed: int = 0
+    paused: int = 0
+    unchanged: int = 0
+
+    def __add__(self, other: JobsSynced) -> JobsSynced:
+        return JobsSynced(
+            self.created + other.created,
+            self.resumed + other.resumed,
+            self.paused + other.paused,
+            self.unchanged + other.unchanged,
+        )
 
 
 class JobActs:
@@ -98,24 +94,16 @@ class JobActs:
 
     # Making and changing
 
-    def add(self, wanted: Wanted) -> dict[str, Any]:
+    def add(self, wanted: WantedJob) -> JobLine:
         """Make a job; with an interval it gets a place in the day, without one it runs at once."""
         now_ms = self._workspace.clock.now_ms()
-        job = Job(
-            uuid.uuid4().hex,
-            "",
-            JobState.PENDING,
-            dataclasses.asdict(Task()),
-            adaptive=True,
-            created_ms=now_ms,
-            updated_ms=now_ms,
-        )
+        job = Job(uuid.uuid4().hex, "", JobState.PENDING, adaptive=True, created_ms=now_ms, updated_ms=now_ms)
         # All that is wanted is known to be right before a crawl is made for it.
         job = self._with(job, wanted)
         job = dataclasses.replace(job, crawl_id=self._crawl_for(wanted).crawl_id)
-        return self._jobs.json(self._jobs.store.add(job, has_crawl=True))
+        return self._jobs.line(self._jobs.store.add(job, has_crawl=True))
 
-    def change(self, job_id: str, wanted: Wanted, cleared: frozenset[str] = frozenset()) -> dict[str, Any]:
+    def change(self, job_id: str, wanted: WantedJob, cleared: frozenset[str] = frozenset()) -> JobLine:
         """Change a job. `cleared` names what is to be taken away: `interval_minutes`, `after_job_id`."""
         now_ms = self._workspace.clock.now_ms()
 
@@ -130,25 +118,30 @@ class JobActs:
         after = decide(before)
         is_new_rhythm = _rhythm(before) != _rhythm(after) and before.state in states.CLAIMABLE
         change = self._jobs.store.place if is_new_rhythm else self._jobs.store.change
-        return self._jobs.json(change(job_id, decide, now_ms))
+        return self._jobs.line(change(job_id, decide, now_ms))
 
-    def _with(self, job: Job, wanted: Wanted) -> Job:
+    def _with(self, job: Job, wanted: WantedJob) -> Job:
         """A job with what is wanted of it, every value checked."""
-        values: dict[str, Any] = {
-            "interval_count": _checked(wanted.interval_minutes, "interval_minutes", 1, None),
-            "interval_unit": wanted.interval_type,
-            "schedule_enabled": wanted.schedule_enabled,
-            "adaptive": wanted.adaptive_scheduling,
-            "max_retries": _checked(wanted.max_retries, "max_retries", 0, _MOST_RETRIES),
-            "backoff_s": _checked(wanted.retry_backoff_seconds, "retry_backoff_seconds", 0, _MOST_BACKOFF),
-            "after_job_id": wanted.after_job_id,
-            "metadata": wanted.metadata,
-            "repetition": dataclasses.asdict(wanted.repeated) if wanted.repeated else None,
-            "task": dataclasses.asdict(_checked_task(wanted.task)) if wanted.task else None,
-        }
+        _refuse_beyond(wanted.interval_minutes, "interval_minutes", 1, None)
+        _refuse_beyond(wanted.max_retries, "max_retries", 0, _MOST_RETRIES)
+        _refuse_beyond(wanted.retry_backoff_seconds, "retry_backoff_seconds", 0, _MOST_BACKOFF)
+        if wanted.task:
+            _refuse_wrong_task(wanted.task)
         if wanted.repeated:
-            _checked(wanted.repeated.max_iterations, "max_iterations", 1, None)
-        changed = dataclasses.replace(job, **{name: value for name, value in values.items() if value is not None})
+            _refuse_beyond(wanted.repeated.max_iterations, "max_iterations", 1, None)
+        changed = dataclasses.replace(
+            job,
+            interval_count=_either(wanted.interval_minutes, job.interval_count),
+            interval_unit=_either(wanted.interval_type, job.interval_unit),
+            schedule_enabled=_either(wanted.schedule_enabled, job.schedule_enabled),
+            adaptive=_either(wanted.adaptive_scheduling, job.adaptive),
+            max_retries=_either(wanted.max_retries, job.max_retries),
+            backoff_s=_either(wanted.retry_backoff_seconds, job.backoff_s),
+            after_job_id=_either(wanted.after_job_id, job.after_job_id),
+            metadata=_either(wanted.metadata, job.metadata),
+            repetition=_either(wanted.repeated, job.repetition),
+            task=_either(wanted.task, job.task),
+        )
         _refuse_wrong_interval(changed)
         if wanted.metadata is not None:
             _refuse_wrong_metadata(wanted.metadata)
@@ -168,7 +161,7 @@ class JobActs:
             except Unknown as error:
                 raise WrongUse(error.message, error.hint) from None
 
-    def _crawl_for(self, wanted: Wanted) -> CrawlInfo:
+    def _crawl_for(self, wanted: WantedJob) -> CrawlInfo:
         if wanted.crawl is not None:
             return wanted.crawl
         if wanted.source_id:
@@ -185,18 +178,18 @@ class JobActs:
             Start((wanted.url,), typed=wanted.typed, guarded=wanted.guarded, defaults=defaults)
         )
 
-    def start(self, crawl: CrawlInfo, task: Task) -> dict[str, Any]:
+    def start(self, crawl: CrawlInfo, task: Task) -> JobLine:
         """A job that runs once, now."""
         if self._workspace.is_running(crawl):
             raise NotNow(f"The crawl {crawl.name!r} is being worked on.", "Watch it, pause it, or wait for its end.")
-        return self.add(Wanted(crawl=crawl, task=task))
+        return self.add(WantedJob(crawl=crawl, task=task))
 
     # Steering
 
-    def pause(self, job_id: str, reason: str = "") -> dict[str, Any]:
+    def pause(self, job_id: str, reason: str = "") -> JobLine:
         return self._act(job_id, Action.PAUSE, lambda job: dataclasses.replace(job, due_ms=None, reason=reason))
 
-    def resume(self, job_id: str) -> dict[str, Any]:
+    def resume(self, job_id: str) -> JobLine:
         """Schedule a paused job again, in the emptiest slot there is for it."""
 
         def decide(job: Job) -> Job:
@@ -209,64 +202,59 @@ class JobActs:
                 )
             return dataclasses.replace(job, state=states.after_action(Action.RESUME, job.state), reason="")
 
-        return self._jobs.json(self._jobs.store.place(job_id, decide, self._workspace.clock.now_ms()))
+        return self._jobs.line(self._jobs.store.place(job_id, decide, self._workspace.clock.now_ms()))
 
-    def cancel(self, job_id: str) -> dict[str, Any]:
+    def cancel(self, job_id: str) -> JobLine:
         """End a job for good. An execution that runs is told, and ends within the grace time."""
         return self._act(job_id, Action.CANCEL, lambda job: dataclasses.replace(job, due_ms=None))
 
-    def retry(self, job_id: str) -> dict[str, Any]:
+    def retry(self, job_id: str) -> JobLine:
         now_ms = self._workspace.clock.now_ms()
         return self._act(job_id, Action.RETRY, lambda job: occurrence.retried(job, now_ms))
 
-    def run(self, job_id: str) -> dict[str, Any]:
+    def run(self, job_id: str) -> JobLine:
         """Run a job now, besides the times that are planned for it."""
         now_ms = self._workspace.clock.now_ms()
         return self._act(job_id, Action.FORCE_RUN, lambda job: occurrence.forced(job, now_ms))
 
-    def _act(self, job_id: str, action: Action, then: Any) -> dict[str, Any]:
+    def _act(self, job_id: str, action: Action, then: Callable[[Job], Job]) -> JobLine:
         def decide(job: Job) -> Job:
             state = states.after_action(action, job.state)
-            changed: Job = then(job)
-            return dataclasses.replace(changed, state=state)
+            return dataclasses.replace(then(job), state=state)
 
-        return self._jobs.json(self._jobs.store.change(job_id, decide, self._workspace.clock.now_ms()))
+        return self._jobs.line(self._jobs.store.change(job_id, decide, self._workspace.clock.now_ms()))
 
     def delete(self, job_id: str) -> None:
         self._jobs.store.delete(job_id)
 
     # Sources
 
-    def set_enabled(self, word: str, enabled: bool) -> dict[str, Any]:
+    def set_enabled(self, word: str, enabled: bool) -> JobsSynced:
         """Let a crawl take part in schedules, or not. Its jobs are paused, or go on."""
         crawl = self._workspace.find(word)
         self._workspace.home.configure(crawl.crawl_id, enabled=enabled)
         return self._sync_one(dataclasses.replace(crawl, enabled=enabled), make=False)
 
-    def sync(self) -> dict[str, Any]:
+    def sync(self) -> JobsSynced:
         """Make a job for every crawl that is enabled and has none; pause the jobs of the rest."""
-        totals = {"created": 0, "resumed": 0, "paused": 0, "unchanged": 0}
         with self.taking_turns():
-            for crawl in self._workspace.home.crawls():
-                for name, count in self._sync_one(crawl, make=True).items():
-                    totals[name] += count
-        return totals
+            return sum((self._sync_one(crawl, make=True) for crawl in self._workspace.home.crawls()), JobsSynced())
 
-    def _sync_one(self, crawl: CrawlInfo, make: bool) -> dict[str, Any]:
-        done = {"created": 0, "resumed": 0, "paused": 0, "unchanged": 0}
-        jobs = self._jobs.store.find({"crawl_id": crawl.crawl_id}, None, 10_000)
+    def _sync_one(self, crawl: CrawlInfo, make: bool) -> JobsSynced:
+        done = JobsSynced()
+        jobs = self._jobs.store.find(JobFilter(crawl_id=crawl.crawl_id), None, _MOST_JOBS)
         for job in jobs:
             if crawl.enabled and job.state is JobState.PAUSED and job.reason == SOURCE_DISABLED:
                 self.resume(job.job_id)
-                done["resumed"] += 1
+                done += JobsSynced(resumed=1)
             elif not crawl.enabled and job.state is JobState.SCHEDULED:
                 self.pause(job.job_id, SOURCE_DISABLED)
-                done["paused"] += 1
+                done += JobsSynced(paused=1)
             else:
-                done["unchanged"] += 1
+                done += JobsSynced(unchanged=1)
         if make and crawl.enabled and not any(job.interval_count for job in jobs):
-            self.add(Wanted(crawl=crawl, interval_minutes=SYNC_INTERVAL[0], interval_type=SYNC_INTERVAL[1]))
-            done["created"] += 1
+            self.add(WantedJob(crawl=crawl, interval_minutes=SYNC_INTERVAL[0], interval_type=SYNC_INTERVAL[1]))
+            done += JobsSynced(created=1)
         return done
 
     @contextlib.contextmanager
@@ -300,18 +288,21 @@ def refuse_secrets(targets: Sequence[str]) -> None:
             )
 
 
-def _rhythm(job: Job) -> tuple[Any, ...]:
+def _rhythm(job: Job) -> tuple[int | None, str, bool, str | None]:
     return job.interval_count, job.interval_unit, job.schedule_enabled, job.after_job_id
 
 
-def _checked(value: int | None, name: str, least: int, most: int | None) -> int | None:
+def _either(wanted: Given | None, otherwise: Given) -> Given:
+    return otherwise if wanted is None else wanted
+
+
+def _refuse_beyond(value: int | None, name: str, least: int, most: int | None) -> None:
     if value is not None and (value < least or (most is not None and value > most)):
         limits = f"at least {least}" + (f", at most {most}" if most is not None else "")
         raise WrongUse(f"{name} cannot be {value}.", f"It takes a whole number, {limits}.")
-    return value
 
 
-def _refuse_wrong_metadata(metadata: Mapping[str, Any]) -> None:
+def _refuse_wrong_metadata(metadata: Mapping[str, Json]) -> None:
     try:
         size = len(json.dumps(dict(metadata), allow_nan=False, ensure_ascii=False).encode())
     except (ValueError, RecursionError):
@@ -322,7 +313,7 @@ def _refuse_wrong_metadata(metadata: Mapping[str, Any]) -> None:
         raise WrongUse(f"The metadata is longer than {_MOST_METADATA} bytes.", "Keep it short.")
 
 
-def _is_deep(value: Any, levels: int) -> bool:
+def _is_deep(value: Json, levels: int) -> bool:
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else None
     return inner is not None and (levels == 0 or any(_is_deep(one, levels - 1) for one in inner))
 
@@ -340,9 +331,7 @@ def _refuse_wrong_interval(job: Job) -> None:
         )
 
 
-def _checked_task(task: Task) -> Task:
+def _refuse_wrong_task(task: Task) -> None:
     if task.mode not in ("", Mode.INCREMENTAL, Mode.FULL):
         raise WrongUse(f"mode cannot be {task.mode!r}.", "It takes incremental or full.")
-    values = settings.make(task.settings)
-    refuse_unusable(values)
-    return task
+    refuse_unusable(settings.make(task.settings))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from inchworm.app.act.admit import Admission
 from inchworm.app.act.deliver import Deliverer
@@ -16,6 +16,7 @@ from inchworm.app.read.jobs import JobReads
 from inchworm.app.workspace import Workspace
 from inchworm.job import Execution, Job
 from inchworm.rules.schedule import occurrence, timetable
+from inchworm.rules.words.json_form import named
 from inchworm.rules.words.times import iso
 from inchworm.settings import Settings
 from inchworm.store.home.events import Service
@@ -44,6 +45,27 @@ class Pulse(Generic[Key]):
             seen[key] = before if before is not None and before[0] == count else (count, now)
         self._seen = seen
         return {key: now - since for key, (_, since) in seen.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class JobMove:
+    """A job that is moved to another time."""
+
+    job_id: str
+    moved_from: str = field(metadata=named("from"))
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """Which jobs a rebalance moves, the first of them, and how evenly jobs are spread before and after, 0 to 1."""
+
+    preview: bool
+    moved: int
+    score_before: float
+    score_after: float
+    moves: tuple[JobMove, ...]
+    moves_are_cut: bool
 
 
 _SHOWN = 1000
@@ -117,7 +139,7 @@ class Dispatcher:
         self._executions.events.leave(dead)
         return count
 
-    def rebalance(self, is_preview: bool) -> dict[str, Any]:
+    def rebalance(self, is_preview: bool) -> Rebalance:
         """Move jobs out of slots that hold more than their share, or say which would be moved."""
         now_ms, loads = self._workspace.clock.now_ms(), self._jobs.store.loads()
         fair = -(-sum(loads) // timetable.SLOTS)
@@ -129,24 +151,16 @@ class Dispatcher:
         for one in shifts:
             after[timetable.slot_of(one.from_ms)] -= 1
             after[timetable.slot_of(one.to_ms)] += 1
-        return {
-            "preview": is_preview,
-            "moved": len(shifts),
-            "score_before": round(timetable.score(loads), 4),
-            "score_after": round(timetable.score(after), 4),
-            "moves": [
-                {"job_id": one.job_id, "from": iso(one.from_ms), "to": iso(one.to_ms)} for one in shifts[:_SHOWN]
-            ],
-            "moves_are_cut": len(shifts) > _SHOWN,
-        }
+        return Rebalance(
+            preview=is_preview,
+            moved=len(shifts),
+            score_before=round(timetable.score(loads), 4),
+            score_after=round(timetable.score(after), 4),
+            moves=tuple(JobMove(one.job_id, iso(one.from_ms), iso(one.to_ms)) for one in shifts[:_SHOWN]),
+            moves_are_cut=len(shifts) > _SHOWN,
+        )
 
     def _moved(self, shifts: Sequence[timetable.Shift], now_ms: int) -> list[timetable.Shift]:
         """Move jobs, some hundred at a time: whoever else writes to the home gets a turn in between."""
         parts = (shifts[at : at + _AT_ONCE] for at in range(0, len(shifts), _AT_ONCE))
         return [one for part in parts for one in self._jobs.store.shift(part, now_ms)]
-
-    def preview(self, most: int) -> dict[str, Any]:
-        """What a rebalance would move, the first of them with the names of their crawls."""
-        found = self.rebalance(is_preview=True)
-        moves = ({**one, "job": self._jobs.named(one["job_id"])} for one in found["moves"][:most])
-        return {**found, "moves": [one for one in moves if one["job"] is not None]}

@@ -17,7 +17,6 @@ from collections.abc import Callable
 
 from inchworm import fault
 from inchworm.app.act.deliver import Deliverer, RunAnnouncer, Subscription
-from inchworm.app.act.jobs.change import Task
 from inchworm.app.act.jobs.keeper import CONTROL, Keeper
 from inchworm.app.act.plan import Start
 from inchworm.app.act.start import Starter, for_a_new_start
@@ -29,7 +28,7 @@ from inchworm.app.workspace import Workspace
 from inchworm.engine import run
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.errors import InchwormError, Owned
-from inchworm.job import Execution, Job, JobState
+from inchworm.job import Execution, Job, JobRepetition, JobState, Task
 from inchworm.model import Change, CrawlInfo, EndedBy, Mode, RunInfo, RunState, SessionInfo
 from inchworm.rules.schedule import occurrence, repetition
 from inchworm.rules.schedule.occurrence import Ended
@@ -108,7 +107,7 @@ class Executor:
                 announcer.write_down()
                 return _measured(ended), None
             hooks = announcer.promising(keeper.hooks())
-            summary = await self._session(crawl, Task(**job.task), is_begun=goes_on, hooks=hooks)
+            summary = await self._session(crawl, job.task, is_begun=goes_on, hooks=hooks)
             # Whoever is asked to stop now has done so; it only has to say how it went.
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: None)
             fault.point("before_finishing")
@@ -180,9 +179,8 @@ class Executor:
 
 def _subscription(job: Job) -> Subscription:
     """Who is to be told of the runs of a job. The service sends it."""
-    wanted = job.repetition or {}
-    addresses, occasion = tuple(wanted.get("notify", ())), Occasion(wanted.get("notify_on", Occasion.CHANGES))
-    return Subscription(job.crawl_id, addresses, occasion, guarded=bool(wanted.get("guarded")))
+    wanted = job.repetition or JobRepetition()
+    return Subscription(job.crawl_id, wanted.notify, Occasion(wanted.notify_on), guarded=not wanted.allow_private)
 
 
 def _seed_changed(store: CrawlStore, current: RunInfo, url: str, began_ms: int) -> bool | None:
@@ -222,9 +220,9 @@ def _enough(job: Job, iterations: int, current: RunInfo) -> str:
     """Why a job is not repeated any more."""
     if not job.repetition or current.state is not RunState.COMPLETED:
         return ""
-    if job.repetition["stop_if_no_changes"] and repetition.is_unchanged(current.counters):
+    if job.repetition.stop_if_no_changes and repetition.is_unchanged(current.counters):
         return Stop.NO_CHANGES
-    return Stop.ENOUGH if repetition.is_enough(iterations, job.repetition["max_iterations"]) else ""
+    return Stop.ENOUGH if repetition.is_enough(iterations, job.repetition.max_iterations) else ""
 
 
 def _measured(ended: Ended) -> Ended:

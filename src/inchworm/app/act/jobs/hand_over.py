@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 from inchworm import settings
-from inchworm.app.act.jobs.change import JobActs, Task, Wanted, refuse_secrets
+from inchworm.app.act.jobs.change import JobActs, WantedJob, refuse_secrets
 from inchworm.app.act.plan import Start
 from inchworm.app.act.start import Starter
 from inchworm.app.read.checkpoints import Back, Checkpoints, checkpoint_line
 from inchworm.app.read.executions import ExecutionReads
-from inchworm.app.read.jobs import JobReads
+from inchworm.app.read.jobs import JobLine, JobReads
 from inchworm.app.read.runs import Runs, iteration_id
 from inchworm.app.refuse import refuse_unusable
 from inchworm.app.workspace import Workspace, defaults_of, settings_of_run
 from inchworm.engine import run
 from inchworm.errors import Frozen, NotNow, WrongUse
-from inchworm.job import Execution, Job, JobState
+from inchworm.job import Execution, Job, JobState, Task
 from inchworm.model import Checkpoint, CrawlInfo, Mode, RunInfo, RunState
 from inchworm.rules.order import order
 from inchworm.rules.schedule import states
@@ -42,6 +41,37 @@ class Beginning:
     given: NamedSettings = dataclasses.field(default_factory=dict)
     guarded: bool = False
     """Targets in a private network are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartedSession:
+    """What came of a start: the session that its job has begun, if it has begun one yet."""
+
+    crawl_id: str
+    name: str
+    job_id: str
+    run_id: str | None = None
+    run: int | None = None
+    session: int | None = None
+    execution_id: int | None = None
+    state: str = JobState.PENDING.value
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuedCrawl:
+    """Where a crawl continues from, and the job that does it."""
+
+    crawl_id: str
+    checkpoint_id: str | None
+    resumed_from_state: str
+    resumed_from_substate: str
+    crawled_urls: int
+    queued_urls: int
+    run_id: str | None
+    session: int | None
+    job_id: str
+    message: str = ""
 
 
 class HandOver:
@@ -101,7 +131,7 @@ class HandOver:
 
     def _once(self, crawl: CrawlInfo, task: Task) -> str:
         """A job that is tried once, now: whoever asked sees how it goes, and may ask again."""
-        return str(self._schedule.add(Wanted(crawl=crawl, task=task, max_retries=0))["id"])
+        return self._schedule.add(WantedJob(crawl=crawl, task=task, max_retries=0)).id
 
     def refuse_wrong(self, given: NamedSettings, below: NamedSettings | None = None) -> None:
         values = settings.make({**self._workspace.base_settings(), **(below or {}), **given})
@@ -117,23 +147,22 @@ class HandOver:
             return
         _refuse_changes(last, wanted.given, wanted.mode)
 
-    def told(self, crawl: CrawlInfo, job_id: str, execution: Execution | None) -> dict[str, Any]:
+    def told(self, crawl: CrawlInfo, job_id: str, execution: Execution | None) -> StartedSession:
         """What came of a start, to be told."""
-        told = {"crawl_id": crawl.crawl_id, "name": crawl.name, "job_id": job_id}
+        told = StartedSession(crawl.crawl_id, crawl.name, job_id)
         if execution is None or execution.run is None:
-            nothing = dict.fromkeys(("run_id", "run", "session", "execution_id"))
-            return {**told, **nothing, "state": JobState.PENDING.value, "message": self._why_not_yet()}
+            return dataclasses.replace(told, message=self._why_not_yet())
         with self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store, execution.run)
-        return {
-            **told,
-            "run_id": iteration_id(crawl, current.number),
-            "run": current.number,
-            "session": execution.session,
-            "execution_id": execution.execution_id,
-            "state": run.state_of(current, self._workspace.is_running(crawl)).value,
-            "message": _message(current, execution),
-        }
+        return dataclasses.replace(
+            told,
+            run_id=iteration_id(crawl, current.number),
+            run=current.number,
+            session=execution.session,
+            execution_id=execution.execution_id,
+            state=run.state_of(current, self._workspace.is_running(crawl)).value,
+            message=_message(current, execution),
+        )
 
     def _why_not_yet(self) -> str:
         services = self._executions.runners()
@@ -145,7 +174,7 @@ class HandOver:
 
     # Sessions by way of jobs
 
-    def start_next(self, word: str, mode: str = "") -> dict[str, Any]:
+    def start_next(self, word: str, mode: str = "") -> JobLine:
         """Have the next run of a crawl made now; the job that makes it. The first run is the baseline."""
         crawl = self._workspace.find(word)
         self._executions.let_end(crawl)
@@ -162,7 +191,7 @@ class HandOver:
                 return self._schedule.run(job.job_id)
             return self._schedule.start(crawl, Task("recrawl" if last else "crawl", mode))
 
-    def start_again(self, word: str, back: Back, given: NamedSettings) -> dict[str, Any]:
+    def start_again(self, word: str, back: Back, given: NamedSettings) -> ContinuedCrawl:
         """Have a crawl continue from a checkpoint, seen to be possible; where from, and the job that does it."""
         crawl = self._workspace.find(word)
         self._executions.let_end(crawl)
@@ -170,21 +199,21 @@ class HandOver:
             self._refuse_busy(crawl)
             point, current = self._checkpoints.target(crawl, back)
             _refuse_wrong_settings(current, back, given)
-            job = self._schedule.add(Wanted(crawl.crawl_id, task=_task(back, point, given), max_retries=0))
+            job = self._schedule.add(WantedJob(crawl.crawl_id, task=_task(back, point, given), max_retries=0))
         with self._workspace.reading(crawl) as store:
             state = checkpoint_line(crawl, point, History(store))
         urls_then = state.progress.urls
-        return {
-            "crawl_id": crawl.crawl_id,
-            "checkpoint_id": state.checkpoint_id if point.number >= 0 else self._checkpoint_there(crawl, point),
-            "resumed_from_state": state.current_state,
-            "resumed_from_substate": state.current_substate,
-            "crawled_urls": urls_then.completed,
-            "queued_urls": urls_then.pending,
-            "run_id": None if back.as_new_run else iteration_id(crawl, point.run),
-            "session": None,
-            "job_id": job["id"],
-        }
+        return ContinuedCrawl(
+            crawl_id=crawl.crawl_id,
+            checkpoint_id=state.checkpoint_id if point.number >= 0 else self._checkpoint_there(crawl, point),
+            resumed_from_state=state.current_state,
+            resumed_from_substate=state.current_substate,
+            crawled_urls=urls_then.completed,
+            queued_urls=urls_then.pending,
+            run_id=None if back.as_new_run else iteration_id(crawl, point.run),
+            session=None,
+            job_id=job.id,
+        )
 
     def _checkpoint_there(self, crawl: CrawlInfo, point: Checkpoint) -> str | None:
         """The last checkpoint, when nothing happened since it was made."""
@@ -259,5 +288,5 @@ def _refuse_wrong_settings(current: RunInfo, back: Back, given: NamedSettings) -
 
 def _runs_as(job: Job, mode: str) -> bool:
     """Whether a job can be run now, and would make a run of this mode."""
-    is_same = mode in ("", job.task["mode"] or Mode.INCREMENTAL)
+    is_same = mode in ("", job.task.mode or Mode.INCREMENTAL)
     return is_same and job.state in states.ACTIONS[Action.FORCE_RUN]

@@ -8,13 +8,12 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from inchworm import settings
 from inchworm.app.workspace import Workspace
 from inchworm.engine.caller import Hooks
 from inchworm.job import Execution, JobState
-from inchworm.model import CrawlInfo, Progress, RunInfo
+from inchworm.model import CrawlInfo, JsonObject, Progress, RunInfo
 from inchworm.store.crawl.view import View
 from inchworm.store.home.crawls import Home
 from inchworm.store.home.events import MOST_LINES, Events, Line
@@ -181,7 +180,7 @@ class Keeper:
             events.write_lines(self._execution.execution_id, self._execution.token, lines)
 
 
-def _as_json(progress: Progress) -> dict[str, Any]:
+def _as_json(progress: Progress) -> JsonObject:
     counters = progress.counters
     return {
         "known": counters.known,

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from inchworm.app.act.jobs.change import JobActs, Repeated, Task, Wanted
+from inchworm.app.act.jobs.change import JobActs, WantedJob
 from inchworm.app.read.iterations import baselines
-from inchworm.app.read.jobs import JobReads
+from inchworm.app.read.jobs import JobLine, JobReads
 from inchworm.app.read.runs import Runs, iteration_id
 from inchworm.app.refuse import refuse_private
 from inchworm.app.workspace import Workspace
 from inchworm.engine import run
 from inchworm.errors import NotNow, WrongUse
-from inchworm.job import Job, JobState
+from inchworm.job import Job, JobRepetition, JobState, Task
 from inchworm.model import CrawlInfo, Mode, RunInfo, RunState
 from inchworm.rules.schedule import occurrence, repetition, states
 from inchworm.rules.schedule.repetition import Occasion
 from inchworm.rules.web import url as urls
+from inchworm.settings import NamedSettings
 from inchworm.sink.servers import notify
 
 
@@ -38,6 +38,20 @@ class Rhythm:
     """Whether those who are told may be on this machine, or in the network around it."""
 
 
+@dataclass(frozen=True, slots=True)
+class RepetitionSet:
+    """How a crawl is repeated from now on, and by which job."""
+
+    crawl_id: str
+    baseline_iteration_id: str
+    configured_iterations: int | None
+    mode: str
+    message: str
+    job_id: str
+    status: JobState
+    next_run_at: str | None
+
+
 _MINUTES = 60
 
 
@@ -52,7 +66,7 @@ class Repetitions:
 
     # The job that repeats a crawl
 
-    def set(self, word: str, wanted: Rhythm) -> dict[str, Any]:
+    def set(self, word: str, wanted: Rhythm) -> RepetitionSet:
         """Have a crawl repeated as is wanted from now on: makes its one job for that, or changes it."""
         crawl = self._workspace.find(word)
         _refuse_wrong_hooks(wanted)
@@ -66,18 +80,18 @@ class Repetitions:
             else:
                 job = self._schedule.change(before.job_id, job_wanted, frozenset(["interval_minutes"]))
             if wanted.every_hours is not None:
-                job = self._enabled(job["id"], self._last_start(crawl, runs))
+                job = self._enabled(job.id, self._last_start(crawl, runs))
         baseline = baselines(runs)[_parent_of_next(runs)] if runs else 0
-        return {
-            "crawl_id": crawl.crawl_id,
-            "baseline_iteration_id": iteration_id(crawl, baseline),
-            "configured_iterations": wanted.max_iterations,
-            "mode": wanted.mode,
-            "message": _said(wanted, job),
-            "job_id": job["id"],
-            "status": job["status"],
-            "next_run_at": job["next_run_at"],
-        }
+        return RepetitionSet(
+            crawl_id=crawl.crawl_id,
+            baseline_iteration_id=iteration_id(crawl, baseline),
+            configured_iterations=wanted.max_iterations,
+            mode=wanted.mode,
+            message=_said(wanted, job),
+            job_id=job.id,
+            status=job.status,
+            next_run_at=job.next_run_at,
+        )
 
     def _last_start(self, crawl: CrawlInfo, runs: Sequence[RunInfo]) -> int | None:
         """When the last run of a crawl began, which may be about to; None when there is none."""
@@ -87,7 +101,7 @@ class Repetitions:
             self._workspace.clock.now_ms() if self._jobs.at_work(crawl) or self._workspace.is_running(crawl) else None
         )
 
-    def _enabled(self, job_id: str, last_start_ms: int | None) -> dict[str, Any]:
+    def _enabled(self, job_id: str, last_start_ms: int | None) -> JobLine:
         """Let a job with an interval run: an interval after the last run, else in a place in the day that is free."""
         now_ms = self._workspace.clock.now_ms()
 
@@ -102,20 +116,20 @@ class Repetitions:
         planned_ms = decide(job).due_ms
         is_placed = job.state in states.CLAIMABLE and (planned_ms is None or planned_ms <= now_ms)
         change = self._jobs.store.place if is_placed else self._jobs.store.change
-        return self._jobs.json(change(job_id, decide, now_ms))
+        return self._jobs.line(change(job_id, decide, now_ms))
 
-    def change(self, crawl: CrawlInfo, wanted: Rhythm, adaptive: bool, keep_hooks: bool) -> dict[str, Any]:
+    def change(self, crawl: CrawlInfo, wanted: Rhythm, adaptive: bool, keep_hooks: bool) -> JobState:
         """Have a crawl repeated by the job that does so already, whoever made it, or by a new one. `keep_hooks`: those
-        who are told now are told from now on, too."""
+        who are told now are told from now on, too. How that job stands."""
         before = next((job for job in self._jobs.repeating(crawl) if job.after_job_id is None), None)
         if before is not None and before.repetition is not None and keep_hooks:
-            wanted = dataclasses.replace(wanted, notify=tuple(before.repetition["notify"]))
+            wanted = dataclasses.replace(wanted, notify=before.repetition.notify)
         if before is not None and before.repetition is None:
-            self._schedule.change(before.job_id, Wanted(repeated=Repeated()))
-        told = self.set(crawl.crawl_id, wanted)
+            self._schedule.change(before.job_id, WantedJob(repeated=JobRepetition()))
+        done = self.set(crawl.crawl_id, wanted)
         given = {**_further_settings(before), **({"budget": wanted.budget} if wanted.budget else {})}
         task = Task(mode=wanted.mode, settings=given)
-        return told | {"job": self._schedule.change(told["job_id"], Wanted(adaptive_scheduling=adaptive, task=task))}
+        return self._schedule.change(done.job_id, WantedJob(adaptive_scheduling=adaptive, task=task)).status
 
 
 def _parent_of_next(runs: Sequence[RunInfo]) -> int:
@@ -125,13 +139,13 @@ def _parent_of_next(runs: Sequence[RunInfo]) -> int:
 
 
 # Repeating
-def _as_job(crawl: CrawlInfo, wanted: Rhythm) -> Wanted:
+def _as_job(crawl: CrawlInfo, wanted: Rhythm) -> WantedJob:
     count, unit = _interval(wanted.every_hours) if wanted.every_hours is not None else (None, "minutes")
     given = {"budget": wanted.budget} if wanted.budget else {}
-    repeated = Repeated(
-        wanted.max_iterations, wanted.stop_if_no_changes, wanted.notify, wanted.notify_on, not wanted.private_hooks
+    repeated = JobRepetition(
+        wanted.max_iterations, wanted.stop_if_no_changes, wanted.notify, wanted.notify_on, wanted.private_hooks
     )
-    return Wanted(
+    return WantedJob(
         crawl.crawl_id,
         interval_minutes=count,
         interval_type=unit,
@@ -162,9 +176,9 @@ def _refuse_enough(crawl: CrawlInfo, runs: Sequence[RunInfo], wanted: Rhythm) ->
         )
 
 
-def _said(wanted: Rhythm, job: Mapping[str, Any]) -> str:
+def _said(wanted: Rhythm, job: JobLine) -> str:
     said = "Multi-iteration crawl configured"
-    if job["status"] is JobState.PAUSED:
+    if job.status is JobState.PAUSED:
         said += "; its job is paused and has to be resumed"
     elif wanted.every_hours is None:
         said += "; there is no interval, so each run is started by hand"
@@ -185,6 +199,6 @@ def _refuse_wrong_hooks(wanted: Rhythm) -> None:
             refuse_private(href, notify.masked(address))
 
 
-def _further_settings(job: Job | None) -> Mapping[str, Any]:
+def _further_settings(job: Job | None) -> NamedSettings:
     """What a job was told beside what a schedule tells."""
-    return {name: value for name, value in job.task["settings"].items() if name != "budget"} if job else {}
+    return {name: value for name, value in job.task.settings.items() if name != "budget"} if job else {}
