@@ -17,7 +17,7 @@ from typing import Any
 from inchworm.reader import COMMAND, REPLACE_AFTER_BYTES, SECONDS, environment
 from inchworm.rules.fields.selectors import EACH, Rules, to_json
 from inchworm.rules.page.data import Data
-from inchworm.rules.page.document import Link, Said
+from inchworm.rules.page.document import DocumentContent, Link
 
 
 class Unreadable(Exception):
@@ -133,8 +133,8 @@ class ApartDocument:
             raise
 
     @cached_property
-    def said(self) -> Said:
-        return Said(*self._part("said"))
+    def said(self) -> DocumentContent:
+        return DocumentContent(*self._part("said"))
 
     @cached_property
     def links(self) -> list[Link]:

@@ -16,7 +16,7 @@ from inchworm.rules.formats import media
 
 if TYPE_CHECKING:
     from inchworm.rules.page.data import Data
-    from inchworm.rules.page.document import Link, Parts, Said
+    from inchworm.rules.page.document import DocumentContent, Link, Parts
     from inchworm.rules.page.element import Element
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ class Page:
         record: Mapping[str, Any] = _NO_RECORD,
         earlier: Callable[[], Page | None] = lambda: None,
         load_headers: Callable[[], Mapping[str, str]] = lambda: _NO_RECORD,
-        said: Said | None = None,
+        said: DocumentContent | None = None,
     ) -> None:
         self.url = url
         self.content_type = content_type
@@ -133,10 +133,10 @@ class Page:
             return nothing
 
     @cached_property
-    def _said(self) -> Said:
-        from inchworm.rules.page.document import Said
+    def _said(self) -> DocumentContent:
+        from inchworm.rules.page.document import DocumentContent
 
-        said = self._known or self._read(lambda parts: parts.said, Said())
+        said = self._known or self._read(lambda parts: parts.said, DocumentContent())
         if needed := said.meta.get("needs"):
             self.unreadable = f"reading it needs more: pip install '{needed}'"
         return said

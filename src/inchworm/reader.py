@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 from inchworm.model import Document, Failure, Found, Kind, Reading, Source
 from inchworm.ports import Read
 from inchworm.rules.formats.media import Media, media_of
-from inchworm.rules.order.focus import Query
+from inchworm.rules.order.focus import FocusQuery
 from inchworm.rules.page import disguise, document, parse, wall
 from inchworm.rules.text import content
 from inchworm.rules.web import sitemap
@@ -52,7 +52,7 @@ class DocumentReader:
         self._told = {"resources": resources, "drop_params": list(drop_params), "text": text, "query": query}
         self._canonicalizer = urls.canonicalizer(drop_params)
         self.how = parse.How(resources, parse.Resolver(self._canonicalizer), text, anchors=bool(query))
-        self._query = Query(query) if query else None
+        self._query = FocusQuery(query) if query else None
         self._child: asyncio.subprocess.Process | None = None
         self._read_bytes = 0
         self._one_at_a_time = asyncio.Lock()

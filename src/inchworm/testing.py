@@ -166,7 +166,7 @@ class Served:
     async def run(self, port: int, started: Future[int]) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         try:
-            server = await self._loop.create_server(lambda: _Connection(self), "127.0.0.1", port, backlog=1024)
+            server = await self._loop.create_server(lambda: _HttpConnection(self), "127.0.0.1", port, backlog=1024)
         except OSError as error:
             started.set_exception(error)
             return
@@ -207,7 +207,7 @@ _TLS = b"\x16\x03"
 """How a handshake begins."""
 
 
-class _Connection(asyncio.Protocol):
+class _HttpConnection(asyncio.Protocol):
     """Answers the requests of one connection, one after the other."""
 
     transport: asyncio.Transport

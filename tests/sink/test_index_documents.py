@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sink.searchserver import check_document, check_mappings
 
-from inchworm.rules.page.describe import Said, describe
-from inchworm.sink.servers.index import FIELDS, MAX_TEXT, Line, _packed, document, document_id
+from inchworm.rules.page.describe import PageMetadata, describe
+from inchworm.sink.servers.index import FIELDS, MAX_TEXT, DocumentUpdate, _packed, document, document_id
 
 MAPPINGS = {"dynamic": False, "properties": FIELDS}
 VISIT: dict[str, Any] = {
@@ -118,7 +118,7 @@ _META = st.dictionaries(
 
 def taken(visit: dict[str, Any], text: str = "") -> None:
     """A server takes the document that is made of this."""
-    line = Line(visit["url"], 1, document(visit, text, [visit["url"]]))
+    line = DocumentUpdate(visit["url"], 1, document(visit, text, [visit["url"]]))
     action, source = (json.loads(one) for one in _packed("x", line).data.splitlines())
     assert action["index"]["_id"] == source["id"]
     assert source.keys() <= FIELDS.keys()
@@ -140,7 +140,7 @@ _LD = st.fixed_dictionaries(
 @given(_LD, st.dictionaries(st.sampled_from(["publisher", "og:type", "author", "keywords"]), st.text(max_size=20)))
 @settings(max_examples=200)
 def test_json_ld_and_open_graph_come_to_one_type(said: dict[str, Any], metas: dict[str, str]) -> None:
-    meta = describe(Said(metas, [], [json.dumps(said)]), "https://example.org/")
+    meta = describe(PageMetadata(metas, [], [json.dumps(said)]), "https://example.org/")
     taken({**VISIT, "meta": meta})
 
 

@@ -14,8 +14,8 @@ from tests.sink.searchserver import SearchServer
 
 from inchworm.errors import Broken, WrongUse
 from inchworm.sink.servers import elastic, index
-from inchworm.sink.servers.elastic import Address
-from inchworm.sink.servers.index import Delivered, Line, Server, Unreachable, Vanished, document_id
+from inchworm.sink.servers.elastic import ServerAddress
+from inchworm.sink.servers.index import Delivered, DocumentUpdate, Server, Unreachable, Vanished, document_id
 from inchworm.testing import Site
 
 NAME = "docs_raw_content"
@@ -46,13 +46,13 @@ def server(remote: SearchServer) -> Iterator[Server]:
         yield made
 
 
-def line(path: str, version: int = 1, **fields: Any) -> Line:
+def line(path: str, version: int = 1, **fields: Any) -> DocumentUpdate:
     url = f"https://example.org/{path}"
-    return Line(url, version, {"id": document_id(url), "url": url, **fields})
+    return DocumentUpdate(url, version, {"id": document_id(url), "url": url, **fields})
 
 
-def gone(path: str, version: int) -> Line:
-    return Line(f"https://example.org/{path}", version, None)
+def gone(path: str, version: int) -> DocumentUpdate:
+    return DocumentUpdate(f"https://example.org/{path}", version, None)
 
 
 def held(remote: SearchServer) -> dict[str, Any]:
@@ -271,7 +271,7 @@ def test_a_client_that_is_too_new_is_named(remote: SearchServer, monkeypatch: py
     ids=range(6),
 )
 def test_addresses(text: str, url: str, user: tuple[str, str] | None) -> None:
-    address = Address(text)
+    address = ServerAddress(text)
     assert (address.url, address.user) == (url, user)
 
 
@@ -291,5 +291,5 @@ def test_addresses(text: str, url: str, user: tuple[str, str] | None) -> None:
 )
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(WrongUse, match="not the address of a search server") as caught:
-        Address(text)
+        ServerAddress(text)
     assert "secret" not in caught.value.message

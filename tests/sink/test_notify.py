@@ -26,7 +26,7 @@ from tests.fetch.test_http import KEY_AND_CERTIFICATE
 from inchworm.errors import WrongUse
 from inchworm.sink.servers.notify import (
     USUAL,
-    Delivery,
+    DeliveryResult,
     Message,
     Notifier,
     Patience,
@@ -137,7 +137,7 @@ def signing(*addresses: str) -> Notifier:
     return Notifier(addresses, SECRET, AT_ONCE, lambda: AT_MS)
 
 
-def send(notifier: Notifier, sent: Message) -> list[Delivery]:
+def send(notifier: Notifier, sent: Message) -> list[DeliveryResult]:
     return asyncio.run(notifier.send(sent))
 
 
@@ -146,7 +146,7 @@ def send(notifier: Notifier, sent: Message) -> list[Delivery]:
 
 def test_a_message_arrives_signed(hooks: list[Hook]) -> None:
     one, sent = hook(hooks), made(new=["https://example.org/docs/ä"], modified=[], deleted=["https://example.org/b"])
-    assert send(signing(one.url()), sent) == [Delivery(f"http://127.0.0.1:{one.port}/…")]
+    assert send(signing(one.url()), sent) == [DeliveryResult(f"http://127.0.0.1:{one.port}/…")]
     (got,) = one.got
     assert (got.method, got.path, got.headers["Content-Type"]) == ("POST", "/hook", "application/json")
     assert got.headers["X-Inchworm-Delivery"] == sent.event_id == EVENT
@@ -250,7 +250,7 @@ def test_nobody_is_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     (found,) = send(Notifier([f"http://127.0.0.1:{port}/"], SECRET, AT_ONCE), made())
-    assert found == Delivery(f"http://127.0.0.1:{port}", "no connection, at the last of 3 tries")
+    assert found == DeliveryResult(f"http://127.0.0.1:{port}", "no connection, at the last of 3 tries")
 
 
 def test_one_who_does_not_answer_is_given_up(hooks: list[Hook]) -> None:
@@ -406,7 +406,7 @@ def test_the_secret(tmp_path: Path) -> None:
 def test_what_goes_wrong_unexpectedly_is_a_result_and_not_quoted() -> None:
     impossible: Any = None
     (found,) = send(Notifier(["http://127.0.0.1/XXXX"]), made()._replace(body=impossible))
-    assert found == Delivery("http://127.0.0.1/…", "an unexpected TypeError")
+    assert found == DeliveryResult("http://127.0.0.1/…", "an unexpected TypeError")
 
 
 # Mailboxes and chats
@@ -429,8 +429,8 @@ def test_apprise_delivers(hooks: list[Hook], capfd: pytest.CaptureFixture[str]) 
     notifier = Notifier(addresses, patience=AT_ONCE)
     assert not notifier.is_unsigned
     assert send(notifier, made(new=["https://example.org/a"])) == [
-        Delivery("json://…"),
-        Delivery("json://…", "apprise could not deliver it"),
+        DeliveryResult("json://…"),
+        DeliveryResult("json://…", "apprise could not deliver it"),
     ]
     body = json.loads(one.got[0].body)
     assert body["title"] == "inchworm: example.org/docs"

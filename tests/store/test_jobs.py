@@ -28,7 +28,7 @@ from inchworm.job import Execution, ExecutionState, Job, JobFilter, JobRepetitio
 from inchworm.rules.schedule import occurrence, states
 from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.states import Action
-from inchworm.rules.schedule.timetable import DAY_MS, SLOTS, Shift, Waiting
+from inchworm.rules.schedule.timetable import DAY_MS, SLOTS, Shift, WaitingJob
 from inchworm.store.home.crawls import Home
 from inchworm.store.home.events import Events, Line
 from inchworm.store.home.jobs import KEEP_EXECUTIONS, KEEP_MS, Jobs, place_of
@@ -667,7 +667,7 @@ def test_the_jobs_of_a_slot_those_that_run_last_first(jobs: Jobs) -> None:
         assert moved(jobs, f"j{number}", jobs.get(f"j{number}").due_ms or 0, NOON + 5 * HOUR + number, NOON)
     jobs.add(daily("other"))
     found = list(jobs.waiting([68]))
-    assert found == [Waiting(f"j{n}", NOON + 5 * HOUR + n, DAY_MS, NOON) for n in (2, 1, 0)]
+    assert found == [WaitingJob(f"j{n}", NOON + 5 * HOUR + n, DAY_MS, NOON) for n in (2, 1, 0)]
     assert list(jobs.waiting([1, 2])) == []
     assert [one.job_id for one in jobs.waiting([48, 68])] == ["other", "j2", "j1", "j0"]
     assert_slots_are_counted(jobs)

@@ -27,7 +27,7 @@ from inchworm.rules.fields.selectors import Rules, parsed, to_json
 from inchworm.rules.words.json_form import JsonObject
 from inchworm.settings import NamedSettings
 from inchworm.sink.columns import Column
-from inchworm.sink.fields import OWN, ROW, TAKEN, Rows, columns_of, spread, told
+from inchworm.sink.fields import OWN, ROW, TAKEN, FieldRows, columns_of, spread, told
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.follow import fields as stored
 from inchworm.store.follow import follower
@@ -148,9 +148,9 @@ class OwnFields:
         self.error: Exception | None = None
         """What went wrong last."""
 
-    def rows(self, page: Page) -> Rows:
+    def rows(self, page: Page) -> FieldRows:
         if page.is_gone:
-            return Rows()
+            return FieldRows()
         try:
             found = self.function(page)
             rows = [found] if isinstance(found, Mapping) else list(found)
@@ -158,8 +158,8 @@ class OwnFields:
         except Exception as error:
             self.failed += 1
             self.error = error
-            return Rows()
-        return Rows(rows, not isinstance(found, Mapping))
+            return FieldRows()
+        return FieldRows(rows, not isinstance(found, Mapping))
 
 
 class FieldRequest(NamedTuple):
@@ -220,10 +220,10 @@ def rows_on_the_spot(
     return rows_of
 
 
-def _by_rules(rules: Rules, taken: Callable[[Page], stored.Taken]) -> Callable[[Page], Rows]:
-    def rows_of(page: Page) -> Rows:
+def _by_rules(rules: Rules, taken: Callable[[Page], stored.Taken]) -> Callable[[Page], FieldRows]:
+    def rows_of(page: Page) -> FieldRows:
         rows = None if page.is_gone else taken(page).rows
-        return Rows([dict(zip(rules.names, row, strict=True)) for row in rows or ()], rules.each is not None)
+        return FieldRows([dict(zip(rules.names, row, strict=True)) for row in rows or ()], rules.each is not None)
 
     return rows_of
 

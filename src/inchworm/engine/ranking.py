@@ -24,7 +24,7 @@ class Ranking:
         self._draft = draft
         self._transaction = transaction
         self._run_id = run_id
-        self._query = focus.Query(query)
+        self._query = focus.FocusQuery(query)
         self._share = 0
         self._counted = -1
         self.wanted: int | None = order.counted(draft.steps.seq + 1)

@@ -18,7 +18,7 @@ from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import View
 
 if TYPE_CHECKING:
-    from inchworm.rules.page.document import Said
+    from inchworm.rules.page.document import DocumentContent
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class StoredPages:
 
     # Pages
 
-    def of(self, visit: Visit, said: Said | None = None) -> Page:
+    def of(self, visit: Visit, said: DocumentContent | None = None) -> Page:
         """The page that a visit saw. Nothing is taken from the archive before it is asked for. `said`: what it says, if
         that was read already."""
         return self._page(visit, self._others([visit]), None, said)
@@ -91,7 +91,9 @@ class StoredPages:
                 else:
                     yield self._withdrawn(one, before)
 
-    def _page(self, visit: Visit, others: _Others, before: Line | None = None, said: Said | None = None) -> Page:
+    def _page(
+        self, visit: Visit, others: _Others, before: Line | None = None, said: DocumentContent | None = None
+    ) -> Page:
         """`before`: the runs that have its previous version, if not those that its own run was compared with."""
         return Page(
             visit["request_url"],

@@ -319,7 +319,7 @@ def _compared(made: Visit, given: Document, known: _Known | None, tools: Tools) 
     )
 
 
-def _verdict(made: Visit, given: Document, version: Version, tools: Tools) -> change.Verdict:
+def _verdict(made: Visit, given: Document, version: Version, tools: Tools) -> change.ChangeVerdict:
     assert tools.earlier is not None
     digest = made.record.digest if made.record else None
     now = change.Print(digest, made.text_hash, made.link_hash, tools.fingerprint)
@@ -328,10 +328,10 @@ def _verdict(made: Visit, given: Document, version: Version, tools: Tools) -> ch
         return verdict
     is_large = version.size > content.LARGE_BYTES
     if is_large or media.is_risky(given.body, given.content_type):
-        return change.Verdict(Change.MODIFIED)
+        return change.ChangeVerdict(Change.MODIFIED)
     old = tools.earlier.substance(version, made.entry.request_url)
     if old is None:
-        return change.Verdict(Change.MODIFIED)
+        return change.ChangeVerdict(Change.MODIFIED)
     return change.by_substance(old, document.substance(given.body, given.content_type, given.url, tools.how))
 
 

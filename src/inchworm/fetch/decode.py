@@ -63,7 +63,7 @@ class Head(NamedTuple):
     headers: dict[str, str]
 
 
-class _Cut(Exception):
+class _CutShort(Exception):
     """The coded stream ends or breaks half way."""
 
 
@@ -118,7 +118,7 @@ def _collect(payload: bytes, names: list[str], limit: int, step: int, beginning:
             body.write(part if len(part) <= room else part[:room])
             if len(part) > room:
                 return Decoded(body.getvalue() if beginning else b"", "too_large")
-    except _Cut:
+    except _CutShort:
         return Decoded(body.getvalue(), "truncated")
     except _ERRORS:
         return Decoded(b"", "decode_error")
@@ -159,10 +159,10 @@ def _gzip(pieces: Iterable[bytes]) -> Iterator[bytes]:
                     begun = True
                     yield part
             except _INFLATE_ERROR as error:
-                raise (_Cut if begun else _Broken) from error
+                raise (_CutShort if begun else _Broken) from error
             rest = member.unused_data
     if not member.eof:
-        raise _Cut
+        raise _CutShort
 
 
 def _deflate(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -173,7 +173,7 @@ def _deflate(pieces: Iterable[bytes]) -> Iterator[bytes]:
             stream = isal_zlib.decompressobj(wbits=15 if piece[0] & 0x0F == 8 else -15)
         yield from _inflate(stream, piece)
     if stream is None or not stream.eof:
-        raise _Cut
+        raise _CutShort
 
 
 def _brotli(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -184,7 +184,7 @@ def _brotli(pieces: Iterable[bytes]) -> Iterator[bytes]:
             yield part
             part = stream.process(b"", output_buffer_limit=_STEP)
     if not stream.is_finished():
-        raise _Cut
+        raise _CutShort
 
 
 def _zstd(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -201,7 +201,7 @@ def _zstd(pieces: Iterable[bytes]) -> Iterator[bytes]:
                 yield frame.decompress(b"", _STEP)
             rest = frame.unused_data
     if not frame.eof:
-        raise _Cut
+        raise _CutShort
 
 
 _DECODERS: dict[str, Callable[[Iterable[bytes]], Iterator[bytes]]] = {

@@ -78,7 +78,7 @@ class _About(NamedTuple):
 def _rows(page: Page, most: Limits, tells_all: bool) -> Iterator[dict[str, Any]]:
     about, seen = _about(page), Counter[str]()
     url = about.before["canonical_url"]
-    for position, piece in enumerate(_pieces(page, most)):
+    for position, piece in enumerate(_cut(page, most)):
         digest = hashlib.sha256(piece.text.encode()).hexdigest()
         name = f"{url}\n{digest}\n{seen[digest]}".encode("utf-8", "replace")
         seen[digest] += 1
@@ -105,7 +105,7 @@ def _about(page: Page) -> _About:
     )
 
 
-def _pieces(page: Page, most: Limits) -> Iterator[rules.Piece]:
+def _cut(page: Page, most: Limits) -> Iterator[rules.Chunk]:
     if page.is_gone or page.is_lost:
         return iter(())
     text = (page.markdown or page.text).encode("utf-8", "replace").decode()

@@ -22,7 +22,7 @@ __all__ = [
     "MOST_LOST",
     "TOKENS",
     "Format",
-    "Rows",
+    "RowSource",
     "Target",
     "Written",
     "chunks",
@@ -49,7 +49,7 @@ class Target(StrEnum):
     EITHER = "either"
 
 
-class Rows(StrEnum):
+class RowSource(StrEnum):
     """What an export goes through: the record of one run, the crawl as it is now, or that or what changed."""
 
     RUN = "run"
@@ -63,21 +63,21 @@ class Format(NamedTuple):
 
     target: Target
     thing: str
-    rows: Rows
+    rows: RowSource
     has_columns: bool = False
     is_binary: bool = False
 
 
 FORMATS = {
-    "jsonl": Format(Target.STREAM, "line", Rows.PAGES, has_columns=True),
-    "csv": Format(Target.STREAM, "row", Rows.PAGES, has_columns=True),
-    "parquet": Format(Target.STREAM, "row", Rows.PAGES, has_columns=True, is_binary=True),
-    "chunks": Format(Target.STREAM, "chunk", Rows.PAGES),
-    "data": Format(Target.STREAM, "line", Rows.NOW),
-    "markdown": Format(Target.FOLDER, "page", Rows.NOW),
-    "files": Format(Target.FOLDER, "file", Rows.NOW),
-    "sitemap": Format(Target.EITHER, "URL", Rows.NOW),
-    "urls": Format(Target.STREAM, "URL", Rows.RUN),
-    "fingerprints": Format(Target.STREAM, "fingerprint", Rows.RUN),
-    "warc": Format(Target.STREAM, "record", Rows.RUN, is_binary=True),
+    "jsonl": Format(Target.STREAM, "line", RowSource.PAGES, has_columns=True),
+    "csv": Format(Target.STREAM, "row", RowSource.PAGES, has_columns=True),
+    "parquet": Format(Target.STREAM, "row", RowSource.PAGES, has_columns=True, is_binary=True),
+    "chunks": Format(Target.STREAM, "chunk", RowSource.PAGES),
+    "data": Format(Target.STREAM, "line", RowSource.NOW),
+    "markdown": Format(Target.FOLDER, "page", RowSource.NOW),
+    "files": Format(Target.FOLDER, "file", RowSource.NOW),
+    "sitemap": Format(Target.EITHER, "URL", RowSource.NOW),
+    "urls": Format(Target.STREAM, "URL", RowSource.RUN),
+    "fingerprints": Format(Target.STREAM, "fingerprint", RowSource.RUN),
+    "warc": Format(Target.STREAM, "record", RowSource.RUN, is_binary=True),
 }

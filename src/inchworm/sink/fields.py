@@ -6,14 +6,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from inchworm.page import Page
-from inchworm.rules.fields.selectors import Field, Kind, Rules
+from inchworm.rules.fields.selectors import Field, Rules, ValueType
 from inchworm.rules.words.times import iso
 from inchworm.sink.columns import ALL, Column, Type
 
 Values = Mapping[str, Any]
 
 _FIELDS, _ROW = "fields", "row"
-_TYPES = {Kind.NUMBER: Type.NUMBER, Kind.INTEGER: Type.INTEGER, Kind.DATE: Type.TIME, Kind.JSON: Type.JSON}
+_TYPES = {
+    ValueType.NUMBER: Type.NUMBER,
+    ValueType.INTEGER: Type.INTEGER,
+    ValueType.DATE: Type.TIME,
+    ValueType.JSON: Type.JSON,
+}
 
 ROW = Column(_ROW, Type.INTEGER, lambda page: page.record.get(_ROW), "Which match on its page this is: 1, 2, 3, …")
 OWN = Column(_FIELDS, Type.JSON, lambda page: page.record.get(_FIELDS), "What a function of yours took out of it.")
@@ -28,7 +33,7 @@ def columns_of(rules: Rules) -> tuple[Column, ...]:
 
 
 def _column(field: Field) -> Column:
-    name, is_times = field.name, field.is_list and field.kind is Kind.DATE
+    name, is_times = field.name, field.is_list and field.kind is ValueType.DATE
 
     def get(page: Page) -> Any:
         value = (page.record.get(_FIELDS) or {}).get(name)
@@ -39,7 +44,7 @@ def _column(field: Field) -> Column:
 
 def _type(field: Field) -> Type:
     if field.is_list:
-        return Type.LIST if field.is_texts or field.kind is Kind.DATE else Type.JSON
+        return Type.LIST if field.is_texts or field.kind is ValueType.DATE else Type.JSON
     return _TYPES.get(field.kind, Type.TEXT) if field.kind else Type.TEXT
 
 
@@ -49,14 +54,14 @@ def told(rules: Rules, row: list[Any]) -> dict[str, Any]:
     return {field.name: _column(field).json(page) for field in rules.fields}
 
 
-class Rows(NamedTuple):
+class FieldRows(NamedTuple):
     """The rows of a page. `are_many`: it may have any number of them, none too, and they are counted."""
 
     values: Sequence[Values] = ()
     are_many: bool = False
 
 
-def spread(pages: Iterable[Page], rows_of: Callable[[Page], Rows], keeps_all: bool) -> Iterator[Page]:
+def spread(pages: Iterable[Page], rows_of: Callable[[Page], FieldRows], keeps_all: bool) -> Iterator[Page]:
     """Each page as often as it has rows. It is the same page every time, with another row on record, so that what was
     read of it once need not be read again. `keeps_all`: a page that has none of many is told all the same."""
     for page in pages:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from inchworm.model import Change, Note, Substance, Version
 from inchworm.rules.change import change
-from inchworm.rules.change.change import Print, Verdict, by_print, by_substance, of_redirect
+from inchworm.rules.change.change import ChangeVerdict, Print, by_print, by_substance, of_redirect
 
 OLD = Print(b"payload", b"text", b"links", "reader")
 
@@ -18,18 +18,18 @@ OLD = Print(b"payload", b"text", b"links", "reader")
 @pytest.mark.parametrize(
     ("new", "by_bytes", "verdict"),
     [
-        (OLD, False, Verdict(Change.UNCHANGED)),
-        (OLD, True, Verdict(Change.UNCHANGED)),
-        (OLD._replace(text_hash=b"?", link_hash=b"?", reader="?"), False, Verdict(Change.UNCHANGED)),
-        (OLD._replace(payload=b"?"), False, Verdict(Change.UNCHANGED, (Note.BYTES,))),
-        (OLD._replace(payload=b"?"), True, Verdict(Change.MODIFIED)),
+        (OLD, False, ChangeVerdict(Change.UNCHANGED)),
+        (OLD, True, ChangeVerdict(Change.UNCHANGED)),
+        (OLD._replace(text_hash=b"?", link_hash=b"?", reader="?"), False, ChangeVerdict(Change.UNCHANGED)),
+        (OLD._replace(payload=b"?"), False, ChangeVerdict(Change.UNCHANGED, (Note.BYTES,))),
+        (OLD._replace(payload=b"?"), True, ChangeVerdict(Change.MODIFIED)),
         (OLD._replace(payload=b"?", text_hash=b"?"), False, None),
         (OLD._replace(payload=b"?", link_hash=b"?"), False, None),
         (OLD._replace(payload=b"?", reader="?"), False, None),
     ],
     ids=["same", "same-bytes", "another-reader", "only-bytes", "any-byte", "text", "links", "reader-and-bytes"],
 )
-def test_hashes_decide_where_they_can(new: Print, by_bytes: bool, verdict: Verdict | None) -> None:
+def test_hashes_decide_where_they_can(new: Print, by_bytes: bool, verdict: ChangeVerdict | None) -> None:
     assert by_print(OLD, new, by_bytes) == verdict
 
 
@@ -52,7 +52,7 @@ SUBSTANCES = st.builds(Substance, WORDS, WORDS, st.lists(WORDS, max_size=3).map(
 def test_e11_a_page_with_the_same_substance_is_unchanged(page: Substance) -> None:
     verdict = by_substance(page, page)
     has_any = bool(page.title or page.text)
-    assert verdict == (Verdict(Change.UNCHANGED, (Note.BYTES,)) if has_any else Verdict(Change.MODIFIED))
+    assert verdict == (ChangeVerdict(Change.UNCHANGED, (Note.BYTES,)) if has_any else ChangeVerdict(Change.MODIFIED))
 
 
 @given(SUBSTANCES, SUBSTANCES)
@@ -93,12 +93,12 @@ def test_e14_only_another_text_for_good_is_evidence(
 ) -> None:
     verdict = of_redirect(is_permanent, text, target, is_login)
     if is_login:
-        assert verdict == Verdict(Change.UNKNOWN, (Note.LOGIN,))
+        assert verdict == ChangeVerdict(Change.UNKNOWN, (Note.LOGIN,))
     elif text and text == target:
-        assert verdict == Verdict(Change.UNCHANGED, (Note.MOVED,))
+        assert verdict == ChangeVerdict(Change.UNCHANGED, (Note.MOVED,))
     else:
         is_gone = is_permanent and bool(target)
-        assert verdict == Verdict(Change.DELETED if is_gone else Change.UNKNOWN, (Note.MOVED,))
+        assert verdict == ChangeVerdict(Change.DELETED if is_gone else Change.UNKNOWN, (Note.MOVED,))
 
 
 @pytest.mark.parametrize(

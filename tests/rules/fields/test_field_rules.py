@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from inchworm.errors import WrongUse
 from inchworm.rules.fields import convert, extract
-from inchworm.rules.fields.selectors import MAX_FIELDS, MAX_LENGTH, Kind, Part, Rules, from_json, parsed, to_json
+from inchworm.rules.fields.selectors import (
+    MAX_FIELDS,
+    MAX_LENGTH,
+    ElementPart,
+    Rules,
+    ValueType,
+    from_json,
+    parsed,
+    to_json,
+)
 from inchworm.rules.words.times import iso
 
 PAGE = """<!doctype html><base href="/shop/"><title>Shop</title>
@@ -160,10 +169,13 @@ def test_rules_are_values() -> None:
     rules = parsed(["a=h1 | list", " b = //x | number:, "], " li ")
     assert (rules.names, rules.each_as_written) == (("a", "b"), "li")
     assert [(one.selector.text, one.selector.is_xpath, one.selector.part) for one in rules.fields] == [
-        ("h1", False, Part.TEXT),
-        ("//x", True, Part.TEXT),
+        ("h1", False, ElementPart.TEXT),
+        ("//x", True, ElementPart.TEXT),
     ]
-    assert [(one.kind, one.form, one.is_list) for one in rules.fields] == [(None, "", True), (Kind.NUMBER, ",", False)]
+    assert [(one.kind, one.form, one.is_list) for one in rules.fields] == [
+        (None, "", True),
+        (ValueType.NUMBER, ",", False),
+    ]
     assert from_json(to_json(rules)) == rules
     others = (parsed(["a=h1"], "li"), parsed(["a=h1 | list", "b=//x | number:,"]), parsed(["b=h1 | list"], "li"))
     assert len({rules.digest, *(one.digest for one in others)}) == 4

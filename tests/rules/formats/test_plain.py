@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from inchworm.rules.formats.media import Media
 from inchworm.rules.formats.plain import contents, decoded
-from inchworm.rules.page.document import OpenDocument, Said
+from inchworm.rules.page.document import DocumentContent, OpenDocument
 
 DECODED = {
     "utf-8": ("héllo".encode(), "text/plain", "héllo"),
@@ -46,13 +46,13 @@ def test_decoding_u17(body: bytes, content_type: str, expected: str) -> None:
     assert decoded(body, content_type) == expected
 
 
-def said(body: bytes, content_type: str) -> Said:
+def said(body: bytes, content_type: str) -> DocumentContent:
     return OpenDocument(body, content_type, "http://h.test/x").said
 
 
 def test_a_text_is_what_it_says() -> None:
     body = b"\n a <b>\r\n</plaintext> &amp; c\rd\n"
-    assert said(body, "text/plain") == Said("", "\n a <b>\n</plaintext> &amp; c\nd\n", "", {})
+    assert said(body, "text/plain") == DocumentContent("", "\n a <b>\n</plaintext> &amp; c\nd\n", "", {})
     assert said(b"x" * 2_000 + b"\0y", "text/plain").text == "x" * 2_000 + "y"
     assert OpenDocument(body, "text/plain", "").source == body.decode()
 
@@ -102,7 +102,7 @@ def test_links_of_texts_are_not_links_of_a_crawl() -> None:
 
 def test_a_long_text_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inchworm.rules.page.document.MAX_TEXT", 10)
-    assert said(b"word " * 10, "text/plain") == Said("", "word word ", "", {"text_capped": True})
+    assert said(b"word " * 10, "text/plain") == DocumentContent("", "word word ", "", {"text_capped": True})
 
 
 @given(st.binary(max_size=300), st.sampled_from(["utf-8", "utf-16", "gbk", "x", "iso-2022-jp", "big5"]))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inchworm.errors import WrongUse
-from inchworm.rules.order.focus import Query, Votes, rank, share
+from inchworm.rules.order.focus import FocusQuery, Votes, rank, share
 
 TERMS = ("logical", "replication", "slot")
 texts = st.text(max_size=200)
@@ -17,7 +17,7 @@ queries = texts.filter(lambda text: any(char.isalnum() for char in text))
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "-", '" "', "... !?", "___"], ids=repr)
 def test_a_query_needs_words(text):
     with pytest.raises(WrongUse) as raised:
-        Query(text)
+        FocusQuery(text)
     assert raised.value.hint
 
 
@@ -42,7 +42,7 @@ def test_a_query_needs_words(text):
     ],
 )
 def test_whether_a_text_contains_all_terms(query, text, matches):
-    assert Query(query).matches(text) is matches
+    assert FocusQuery(query).matches(text) is matches
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_whether_a_text_contains_all_terms(query, text, matches):
     ],
 )
 def test_what_names_a_term(query, words, is_named):
-    focus = Query(query)
+    focus = FocusQuery(query)
     assert (focus.own(words, "https://h.test/x") > focus.own("", "https://h.test/x")) is is_named
     assert (focus.page("", words) > 0) is is_named
     assert (focus.page(words, "") > 0) is is_named
@@ -96,19 +96,19 @@ def test_what_names_a_term(query, words, is_named):
     ],
 )
 def test_an_address_names_terms_after_the_host(query, url, is_named):
-    score = Query(query).own("", url)
-    assert (score > Query("nothing of the kind").own("", url)) is is_named
+    score = FocusQuery(query).own("", url)
+    assert (score > FocusQuery("nothing of the kind").own("", url)) is is_named
 
 
 def test_a_term_in_both_anchor_and_address_counts_once():
-    focus = Query("logical replication")
+    focus = FocusQuery("logical replication")
     here = focus.own("Replication", "https://h.test/replication")
     assert here == focus.own("", "https://h.test/replication")
     assert here < focus.own("Logical", "https://h.test/replication")
 
 
 def test_the_order_of_links():
-    focus = Query("logical replication")
+    focus = FocusQuery("logical replication")
     links = [
         ("Logical Decoding", "https://h.test/logicaldecoding.html", share(1.0, 1)),
         ("Logical Replication", "https://h.test/logical-replication.html", 0),
@@ -125,7 +125,7 @@ def test_the_order_of_links():
 
 
 def test_the_order_of_pages():
-    focus = Query("logical replication")
+    focus = FocusQuery("logical replication")
     filling = "Nothing to see here. " * 2_000
     pages = [
         ("Logical Replication", "Logical replication: how logical replication works."),
@@ -143,37 +143,37 @@ def test_the_order_of_pages():
 
 def test_half_of_the_terms_are_worth_a_quarter():
     text = "replication " * 1_000_000
-    assert Query("replication").page("", text) == pytest.approx(1, abs=0.01)
-    assert Query("logical replication").page("", text) == pytest.approx(1 / 4, abs=0.01)
+    assert FocusQuery("replication").page("", text) == pytest.approx(1, abs=0.01)
+    assert FocusQuery("logical replication").page("", text) == pytest.approx(1 / 4, abs=0.01)
 
 
 def test_saying_a_term_twice_changes_nothing():
-    once, twice = Query("replication slot"), Query("replication slots Replication")
+    once, twice = FocusQuery("replication slot"), FocusQuery("replication slots Replication")
     assert once.own("Slots", "https://h.test/a") == twice.own("Slots", "https://h.test/a")
 
 
 def test_only_the_beginning_of_an_endless_anchor_is_read():
-    focus = Query("replication")
+    focus = FocusQuery("replication")
     assert focus.own("x" * 1_000_000 + " replication", "https://h.test/a") == focus.own("", "https://h.test/a")
 
 
 @given(queries, texts, texts)
 def test_pages_are_bounded_and_never_raise(query, title, text):
-    focus = Query(query)
+    focus = FocusQuery(query)
     assert 0 <= focus.page(title, text) < 1
     assert focus.matches(text) in (True, False)
 
 
 @given(queries, texts, texts, st.tuples(st.integers(0, 10**8), st.integers(0, 10**12)))
 def test_what_a_url_promises_is_never_below_zero(query, anchor, url, place):
-    focus = Query(query)
+    focus = FocusQuery(query)
     for address in (url, f"https://h.test/{url}", f"https://h.test/{url * 100}"):
         assert isinstance(focus.own(anchor, address, place), int)
         assert focus.own(anchor, address, place) >= 0
 
 
 def test_of_links_that_say_the_same_the_earlier_one_is_the_better_guess():
-    focus = Query("replication")
+    focus = FocusQuery("replication")
     places = [(1, 0), (1, 1), (1, 2), (1, 100), (2000, 100)]
     assert sorted(places, key=lambda place: -focus.own("x", "https://h.test/a", place)) == places
     far = focus.own("Replication", "https://h.test/a", (2000, 100))
@@ -182,7 +182,7 @@ def test_of_links_that_say_the_same_the_earlier_one_is_the_better_guess():
 
 @given(st.sets(st.sampled_from(TERMS)), st.sets(st.sampled_from(TERMS)), st.sampled_from(TERMS))
 def test_more_terms_in_an_anchor_never_score_less(some, others, in_url):
-    focus = Query(" ".join(TERMS))
+    focus = FocusQuery(" ".join(TERMS))
     url = f"https://h.test/{in_url}"
     fewer, more = " ".join(sorted(some)), " ".join(sorted(some | others))
     assert focus.own(fewer, url) <= focus.own(more, url)
@@ -192,7 +192,7 @@ def test_more_terms_in_an_anchor_never_score_less(some, others, in_url):
 
 @given(texts, texts, st.sampled_from(TERMS))
 def test_a_term_added_to_any_anchor_never_costs(anchor, url, term):
-    focus = Query(" ".join(TERMS))
+    focus = FocusQuery(" ".join(TERMS))
     assert focus.own(anchor, url) <= focus.own(f"{anchor} {term}", url)
 
 
@@ -238,11 +238,11 @@ def test_a_share_shrinks_with_every_link(page, links):
 
 @given(queries)
 def test_a_text_that_is_the_query_matches_it(query):
-    assert Query(query).matches(query)
+    assert FocusQuery(query).matches(query)
 
 
 @given(queries, texts, texts)
 def test_the_same_question_has_the_same_answer(query, anchor, text):
-    one, other = Query(query), Query(query)
+    one, other = FocusQuery(query), FocusQuery(query)
     assert one.page(anchor, text) == other.page(anchor, text)
     assert [one.own(anchor, text)] * 2 == [other.own(anchor, text), other.own(anchor, text)]

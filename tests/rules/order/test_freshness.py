@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from inchworm.rules.order.freshness import ANNOUNCED, History, likelihood, order, rate
+from inchworm.rules.order.freshness import ANNOUNCED, VisitHistory, likelihood, order, rate
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
 NOW = 20_000 * DAY
 
 
-def seen(visits: int, changes: int, every: int = DAY, ago: int = DAY) -> History:
+def seen(visits: int, changes: int, every: int = DAY, ago: int = DAY) -> VisitHistory:
     """A page that was visited again so many times, and last so long ago."""
-    return History(visits, changes, NOW - ago - visits * every, NOW - ago)
+    return VisitHistory(visits, changes, NOW - ago - visits * every, NOW - ago)
 
 
 # The estimate
@@ -76,7 +76,9 @@ def test_a_sitemap_that_says_so_of_every_page_does_not_hide_which_ones_change() 
 MOMENTS = st.integers(0, 2 * NOW)
 COUNTS = st.integers(0, 10_000)
 SANE = st.builds(
-    lambda visits, changes, first, known, lastmod: History(visits, min(visits, changes), first, first + known, lastmod),
+    lambda visits, changes, first, known, lastmod: VisitHistory(
+        visits, min(visits, changes), first, first + known, lastmod
+    ),
     COUNTS,
     COUNTS,
     MOMENTS,
@@ -84,19 +86,19 @@ SANE = st.builds(
     st.just(0) | MOMENTS,
 )
 ANY_NUMBER = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)
-ABSURD = st.builds(History, ANY_NUMBER, ANY_NUMBER, ANY_NUMBER, ANY_NUMBER, ANY_NUMBER)
+ABSURD = st.builds(VisitHistory, ANY_NUMBER, ANY_NUMBER, ANY_NUMBER, ANY_NUMBER, ANY_NUMBER)
 
 
 @effort(database=None, deadline=None)
 @given(SANE | ABSURD, ANY_NUMBER)
-def test_a_likelihood_is_one_whatever_the_clock_says(history: History, now: int) -> None:
+def test_a_likelihood_is_one_whatever_the_clock_says(history: VisitHistory, now: int) -> None:
     assert 0 <= likelihood(history, now) <= 1
     assert 0 < rate(history) < math.inf
 
 
 @effort(database=None, deadline=None)
 @given(SANE, MOMENTS, MOMENTS)
-def test_it_grows_with_the_time_since_last_seen(history: History, waited: int, more: int) -> None:
+def test_it_grows_with_the_time_since_last_seen(history: VisitHistory, waited: int, more: int) -> None:
     now = history.last_ms + waited
     history = history._replace(lastmod_ms=min(history.lastmod_ms, now))
     assert likelihood(history, now + more) >= likelihood(history, now)
@@ -106,7 +108,7 @@ def test_it_grows_with_the_time_since_last_seen(history: History, waited: int, m
 
 @effort(database=None, deadline=None)
 @given(SANE, st.integers(1, NOW))
-def test_it_grows_with_the_changes_seen(history: History, waited: int) -> None:
+def test_it_grows_with_the_changes_seen(history: VisitHistory, waited: int) -> None:
     more = history._replace(visits=history.visits + 1, changes=history.changes + 1)
     history = history._replace(visits=history.visits + 1)
     now = history.last_ms + waited
@@ -116,7 +118,9 @@ def test_it_grows_with_the_changes_seen(history: History, waited: int) -> None:
 
 @effort(database=None, deadline=None)
 @given(SANE, SANE, st.integers(1, DAY))
-def test_what_is_announced_comes_before_what_is_guessed(announced: History, guessed: History, after: int) -> None:
+def test_what_is_announced_comes_before_what_is_guessed(
+    announced: VisitHistory, guessed: VisitHistory, after: int
+) -> None:
     now = max(announced.last_ms, guessed.last_ms) + 2 * DAY
     announced = announced._replace(lastmod_ms=announced.last_ms + after)
     assert likelihood(announced, now) >= likelihood(guessed._replace(lastmod_ms=0), now)
@@ -128,7 +132,7 @@ PAGES = st.dictionaries(st.integers(0, 50), SANE, max_size=30)
 @effort(database=None, deadline=None)
 @given(PAGES, st.randoms(use_true_random=False))
 def test_the_order_has_every_page_once_and_does_not_depend_on_how_they_came(
-    pages: dict[int, History], rng: random.Random
+    pages: dict[int, VisitHistory], rng: random.Random
 ) -> None:
     shuffled = rng.sample(list(pages.items()), len(pages))
     found = order(shuffled, 3 * NOW)
@@ -138,7 +142,7 @@ def test_the_order_has_every_page_once_and_does_not_depend_on_how_they_came(
 
 @effort(database=None, deadline=None)
 @given(PAGES)
-def test_the_longest_unseen_come_soon(pages: dict[int, History]) -> None:
+def test_the_longest_unseen_come_soon(pages: dict[int, VisitHistory]) -> None:
     places = {name: place for place, name in enumerate(order(pages.items(), 3 * NOW), 1)}
     oldest = sorted(pages, key=lambda name: (pages[name].last_ms, name))
     assert all(places[name] <= 5 * rank for rank, name in enumerate(oldest, 1))
@@ -159,19 +163,19 @@ BUDGET = PAGE_COUNT // 10
 RUNS = 10
 SEEDS = range(10)
 
-Order = Callable[[Sequence[History], int, int], Sequence[int]]
+Order = Callable[[Sequence[VisitHistory], int, int], Sequence[int]]
 
 
-def by_freshness(pages: Sequence[History], now: int, run: int) -> Sequence[int]:
+def by_freshness(pages: Sequence[VisitHistory], now: int, run: int) -> Sequence[int]:
     """A fifth of the budget is kept for new URLs."""
     return order(enumerate(pages), now)[: BUDGET * 4 // 5]
 
 
-def by_breadth(pages: Sequence[History], now: int, run: int) -> Sequence[int]:
+def by_breadth(pages: Sequence[VisitHistory], now: int, run: int) -> Sequence[int]:
     return range(BUDGET)
 
 
-def in_turn(pages: Sequence[History], now: int, run: int) -> Sequence[int]:
+def in_turn(pages: Sequence[VisitHistory], now: int, run: int) -> Sequence[int]:
     return [(run * BUDGET + n) % PAGE_COUNT for n in range(BUDGET)]
 
 
@@ -181,7 +185,7 @@ class Site:
     def __init__(self, rates: Sequence[float], seed: int) -> None:
         self._rng = random.Random(seed)
         self.rates = self._rng.sample(list(rates), len(rates))
-        self.pages = [History(0, 0, 0, 0)] * len(rates)
+        self.pages = [VisitHistory(0, 0, 0, 0)] * len(rates)
         self.changed = [False] * len(rates)
         self.found = 0
 
@@ -192,7 +196,7 @@ class Site:
     def visit(self, pages: Sequence[int], now: int) -> None:
         for page in pages:
             visits, changes, first, _, _ = self.pages[page]
-            self.pages[page] = History(visits + 1, changes + self.changed[page], first, now)
+            self.pages[page] = VisitHistory(visits + 1, changes + self.changed[page], first, now)
             self.found += self.changed[page]
             self.changed[page] = False
 

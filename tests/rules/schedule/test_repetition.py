@@ -16,7 +16,7 @@ from inchworm.rules.schedule.repetition import (
     Clocks,
     Due,
     Occasion,
-    Standing,
+    RepeatState,
     after,
     began_ms,
     from_store,
@@ -37,22 +37,22 @@ def ago(seconds: float) -> int:
     return NOW_MS - round(seconds * 1000)
 
 
-def complete(seconds_ago: float) -> Standing:
+def complete(seconds_ago: float) -> RepeatState:
     """A crawl whose last run is complete and began that long ago."""
-    return Standing(ago(seconds_ago), is_baseline=False, ended_by=EndedBy.FINISHED, iterations=1)
+    return RepeatState(ago(seconds_ago), is_baseline=False, ended_by=EndedBy.FINISHED, iterations=1)
 
 
-def unfinished(seconds_ago: float, ended_by: EndedBy | None) -> Standing:
-    return Standing(ago(seconds_ago), is_baseline=False, is_open=True, ended_by=ended_by)
+def unfinished(seconds_ago: float, ended_by: EndedBy | None) -> RepeatState:
+    return RepeatState(ago(seconds_ago), is_baseline=False, is_open=True, ended_by=ended_by)
 
 
 # At the start of a process
 
 AT_THE_START = {
-    "no run yet": (Standing(), 0.0, 0.0),
-    "the baseline is complete": (Standing(ago(HOUR), ended_by=EndedBy.FINISHED), 0.0, 0.0),
-    "the baseline stopped at its budget": (Standing(ago(HOUR), is_open=True, ended_by=EndedBy.BUDGET), 0.0, 0.0),
-    "the baseline was paused": (Standing(ago(HOUR), is_open=True, ended_by=EndedBy.PAUSED), 0.0, -HOUR),
+    "no run yet": (RepeatState(), 0.0, 0.0),
+    "the baseline is complete": (RepeatState(ago(HOUR), ended_by=EndedBy.FINISHED), 0.0, 0.0),
+    "the baseline stopped at its budget": (RepeatState(ago(HOUR), is_open=True, ended_by=EndedBy.BUDGET), 0.0, 0.0),
+    "the baseline was paused": (RepeatState(ago(HOUR), is_open=True, ended_by=EndedBy.PAUSED), 0.0, -HOUR),
     "a run began an hour ago": (complete(HOUR), DAY - HOUR, DAY - HOUR),
     "a run began just now": (complete(0), DAY, DAY),
     "a run began an interval ago": (complete(DAY), 0.0, 0.0),
@@ -72,12 +72,12 @@ AT_THE_START = {
 
 
 @pytest.mark.parametrize(("standing", "at", "counts_from"), AT_THE_START.values(), ids=AT_THE_START)
-def test_due_at_the_start(standing: Standing, at: float, counts_from: float) -> None:
+def test_due_at_the_start(standing: RepeatState, at: float, counts_from: float) -> None:
     assert from_store(standing, CLOCKS, DAY) == Due(CLOCKS.now + at, CLOCKS.now + counts_from)
 
 
 STANDINGS = st.builds(
-    Standing,
+    RepeatState,
     st.none() | st.integers(-(2**62), 2**62),
     st.booleans(),
     st.booleans(),
@@ -90,7 +90,7 @@ INTERVALS = st.floats(0.001, 10 * 365 * DAY)
 @effort(database=None, deadline=None)
 @given(STANDINGS, st.floats(0, 1e9), st.integers(0, 2**62), INTERVALS)
 def test_never_a_freeze_and_never_a_burst_whatever_the_clock_says(
-    standing: Standing, now: float, now_ms: int, every: float
+    standing: RepeatState, now: float, now_ms: int, every: float
 ) -> None:
     due = from_store(standing, Clocks(now, now_ms), every)
     assert now <= due.at <= now + every
@@ -217,4 +217,4 @@ def test_what_people_are_told_of(occasion: Occasion, complete: bool, changed: bo
 
 
 def test_times_stay_numbers() -> None:
-    assert all(map(math.isfinite, from_store(Standing(-(2**62)), Clocks(0.0, 2**62), 1.0)))
+    assert all(map(math.isfinite, from_store(RepeatState(-(2**62)), Clocks(0.0, 2**62), 1.0)))

@@ -15,7 +15,7 @@ from inchworm.rules.schedule.timetable import (
     SLOTS,
     UNITS,
     Shift,
-    Waiting,
+    WaitingJob,
     adapted_ms,
     backoff_ms,
     first_ms,
@@ -290,23 +290,23 @@ def test_moving_a_job_to_a_slot_with_fewer_never_lowers_the_score(taken: list[in
 )
 def test_which_jobs_may_be_moved(due_in: int, moved_ago: int | None, expected: bool) -> None:
     moved_ms = None if moved_ago is None else NOON - moved_ago
-    assert may_move(Waiting("j", NOON + due_in, DAY_MS, moved_ms), NOON) is expected
+    assert may_move(WaitingJob("j", NOON + due_in, DAY_MS, moved_ms), NOON) is expected
 
 
 def test_two_jobs_in_one_slot_are_set_apart() -> None:
     at = NOON + 3 * HOUR
-    jobs = [Waiting("a", at, DAY_MS, None), Waiting("b", at + MINUTE, DAY_MS, None)]
+    jobs = [WaitingJob("a", at, DAY_MS, None), WaitingJob("b", at + MINUTE, DAY_MS, None)]
     assert rebalance(counted(jobs), jobs, NOON) == [Shift("a", at, NOON + 30 * MINUTE)]
 
 
 def test_what_is_spread_is_left_alone() -> None:
-    jobs = [Waiting(str(slot), NOON + HOUR + slot * SLOT_MS, DAY_MS, None) for slot in range(SLOTS)]
+    jobs = [WaitingJob(str(slot), NOON + HOUR + slot * SLOT_MS, DAY_MS, None) for slot in range(SLOTS)]
     assert rebalance(counted(jobs), jobs, NOON) == []
 
 
 def test_a_job_that_cannot_leave_its_slot_within_its_interval_stays() -> None:
     """Hourly jobs reach four slots, and all four are full."""
-    jobs = [Waiting(str(number), NOON + 45 * MINUTE + number * 1000, HOUR, None) for number in range(40)]
+    jobs = [WaitingJob(str(number), NOON + 45 * MINUTE + number * 1000, HOUR, None) for number in range(40)]
     shifts = rebalance(counted(jobs), jobs, NOON)
     found = [slot_of(one.to_ms) for one in shifts]
     assert found in ([50], [50, 52]), "the slots from half past on, within the hour, each once"
@@ -322,21 +322,21 @@ waiting_jobs = st.lists(
 )
 
 
-def made(wanted: list[tuple[int, int, int | None]], now: int) -> list[Waiting]:
+def made(wanted: list[tuple[int, int, int | None]], now: int) -> list[WaitingJob]:
     return [
-        Waiting(str(number), now + due_in, every, None if ago is None else now - ago)
+        WaitingJob(str(number), now + due_in, every, None if ago is None else now - ago)
         for number, (due_in, every, ago) in enumerate(wanted)
     ]
 
 
-def counted(jobs: list[Waiting]) -> list[int]:
+def counted(jobs: list[WaitingJob]) -> list[int]:
     taken = [0] * SLOTS
     for job in jobs:
         taken[slot_of(job.due_ms)] += 1
     return taken
 
 
-def applied(jobs: list[Waiting], shifts: list[Shift], now: int, marked: bool = True) -> list[Waiting]:
+def applied(jobs: list[WaitingJob], shifts: list[Shift], now: int, marked: bool = True) -> list[WaitingJob]:
     to = {shift.job_id: shift.to_ms for shift in shifts}
     return [
         job._replace(due_ms=to[job.job_id], moved_ms=now if marked else job.moved_ms) if job.job_id in to else job
@@ -392,7 +392,7 @@ def test_rebalancing_again_moves_nothing(wanted: list[tuple[int, int, int | None
 def test_daily_jobs_crowded_into_one_slot_are_spread_over_all_that_they_reach(number: int, now: int) -> None:
     """A day has 94 slots that are neither within the next half hour nor after the next run."""
     at = now + 5 * HOUR
-    jobs = [Waiting(str(one), at, DAY_MS, None) for one in range(number)]
+    jobs = [WaitingJob(str(one), at, DAY_MS, None) for one in range(number)]
     after = counted(applied(jobs, rebalance(counted(jobs), jobs, now), now))
     fair = math.ceil(number / SLOTS)
     assert after[slot_of(at)] <= max(fair, number - 93 * fair)
@@ -401,6 +401,6 @@ def test_daily_jobs_crowded_into_one_slot_are_spread_over_all_that_they_reach(nu
 @given(st.integers(2, 90), nows)
 @effort(max_examples=40)
 def test_a_few_daily_jobs_crowded_into_one_slot_are_all_set_apart(number: int, now: int) -> None:
-    jobs = [Waiting(str(one), now + 5 * HOUR, DAY_MS, None) for one in range(number)]
+    jobs = [WaitingJob(str(one), now + 5 * HOUR, DAY_MS, None) for one in range(number)]
     after = counted(applied(jobs, rebalance(counted(jobs), jobs, now), now))
     assert max(after) == 1 and score(after) == 1.0

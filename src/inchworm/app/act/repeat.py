@@ -22,7 +22,7 @@ from inchworm.engine.signals import stopping
 from inchworm.errors import InchwormError, Lost, NotNow, Owned, TooNew, Unknown, WrongUse
 from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo, RunState, SessionInfo
 from inchworm.rules.schedule import repetition
-from inchworm.rules.schedule.repetition import Clocks, Due, Occasion, Standing, Stop
+from inchworm.rules.schedule.repetition import Clocks, Due, Occasion, RepeatState, Stop
 from inchworm.settings import NamedSettings
 
 MOST_EVERY = 3_660 * 86_400.0
@@ -142,12 +142,12 @@ class _Series:
                 return why
         return Stop.ENOUGH
 
-    def _look(self) -> tuple[Standing, _Spot]:
+    def _look(self) -> tuple[RepeatState, _Spot]:
         """How the crawl stands, and which session was its last."""
         with contextlib.suppress(NotNow), self._workspace.reading(self._workspace.find(self._crawl_id)) as store:
             if runs := run.line_of(store.runs()):
                 return _standing(runs, store.sessions(runs[-1].run_id))
-        return Standing(), _Spot(-1, 0)
+        return RepeatState(), _Spot(-1, 0)
 
     def _due(self) -> Due:
         """When the next run is due. Who has to wait for it is told."""
@@ -285,9 +285,9 @@ def _refuse_wrong(wanted: Repetition) -> None:
         raise WrongUse(f"There is no occasion {wanted.notify_on!r}.", f"Known ones: {', '.join(Occasion)}.")
 
 
-def _standing(runs: Sequence[RunInfo], sessions: Sequence[SessionInfo]) -> tuple[Standing, _Spot]:
+def _standing(runs: Sequence[RunInfo], sessions: Sequence[SessionInfo]) -> tuple[RepeatState, _Spot]:
     last = runs[-1]
-    standing = Standing(
+    standing = RepeatState(
         repetition.began_ms(sessions, last.created_ms),
         last.mode == Mode.BASELINE,
         run.is_open(last),

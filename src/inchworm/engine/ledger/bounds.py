@@ -6,7 +6,7 @@ from inchworm.engine.ledger.draft.seeds import Seeds
 from inchworm.model import Entry, Found, Kind, Reason, Source
 from inchworm.rules.web import url as urls
 from inchworm.rules.web.limits import exhausted
-from inchworm.rules.web.scope import Judge, Patterns, Scope, Verdict, widen
+from inchworm.rules.web.scope import Judge, Patterns, Scope, ScopeVerdict, widen
 from inchworm.settings import Settings
 
 
@@ -26,7 +26,7 @@ class Bounds:
         scope = Scope(values.scope, self._seeds.all(), values.loose_paths)
         return Judge(scope, self._patterns, values.max_depth, values.external_hops, values.trap_depth)
 
-    def judge(self, found: Found, parent: Entry) -> Verdict:
+    def judge(self, found: Found, parent: Entry) -> ScopeVerdict:
         """What to do with a URL that was found on this page."""
         return self._judge.judge(found, parent)
 

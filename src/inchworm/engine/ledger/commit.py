@@ -37,7 +37,7 @@ from inchworm.engine.ledger.visits import VisitRecords
 from inchworm.model import Down, Entry, Found, Kind, Mode, Outcome, Reason, RunInfo, Source, Turn, Visit
 from inchworm.ports import Archive, Changes, Store, Unreached
 from inchworm.rules.order import order
-from inchworm.rules.web.scope import Verdict
+from inchworm.rules.web.scope import ScopeVerdict
 from inchworm.settings import Settings
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Ledger:
         for number, seed in enumerate(seeds):
             place = (0, number)
             parent = Entry(0, seed.url, seed.request_url, Kind.PAGE, Source.INITIAL, number, 0, 0, 0, place)
-            self._entering.enter(seed, parent, place, Verdict(number, 0, 0, None))
+            self._entering.enter(seed, parent, place, ScopeVerdict(number, 0, 0, None))
         self._sweep.start_from(known)
         return self._draft.changes()
 

@@ -12,7 +12,7 @@ from inchworm.engine.ledger.transaction import Transaction
 from inchworm.model import Entry, Found, Kind, Reason, Source, State
 from inchworm.ports import Known, Row, Store
 from inchworm.rules.web import url as urls
-from inchworm.rules.web.scope import Verdict
+from inchworm.rules.web.scope import ScopeVerdict
 
 
 class FrontierEdits:
@@ -68,7 +68,7 @@ class FrontierEdits:
                 self._open_again(known, linked, above)
         return draft.committed()
 
-    def _may_be_open(self, verdict: Verdict) -> bool:
+    def _may_be_open(self, verdict: ScopeVerdict) -> bool:
         return not (verdict.reason or self._bounds.exhausted(verdict.seed, Kind.PAGE))
 
     def _open_again(self, known: Known, linked: Found, above: Entry) -> None:

@@ -14,7 +14,7 @@ from inchworm.ports import Known, NewEntry, Standing
 from inchworm.rules.order import order
 from inchworm.rules.web import control
 from inchworm.rules.web import url as urls
-from inchworm.rules.web.scope import Verdict
+from inchworm.rules.web.scope import ScopeVerdict
 from inchworm.settings import Settings
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Entering:
         found: Found,
         parent: Entry,
         place: Place,
-        verdict: Verdict,
+        verdict: ScopeVerdict,
         tried: tuple[str, ...] = (),
         unlinked: int = 0,
     ) -> int:
@@ -77,7 +77,7 @@ class Entering:
         )
         return url_id
 
-    def open_origin(self, url: str, verdict: Verdict, parent: Entry, place: Place) -> bool:
+    def open_origin(self, url: str, verdict: ScopeVerdict, parent: Entry, place: Place) -> bool:
         """The first URL of an origin brings its robots.txt along, placed ahead of everything there. Does it?"""
         origin = urls.origin_of(url)
         if origin in self._origins:

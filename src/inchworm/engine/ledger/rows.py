@@ -10,7 +10,7 @@ from typing import NamedTuple
 from inchworm.model import Cookie, Entry, Outcome, State, Version, Visit
 from inchworm.ports import Row, Standing, VisitRow
 from inchworm.rules.formats import pdf
-from inchworm.rules.web.scope import Verdict
+from inchworm.rules.web.scope import ScopeVerdict
 
 
 class Stored(NamedTuple):
@@ -59,7 +59,7 @@ def untried(old: Standing) -> Standing:
     return old._replace(attempts=0, not_before_ms=0)
 
 
-def as_parent(row: Row, verdict: Verdict) -> Entry:
+def as_parent(row: Row, verdict: ScopeVerdict) -> Entry:
     """A row as what found others, standing where a verdict puts it."""
     address, (seed, depth, hops) = row.standing.request_url or row.url, (verdict.seed, verdict.depth, verdict.hops)
     return Entry(row.url_id, row.url, address, row.kind, row.source, seed, depth, hops, 0, (0, 0))

@@ -17,7 +17,7 @@ from inchworm.model import Entry, Found, Kind, Reason, RunInfo, Source, State
 from inchworm.ports import Known, Row, Standing
 from inchworm.rules.order import freshness, order
 from inchworm.rules.web import control
-from inchworm.rules.web.scope import Verdict
+from inchworm.rules.web.scope import ScopeVerdict
 from inchworm.settings import Settings
 
 _DEPENDS_ON_PATH = (Reason.MAX_DEPTH, Reason.HOPS, Reason.NOFOLLOW)
@@ -87,7 +87,7 @@ class SecondLook:
 
     # A better verdict
 
-    def _take(self, url_id: int, verdict: Verdict) -> None:
+    def _take(self, url_id: int, verdict: ScopeVerdict) -> None:
         """Take it, and pass a shorter way on to what a page that is done already gave."""
         todo = deque([(url_id, verdict)])
         while todo:
@@ -96,7 +96,7 @@ class SecondLook:
                 if self._improve(row, verdict) and row.standing.state is State.DONE:
                     todo.extend(self._passed_on(row, verdict))
 
-    def _passed_on(self, row: Row, verdict: Verdict) -> Iterator[tuple[int, Verdict]]:
+    def _passed_on(self, row: Row, verdict: ScopeVerdict) -> Iterator[tuple[int, ScopeVerdict]]:
         """The verdicts that a done row's new place among the pages means for what it gave."""
         visit, parent = self._draft.visit_of(row.url_id), rows.as_parent(row, verdict)
         if visit is None:
@@ -109,7 +109,7 @@ class SecondLook:
             found = Found(given.url, given.url, given.kind, source, nofollow)
             yield given.url_id, self._bounds.judge(found, parent)
 
-    def _improve(self, row: Row, verdict: Verdict) -> bool:
+    def _improve(self, row: Row, verdict: ScopeVerdict) -> bool:
         old = row.standing
         too_nested = row.kind is Kind.SITEMAP and old.reason is Reason.MAX_DEPTH
         if verdict.reason or too_nested:
@@ -125,7 +125,7 @@ class SecondLook:
         self._frontier.move(row, _nearer(old, verdict))
         return True
 
-    def _open(self, row: Row, standing: Standing, verdict: Verdict) -> None:
+    def _open(self, row: Row, standing: Standing, verdict: ScopeVerdict) -> None:
         """A refused row is pending after all."""
         place, address = self._draft.steps.place_behind(), standing.request_url or row.url
         self._frontier.reopen(row, standing._replace(lane=self._entering.lane_of(address)), place)
@@ -157,26 +157,26 @@ class SecondLook:
         """A row of a run that had no use for ranks: without one it would never be chosen."""
         old = row.standing
         found = Found(row.url, old.request_url or row.url, row.kind, row.source)
-        parent = rows.as_parent(row, Verdict(old.seed, old.depth, old.hops, None))
+        parent = rows.as_parent(row, ScopeVerdict(old.seed, old.depth, old.hops, None))
         rank = self._entering.rank_of(found, parent, row.url_id, (old.place_seq, old.place_idx))
         ranked = old._replace(rank=rank)
         self._frontier.move(row, ranked)
         return row._replace(standing=ranked)
 
-    def _verdict_on(self, row: Row, finder: Entry | None, same_scope: bool) -> Verdict:
+    def _verdict_on(self, row: Row, finder: Entry | None, same_scope: bool) -> ScopeVerdict:
         old, source = row.standing, row.source
         if source is Source.SITEMAP and old.hops and old.reason not in (Reason.HOPS, Reason.OUT_OF_SCOPE):
             # A sitemap named it first, and a link led there.
             source = Source.SPIDER
         linked = source is Source.SPIDER
         if source is Source.INITIAL:
-            return Verdict(old.seed, 0, 0, None)
+            return ScopeVerdict(old.seed, 0, 0, None)
         hops = max(0, old.hops - linked) if same_scope or finder is None else finder.hops
-        parent = rows.as_parent(row, Verdict(old.seed, old.depth - linked, hops, None))
+        parent = rows.as_parent(row, ScopeVerdict(old.seed, old.depth - linked, hops, None))
         found = Found(row.url, old.request_url or row.url, row.kind, source, old.reason is Reason.NOFOLLOW)
         return self._bounds.judge(found, parent)
 
-    def _judge_anew(self, row: Row, verdict: Verdict) -> bool:
+    def _judge_anew(self, row: Row, verdict: ScopeVerdict) -> bool:
         """Whether a row that is not done stands differently now."""
         old, reason = row.standing, verdict.reason or self._bounds.exhausted(verdict.seed, row.kind)
         if old.reason is Reason.CLEARED or (old.reason is Reason.ROBOTS and self._settings.robots):
@@ -196,7 +196,7 @@ class SecondLook:
             self._open(row, standing, verdict)
         return True
 
-    def _stay(self, row: Row, standing: Standing, verdict: Verdict) -> bool:
+    def _stay(self, row: Row, standing: Standing, verdict: ScopeVerdict) -> bool:
         """A row that stays pending may be in another lane now, and there may be a robots.txt to be read before it."""
         address, place = standing.request_url or row.url, (standing.place_seq, standing.place_idx)
         has_opened = self._entering.open_origin(address, verdict, rows.as_parent(row, verdict), place)
@@ -207,5 +207,5 @@ class SecondLook:
         return True
 
 
-def _nearer(old: Standing, verdict: Verdict) -> Standing:
+def _nearer(old: Standing, verdict: ScopeVerdict) -> Standing:
     return old._replace(depth=min(old.depth, verdict.depth), hops=min(old.hops, verdict.hops))

@@ -165,9 +165,9 @@ class Sweep:
 
         for page in pages:
             if recurring and stamps.explained(page.differences, recurring):
-                self._rejudge(page.seq, page.judgement, change.Verdict(Change.UNCHANGED, (Note.STAMP,)))
+                self._rejudge(page.seq, page.judgement, change.ChangeVerdict(Change.UNCHANGED, (Note.STAMP,)))
 
-    def _rejudge(self, seq: int, before: Judgement, verdict: change.Verdict) -> None:
+    def _rejudge(self, seq: int, before: Judgement, verdict: change.ChangeVerdict) -> None:
         note = " ".join(verdict.notes) or before.note
         after = before._replace(change=verdict.change.value, note=note)
         if after == before:

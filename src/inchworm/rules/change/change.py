@@ -23,7 +23,7 @@ UNLINKED_RUNS = 3
 _LOGIN = re.compile(r"(?:^|[/._-])(?:log[-_]?in|log[-_]?on|sign[-_]?in|sso|auth|oauth2?)(?:$|[/._-])", re.IGNORECASE)
 
 
-class Verdict(NamedTuple):
+class ChangeVerdict(NamedTuple):
     """A change, words that say more of it, and how the substance differs (None: by more than any stamp)."""
 
     change: Change
@@ -45,38 +45,38 @@ def print_of(version: Version) -> Print:
     return Print(version.payload, version.text_hash, version.link_hash, version.reader)
 
 
-def by_print(old: Print, new: Print, by_bytes: bool) -> Verdict | None:
+def by_print(old: Print, new: Print, by_bytes: bool) -> ChangeVerdict | None:
     """The verdict where hashes are enough for one; None where both pages have to be read."""
     if old.payload == new.payload:
-        return Verdict(Change.UNCHANGED)
+        return ChangeVerdict(Change.UNCHANGED)
     if by_bytes:
-        return Verdict(Change.MODIFIED)
+        return ChangeVerdict(Change.MODIFIED)
     if old[1:] == new[1:] and old.text_hash:
-        return Verdict(Change.UNCHANGED, (Note.BYTES,))
+        return ChangeVerdict(Change.UNCHANGED, (Note.BYTES,))
     return None
 
 
-def by_substance(old: Substance, new: Substance) -> Verdict:
+def by_substance(old: Substance, new: Substance) -> ChangeVerdict:
     """The verdict on two versions that were read side by side."""
     from inchworm.rules.change import stamps  # only where something differs
 
     if not (old.text or old.title or new.text or new.title):
-        return Verdict(Change.MODIFIED)
+        return ChangeVerdict(Change.MODIFIED)
     differences = stamps.differences(old, new)
     if differences == ():
-        return Verdict(Change.UNCHANGED, (Note.BYTES,))
-    return Verdict(Change.MODIFIED, (), differences, stamps.describe(old, new))
+        return ChangeVerdict(Change.UNCHANGED, (Note.BYTES,))
+    return ChangeVerdict(Change.MODIFIED, (), differences, stamps.describe(old, new))
 
 
-def of_redirect(is_permanent: bool, text: bytes, target: bytes, is_login: bool) -> Verdict:
+def of_redirect(is_permanent: bool, text: bytes, target: bytes, is_login: bool) -> ChangeVerdict:
     """What a known page that redirects now came to: moved, gone, or who knows. `target` is empty where none was read"""
     if is_login:
-        return Verdict(Change.UNKNOWN, (Note.LOGIN,))
+        return ChangeVerdict(Change.UNKNOWN, (Note.LOGIN,))
     if text and text == target:
-        return Verdict(Change.UNCHANGED, (Note.MOVED,))
+        return ChangeVerdict(Change.UNCHANGED, (Note.MOVED,))
     if is_permanent and target:
-        return Verdict(Change.DELETED, (Note.MOVED,))
-    return Verdict(Change.UNKNOWN, (Note.MOVED,))
+        return ChangeVerdict(Change.DELETED, (Note.MOVED,))
+    return ChangeVerdict(Change.UNKNOWN, (Note.MOVED,))
 
 
 def is_login(url: str) -> bool:

@@ -106,7 +106,7 @@ def _shown(where: str, passage: str, room: int) -> str:
 # ---- from one difference to the next
 
 
-class _Place(NamedTuple):
+class _Difference(NamedTuple):
     """A difference: what stood there and what stands there now, as written and as words, and its neighbours.
     One that is not `whole` has no end in sight."""
 
@@ -127,26 +127,26 @@ class _Word(NamedTuple):
     is_date: bool = False
 
 
-def _places(old: Substance, new: Substance) -> Iterator[_Place]:
+def _places(old: Substance, new: Substance) -> Iterator[_Difference]:
     yield from _compare(_TITLE, old.title, new.title)
     yield from _compare(_TEXT, old.text, new.text)
     if old.targets != new.targets:
         yield from _walk(_LINK, " ".join(old.targets), " ".join(new.targets))
 
 
-def _compare(where: str, old: str, new: str) -> Iterator[_Place]:
+def _compare(where: str, old: str, new: str) -> Iterator[_Difference]:
     if old == new:
         return
     if max(len(old), len(new)) > MAX_CHARS:
         at = _agreement(old, new, 0, 0)
-        yield _Place(where, (old[at : at + _NOTE_CHARS], new[at : at + _NOTE_CHARS]), whole=False)
+        yield _Difference(where, (old[at : at + _NOTE_CHARS], new[at : at + _NOTE_CHARS]), whole=False)
         return
     old_words, new_words = old.split(), new.split()
     if "".join(old_words) != "".join(new_words):
         yield from _walk(where, " ".join(old_words), " ".join(new_words))
 
 
-def _walk(where: str, old: str, new: str) -> Iterator[_Place]:
+def _walk(where: str, old: str, new: str) -> Iterator[_Difference]:
     i = j = 0
     for _ in range(_MAX_LOOKS):
         same = _agreement(old, new, i, j)
@@ -163,10 +163,10 @@ def _walk(where: str, old: str, new: str) -> Iterator[_Place]:
         end = ours[skip[0]].start, theirs[skip[1]].start
         if not _same_words(where, before, after):
             passages = old[i : end[0]].strip(), new[j : end[1]].strip()
-            yield _Place(where, passages, before, after, *_neighbours(where, new, j, end[1]))
+            yield _Difference(where, passages, before, after, *_neighbours(where, new, j, end[1]))
         i, j = end
     # Here without end: a passage written anew, or white space that came and went everywhere.
-    yield _Place(where, (old[i : i + _NOTE_CHARS], new[j : j + _NOTE_CHARS]), whole=False)
+    yield _Difference(where, (old[i : i + _NOTE_CHARS], new[j : j + _NOTE_CHARS]), whole=False)
 
 
 def _agreement(old: str, new: str, i: int, j: int) -> int:
@@ -231,7 +231,7 @@ def _same_words(where: str, before: Iterable[_Word], after: Iterable[_Word]) -> 
 # ---- the same difference in the same place
 
 
-def _signatures(place: _Place) -> tuple[int, int]:
+def _signatures(place: _Difference) -> tuple[int, int]:
     dates = [sum(word.is_date for word in words) for words in (place.before, place.after)]
     hidden = dates[0] == dates[1]
     before, after = (

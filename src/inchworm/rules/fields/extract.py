@@ -12,7 +12,7 @@ import turbohtml
 from turbohtml import Document, Element, Node, Text, XPathString
 
 from inchworm.rules.fields import convert
-from inchworm.rules.fields.selectors import EACH, Field, Kind, Part, Rules, Selector, pattern
+from inchworm.rules.fields.selectors import EACH, ElementPart, Field, Rules, Selector, ValueType, pattern
 from inchworm.rules.page import parse
 from inchworm.rules.page.data import depth_is_fair
 from inchworm.rules.page.describe import squeeze
@@ -146,11 +146,11 @@ def _xpath_matches(selector: Selector, element: Node) -> Iterator[_Found]:
 
 
 def _part(selector: Selector, element: Element) -> str | None:
-    if selector.part is Part.ATTRIBUTE:
+    if selector.part is ElementPart.ATTRIBUTE:
         return element.attr(selector.attribute)
-    if selector.part is Part.HTML:
+    if selector.part is ElementPart.HTML:
         return element.html
-    if selector.part is Part.OWN_TEXT:
+    if selector.part is ElementPart.OWN_TEXT:
         return "".join(child.data for child in element.children if isinstance(child, Text))
     return text_of(element)
 
@@ -188,7 +188,7 @@ def _matched(one: str, text: str) -> str | None:
 
 def _converted(field: Field, found: _Found, base: str) -> Any:
     text: str | None = found.text
-    is_raw = field.kind is Kind.JSON or field.selector.part is Part.HTML
+    is_raw = field.kind is ValueType.JSON or field.selector.part is ElementPart.HTML
     if field.patterns and not is_raw:
         text = squeeze(found.text)
     for one in field.patterns:
@@ -209,13 +209,13 @@ def _json(text: str, *_: str) -> Any:
     return None
 
 
-_CONVERT: dict[Kind, Callable[[str, str, str], Any]] = {
-    Kind.TEXT: lambda text, *_: squeeze(text),
-    Kind.NUMBER: lambda text, form, _: convert.number(text, form),
-    Kind.INTEGER: lambda text, form, _: convert.integer(text, form),
-    Kind.DATE: lambda text, form, _: convert.moment(text, form),
-    Kind.URL: lambda text, _, base: urls.parse(text, base or None),
-    Kind.JSON: _json,
+_CONVERT: dict[ValueType, Callable[[str, str, str], Any]] = {
+    ValueType.TEXT: lambda text, *_: squeeze(text),
+    ValueType.NUMBER: lambda text, form, _: convert.number(text, form),
+    ValueType.INTEGER: lambda text, form, _: convert.integer(text, form),
+    ValueType.DATE: lambda text, form, _: convert.moment(text, form),
+    ValueType.URL: lambda text, _, base: urls.parse(text, base or None),
+    ValueType.JSON: _json,
 }
 
 

@@ -43,7 +43,7 @@ _REGEX_BYTES = 8 << 20
 _HINT = "Write name=SELECTOR, as in: name=h1, price='.price | number', link=a.more@href"
 
 
-class Kind(StrEnum):
+class ValueType(StrEnum):
     """What the text that was found is made into. Each is a filter of that name."""
 
     TEXT = "text"
@@ -54,7 +54,7 @@ class Kind(StrEnum):
     JSON = "json"
 
 
-class Part(StrEnum):
+class ElementPart(StrEnum):
     """What is taken of an element."""
 
     TEXT = "text"
@@ -81,7 +81,7 @@ class Selector:
 
     text: str
     is_xpath: bool = False
-    part: Part = Part.TEXT
+    part: ElementPart = ElementPart.TEXT
     attribute: str = ""
 
 
@@ -94,14 +94,14 @@ class Field:
     as_written: str
     selector: Selector
     patterns: tuple[str, ...] = ()
-    kind: Kind | None = None
+    kind: ValueType | None = None
     form: str = ""
     is_list: bool = False
 
     @property
     def is_texts(self) -> bool:
         """Whether its values are texts, apart from being many."""
-        return self.kind in (None, Kind.TEXT, Kind.URL)
+        return self.kind in (None, ValueType.TEXT, ValueType.URL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ def _each(text: str) -> Selector:
     is_xpath = _is_xpath(text.strip())
     selector, filters = _cut(text.strip(), is_xpath)
     found = _selector(selector, is_xpath)
-    if filters is not None or found.part is not Part.TEXT or (not is_xpath and "::" in selector):
+    if filters is not None or found.part is not ElementPart.TEXT or (not is_xpath and "::" in selector):
         raise WrongUse(
             f"{EACH} {text!r} has a suffix or a filter.",
             "It only says which elements are the rows; put those to the fields.",
@@ -211,17 +211,17 @@ def _selector(text: str, is_xpath: bool) -> Selector:
         return Selector(text.removeprefix("xpath:").strip(), is_xpath=True)
     if attribute := _ATTRIBUTE.search(text):
         name = (attribute[1] or attribute[2]).lower()
-        return Selector(_relative(text[: attribute.start()]), part=Part.ATTRIBUTE, attribute=name)
+        return Selector(_relative(text[: attribute.start()]), part=ElementPart.ATTRIBUTE, attribute=name)
     if not (pseudo := _PSEUDO.search(text)):
         return Selector(_relative(text))
     before, name = text[: pseudo.start()], pseudo[0].lower()
     if name == "::html":
-        return Selector(_relative(before), part=Part.HTML)
+        return Selector(_relative(before), part=ElementPart.HTML)
     if name != "::text":
         raise WrongUse(f"there is no {pseudo[0]}.", "There is ::text, ::html, ::attr(name), and @name for short.")
     # As others have it: with a gap before it, the text of the elements inside belongs to it.
     is_own = before == before.rstrip()
-    return Selector(_relative(before), part=Part.OWN_TEXT if is_own else Part.TEXT)
+    return Selector(_relative(before), part=ElementPart.OWN_TEXT if is_own else ElementPart.TEXT)
 
 
 def _relative(text: str) -> str:
@@ -257,7 +257,7 @@ def _bars(text: str) -> Iterator[int]:
 
 # ---- filters
 
-_KINDS = {kind.value: kind for kind in Kind}
+_KINDS = {kind.value: kind for kind in ValueType}
 FILTERS = (*_KINDS, "list", "re")
 _NEXT = re.compile(r"\s\|\s*[A-Za-z]+\s*(?:\Z|\||:)")
 
@@ -266,7 +266,7 @@ def _with_filters(name: str, as_written: str, text: str) -> Field:
     is_xpath = _is_xpath(text)
     selector, filters = _cut(text, is_xpath)
     patterns: list[str] = []
-    kinds: list[tuple[Kind, str]] = []
+    kinds: list[tuple[ValueType, str]] = []
     is_list = False
     for word, argument in _filters(filters):
         if word == "re":
@@ -310,10 +310,10 @@ def _filters(text: str | None) -> Iterator[tuple[str, str | None]]:
         text = rest[1:] if rest else None
 
 
-def _refuse_form(kind: Kind, form: str) -> None:
-    if kind in (Kind.NUMBER, Kind.INTEGER) and form not in ("", ",", "."):
+def _refuse_form(kind: ValueType, form: str) -> None:
+    if kind in (ValueType.NUMBER, ValueType.INTEGER) and form not in ("", ",", "."):
         raise WrongUse(f"{form!r} is no decimal sign.", "Write number:, where a comma is one, as in 1.299,00.")
-    if kind is Kind.DATE and form:
+    if kind is ValueType.DATE and form:
         used = re.findall(r"%(.?)", form)
         if not used or not _DIRECTIVES.issuperset(used) or "" in used:
             raise WrongUse(f"{form!r} is not how a date is written.", "Write it as in date:%d.%m.%Y or date:%B %d, %Y.")

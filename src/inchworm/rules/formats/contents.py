@@ -21,7 +21,7 @@ _MOST_CELLS = 500_000
 _FIELDS = ("description", "author", "published", "modified")
 
 
-class Run(NamedTuple):
+class TextRun(NamedTuple):
     """Some words of a paragraph, and where they lead."""
 
     text: str
@@ -31,7 +31,7 @@ class Run(NamedTuple):
 class Paragraph(NamedTuple):
     """A paragraph, or a heading: 1 to 6 say how far up it stands."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[TextRun, ...]
     level: int = 0
 
     @property
@@ -39,7 +39,7 @@ class Paragraph(NamedTuple):
         return "".join(run.text for run in self.runs).strip()
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A row of a table."""
 
     cells: tuple[str, ...]
@@ -49,7 +49,7 @@ class Row(NamedTuple):
         return "\t".join(" ".join(cell.split()) for cell in self.cells).rstrip()
 
 
-Block = Paragraph | Row
+Block = Paragraph | TableRow
 
 
 class Contents(NamedTuple):
@@ -61,7 +61,7 @@ class Contents(NamedTuple):
     markdown: str = ""
     language: str = ""
     meta: Mapping[str, object] = _NOTHING
-    links: tuple[Run, ...] = ()
+    links: tuple[TextRun, ...] = ()
     blocks: tuple[Block, ...] = ()
     is_thin: bool = False
 
@@ -72,7 +72,7 @@ def laid_out(blocks: Iterable[Block]) -> str:
 
 
 def _groups(blocks: Iterable[Block]) -> Iterator[list[str]]:
-    for is_table, group in groupby(blocks, lambda block: isinstance(block, Row)):
+    for is_table, group in groupby(blocks, lambda block: isinstance(block, TableRow)):
         texts = [block.text for block in group]
         if is_table:
             yield texts
@@ -83,15 +83,15 @@ def _groups(blocks: Iterable[Block]) -> Iterator[list[str]]:
 def as_html(blocks: Iterable[Block]) -> str:
     """Blocks as HTML, in which nothing is left that the document could have smuggled in."""
     parts = ["<article>"]
-    for is_table, group in groupby(blocks, lambda block: isinstance(block, Row)):
+    for is_table, group in groupby(blocks, lambda block: isinstance(block, TableRow)):
         if is_table:
-            parts += ["<table>", *_rows([block for block in group if isinstance(block, Row)]), "</table>"]
+            parts += ["<table>", *_rows([block for block in group if isinstance(block, TableRow)]), "</table>"]
         else:
             parts += map(_paragraph, group)
     return "\n".join((*parts, "</article>"))
 
 
-def _rows(rows: list[Row]) -> Iterator[str]:
+def _rows(rows: list[TableRow]) -> Iterator[str]:
     """A table whose first row is its head, as most are, and whose rows are of one length. One with more cells than
     anybody reads is cut."""
     width = max(len(row.cells) for row in rows)
@@ -107,7 +107,7 @@ def _paragraph(block: Block) -> str:
     return f"<{tag}>{''.join(map(_run, block.runs))}</{tag}>"
 
 
-def _run(run: Run) -> str:
+def _run(run: TextRun) -> str:
     text = escape(run.text).replace("\n", "<br>")
     is_link = run.href[:8].lower().startswith(_LINKS)
     return f'<a href="{escape(run.href)}">{text}</a>' if is_link else text

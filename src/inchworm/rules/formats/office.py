@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from inchworm.rules.formats.contents import MAX_LINKS, MAX_TEXT, Block, Contents, Paragraph, Run, about, laid_out
+from inchworm.rules.formats.contents import MAX_LINKS, MAX_TEXT, Block, Contents, Paragraph, TextRun, about, laid_out
 from inchworm.rules.formats.media import Media
 from inchworm.rules.formats.opendocument import OpenText
-from inchworm.rules.formats.package import Attributes, Broken, Enough, Package, local
+from inchworm.rules.formats.package import Attributes, BrokenPackage, Enough, Package, local
 from inchworm.rules.formats.paragraphs import Styles, Words
 from inchworm.rules.formats.sheet import Formats, SharedTexts, Sheet, Workbook
 
 
 def contents(body: bytes, media: Media) -> Contents:
     """What an office document holds."""
-    found, flag = Found(), ""
+    found, flag = DocumentBuilder(), ""
     try:
         _READERS[media](Package(body), found)
-    except Broken:
+    except BrokenPackage:
         flag = "broken"
     except Enough:
         flag = "text_capped"
@@ -34,12 +34,12 @@ def contents(body: bytes, media: Media) -> Contents:
     return Contents(title, text, "", language, meta, tuple(found.links), tuple(found.blocks))
 
 
-class Found:
+class DocumentBuilder:
     """What was read so far. Whoever adds more than may be kept is told that it is enough."""
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
-        self.links: list[Run] = []
+        self.links: list[TextRun] = []
         self.said = {"title": "", "language": ""}
         self._room = MAX_TEXT
         self._has_sheets = False
@@ -56,9 +56,9 @@ class Found:
     def sheet(self, name: str) -> None:
         """A sheet begins. What it is called is no title of the whole."""
         self._has_sheets = True
-        self.add(Paragraph((Run(name),), 2))
+        self.add(Paragraph((TextRun(name),), 2))
 
-    def link(self, run: Run) -> None:
+    def link(self, run: TextRun) -> None:
         if len(self.links) > MAX_LINKS:
             raise Enough
         self.links.append(run)
@@ -74,7 +74,7 @@ class Found:
 # ---- Office Open XML
 
 
-def _docx(package: Package, found: Found) -> None:
+def _docx(package: Package, found: DocumentBuilder) -> None:
     main = _main_part(package, found, "word/document.xml")
     relations, styles = package.relations(main), Styles()
     for one in relations.values():
@@ -87,7 +87,7 @@ def _docx(package: Package, found: Found) -> None:
             package.read(one.target, Words(found, package.relations(one.target), levels))
 
 
-def _pptx(package: Package, found: Found) -> None:
+def _pptx(package: Package, found: DocumentBuilder) -> None:
     main = _main_part(package, found, "ppt/presentation.xml")
     slides = _Slides()
     package.read(main, slides)
@@ -98,7 +98,7 @@ def _pptx(package: Package, found: Found) -> None:
             package.read(slide, Words(found, package.relations(slide), {}))
 
 
-def _xlsx(package: Package, found: Found) -> None:
+def _xlsx(package: Package, found: DocumentBuilder) -> None:
     main = _main_part(package, found, "xl/workbook.xml")
     workbook, formats, texts = Workbook(), Formats(), SharedTexts()
     package.read(main, workbook)
@@ -114,7 +114,7 @@ def _xlsx(package: Package, found: Found) -> None:
             package.read(relations[name].target, Sheet(found, texts.texts, formats.dates, workbook.counts_from_1904))
 
 
-def _main_part(package: Package, found: Found, usual: str) -> str:
+def _main_part(package: Package, found: DocumentBuilder, usual: str) -> str:
     """The name of the part that all others hang on, after what the document says of itself."""
     relations = package.relations()
     for one in relations.values():
@@ -141,7 +141,7 @@ class _Slides:
 # ---- OpenDocument
 
 
-def _odf(package: Package, found: Found) -> None:
+def _odf(package: Package, found: DocumentBuilder) -> None:
     _say(package, "meta.xml", found)
     package.read("content.xml", OpenText(found))
 
@@ -160,7 +160,7 @@ _FIELDS = {
 _FIELD_CHARS = 10_000
 
 
-def _say(package: Package, part: str, found: Found) -> None:
+def _say(package: Package, part: str, found: DocumentBuilder) -> None:
     properties = _Properties()
     package.read(part, properties)
     for field, names in _FIELDS.items():
@@ -188,7 +188,7 @@ class _Properties:
             self.texts[self._name] = (self.texts.get(self._name, "") + text)[:_FIELD_CHARS]
 
 
-_READERS: Mapping[Media, Callable[[Package, Found], None]] = {
+_READERS: Mapping[Media, Callable[[Package, DocumentBuilder], None]] = {
     Media.DOCX: _docx,
     Media.PPTX: _pptx,
     Media.XLSX: _xlsx,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from inchworm.rules.formats.contents import Paragraph, Row, Run
+from inchworm.rules.formats.contents import Paragraph, TableRow, TextRun
 from inchworm.rules.formats.package import Attributes, local
 from inchworm.rules.formats.paragraphs import Gatherer
 
@@ -19,7 +19,7 @@ class OpenText:
 
     def __init__(self, found: Gatherer) -> None:
         self._found = found
-        self._runs: list[Run] | None = None
+        self._runs: list[TextRun] | None = None
         self._level = 0
         self._href = ""
         self._left_out = 0
@@ -82,7 +82,7 @@ class OpenText:
 
     def _say(self, text: str) -> None:
         if self._runs is not None:
-            self._runs.append(Run(text, self._href))
+            self._runs.append(TextRun(text, self._href))
 
     def _end_paragraph(self) -> None:
         paragraph = Paragraph(tuple(self._runs or ()), self._level)
@@ -99,7 +99,7 @@ class OpenText:
         while self._cells and not self._cells[-1]:
             self._cells.pop()
         for _ in range(self._row_count if self._cells else 0):
-            self._found.add(Row(tuple(self._cells)))
+            self._found.add(TableRow(tuple(self._cells)))
         self._cells = []
 
 

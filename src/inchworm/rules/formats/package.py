@@ -36,7 +36,7 @@ _BROKEN = (
 Attributes = Mapping[str, str]
 
 
-class Broken(Exception):
+class BrokenPackage(Exception):
     """It cannot be read, or no further."""
 
 
@@ -78,7 +78,7 @@ class Package:
         try:
             self._file = zipfile.ZipFile(io.BytesIO(body))
         except _BROKEN as error:
-            raise Broken from error
+            raise BrokenPackage from error
         self._names = frozenset(self._file.namelist())
         self._bytes_left = MAX_UNPACKED_BYTES
         self._elements_left = MAX_ELEMENTS
@@ -93,12 +93,12 @@ class Package:
         try:
             self._parse(self._pieces(name), elements)
         except _BROKEN as error:
-            raise Broken from error
+            raise BrokenPackage from error
 
     def _pieces(self, name: str) -> Iterator[bytes]:
         info = self._file.getinfo(name)
         if info.flag_bits & _IS_LOCKED or info.compress_type not in _WAYS:
-            raise Broken
+            raise BrokenPackage
         with self._file.open(info) as member:
             while piece := member.read(_PIECE_BYTES):
                 self._bytes_left -= len(piece)
@@ -126,7 +126,7 @@ class Package:
             elements.end(name.rpartition(":")[2])
 
         def refuse(*_declaration: object) -> None:
-            raise Broken
+            raise BrokenPackage
 
         parser.buffer_text = True
         parser.StartElementHandler, parser.EndElementHandler = start, end

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from inchworm.rules.formats.contents import Block, Paragraph, Row, Run
+from inchworm.rules.formats.contents import Block, Paragraph, TableRow, TextRun
 from inchworm.rules.formats.package import Attributes, Relation, local
 
 _LEFT_OUT = frozenset({"Fallback", "del", "delText", "instrText", "moveFrom"})
@@ -26,7 +26,7 @@ class Gatherer(Protocol):
 
     def sheet(self, name: str) -> None: ...
 
-    def link(self, run: Run) -> None: ...
+    def link(self, run: TextRun) -> None: ...
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class _Open:
     """A paragraph that has not ended yet."""
 
     level: int = 0
-    runs: list[Run] = field(default_factory=list)
+    runs: list[TextRun] = field(default_factory=list)
 
 
 class Words:
@@ -102,7 +102,7 @@ class Words:
         elif name == "hyperlink":
             self._link_href = ""
         elif name == "tr" and self._tables == 1:
-            self._found.add(Row(tuple(map(" ".join, self._cells))))
+            self._found.add(TableRow(tuple(map(" ".join, self._cells))))
             self._cells = []
         elif name == "tbl":
             self._tables -= 1
@@ -113,7 +113,7 @@ class Words:
 
     def _say(self, text: str) -> None:
         if self._open:
-            self._open[-1].runs.append(Run(text, self._run_href or self._link_href))
+            self._open[-1].runs.append(TextRun(text, self._run_href or self._link_href))
 
     def _end_paragraph(self, ended: _Open) -> None:
         if self._is_frame:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
-from inchworm.rules.formats.contents import MAX_LINKS, MAX_TEXT, Contents, Run, about
+from inchworm.rules.formats.contents import MAX_LINKS, MAX_TEXT, Contents, TextRun, about
 from inchworm.rules.text.content import MIN_TEXT
 
 NEEDED = "inchworm[pdf]"
@@ -51,14 +51,14 @@ def contents(body: bytes) -> Contents:
 def _read(document: Any) -> Contents:
     count = len(document)
     texts: list[str] = []
-    links: dict[str, Run] = {}
+    links: dict[str, TextRun] = {}
     size = 0
     for page in _pages(document, count):
         text = _tidy(_text(page))
         texts.append(text)
         size += len(text)
         for href in _hrefs(document, page):
-            links.setdefault(href, Run("", href))
+            links.setdefault(href, TextRun("", href))
         if size > MAX_TEXT or len(links) > MAX_LINKS:
             break
     text = "\n\n".join(filter(None, texts))

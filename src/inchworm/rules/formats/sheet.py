@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from inchworm.rules.formats.contents import MAX_TEXT, Row
+from inchworm.rules.formats.contents import MAX_TEXT, TableRow
 from inchworm.rules.formats.package import Attributes, Enough, local
 from inchworm.rules.formats.paragraphs import Gatherer
 
@@ -120,7 +120,7 @@ class Sheet:
         elif name == "row":
             while self._cells and not self._cells[-1]:
                 self._cells.pop()
-            self._found.add(Row(tuple(self._cells)))
+            self._found.add(TableRow(tuple(self._cells)))
             self._cells = []
 
     def text(self, text: str) -> None:

@@ -62,7 +62,7 @@ class Votes(NamedTuple):
         return Votes(self.pages + times * more.pages, self.parts + times * more.parts, self.share + times * more.share)
 
 
-class Query:
+class FocusQuery:
     """A query, ready to be compared with pages and links."""
 
     def __init__(self, text: str) -> None:

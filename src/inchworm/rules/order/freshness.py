@@ -39,7 +39,7 @@ _DAY_MS = 86_400_000
 Name = TypeVar("Name", str, int)
 
 
-class History(NamedTuple):
+class VisitHistory(NamedTuple):
     """What is known of a page: how often it was visited again, how often it had changed then, when it was first and
     last visited, and when a sitemap says that it changed (0: it does not say). A visit that failed moves `last_ms` too,
     or a dead page would stay the longest unseen."""
@@ -51,12 +51,12 @@ class History(NamedTuple):
     lastmod_ms: int = 0
 
 
-def rate(history: History) -> float:
+def rate(history: VisitHistory) -> float:
     """Changes per day."""
     return (USUAL_CHANGES + _changes(history)) / (USUAL_DAYS + _days(history.first_ms, history.last_ms))
 
 
-def likelihood(history: History, now_ms: int) -> float:
+def likelihood(history: VisitHistory, now_ms: int) -> float:
     """The probability, from 0 to 1, that a page changed since it was last seen."""
     known = USUAL_DAYS + _days(history.first_ms, history.last_ms)
     unseen = _days(history.last_ms, now_ms)
@@ -67,7 +67,7 @@ def likelihood(history: History, now_ms: int) -> float:
     return ANNOUNCED * guess
 
 
-def order(pages: Iterable[tuple[Name, History]], now_ms: int) -> list[Name]:
+def order(pages: Iterable[tuple[Name, VisitHistory]], now_ms: int) -> list[Name]:
     """The pages to ask for, first things first: the likeliest changed, and in every fifth place the longest unseen.
     Of equals the longest unseen comes first, then the smaller name."""
     keys = [(-likelihood(history, now_ms), history.last_ms, name) for name, history in pages]
@@ -92,7 +92,7 @@ def is_later(lastmod: str, seen_ms: int) -> bool:
     return moment.timestamp() * 1000 + whole_day > seen_ms
 
 
-def _changes(history: History) -> float:
+def _changes(history: VisitHistory) -> float:
     """How many changes there were, those included that later ones hid from us."""
     visits = max(0, history.visits)
     unchanged = visits - min(max(0, history.changes), visits)
@@ -104,6 +104,6 @@ def _days(start_ms: int, end_ms: int) -> float:
     return max(0, end_ms - start_ms) / _DAY_MS
 
 
-def _is_announced(history: History, now_ms: int) -> bool:
+def _is_announced(history: VisitHistory, now_ms: int) -> bool:
     """A day ahead of us may be a matter of time zones; more is a mistake."""
     return history.last_ms < history.lastmod_ms <= now_ms + _DAY_MS

@@ -15,7 +15,7 @@ MAX_JSON = 1_000_000
 
 
 @dataclass(slots=True)
-class Said:
+class PageMetadata:
     """What was met on a page, as it was written there."""
 
     metas: dict[str, str] = field(default_factory=dict)
@@ -52,7 +52,7 @@ WANTED = frozenset(name for _, names in _FIELDS.values() for name in names).unio
 _ASIDE = frozenset({"BreadcrumbList", "ImageObject", "Organization", "Person", "SearchAction", "WebSite"})
 
 
-def describe(said: Said, base: str) -> dict[str, object]:
+def describe(said: PageMetadata, base: str) -> dict[str, object]:
     """The fields that are there. Addresses are made absolute, texts are made fit to be stored."""
     nodes = [node for text in said.json_ld for node in _nodes(text)]
     by_id = {name: node for node in nodes if isinstance(name := node.get("@id"), str)}

@@ -76,7 +76,7 @@ class Link(NamedTuple):
     text: str
 
 
-class Said(NamedTuple):
+class DocumentContent(NamedTuple):
     """What a document says: its title, its main text laid out, its language, and what it says of itself."""
 
     title: str = ""
@@ -89,7 +89,7 @@ class Parts(Protocol):
     """What a document holds. Every part is a value that JSON can carry."""
 
     @property
-    def said(self) -> Said: ...
+    def said(self) -> DocumentContent: ...
 
     @property
     def links(self) -> list[Link]:
@@ -137,9 +137,9 @@ class OpenDocument:
         return _reading(self._held, self._url, how)
 
     @cached_property
-    def said(self) -> Said:
+    def said(self) -> DocumentContent:
         reading = self._read(_WITH_TEXT)
-        return Said(reading.title, reading.text, reading.language, reading.meta)
+        return DocumentContent(reading.title, reading.text, reading.language, reading.meta)
 
     @cached_property
     def links(self) -> list[Link]:

@@ -201,7 +201,7 @@ def _is_title(element: Element, heading: Element | None) -> bool:
     return heading is not None and any(found == heading for found in element.iter_elements("h1"))
 
 
-class _Cut(NamedTuple):
+class _Removed(NamedTuple):
     """An element taken out, and where it was."""
 
     element: Element
@@ -209,19 +209,19 @@ class _Cut(NamedTuple):
     after: Node | None
 
 
-def _cut(frames: list[Element], said: Element | None) -> list[_Cut]:
+def _cut(frames: list[Element], said: Element | None) -> list[_Removed]:
     around = {said, *said.ancestors} if said is not None else ()
     cut = []
     for element in frames:
         parent = element.parent
         # What lies in a template right under it has no element around it, and is not seen anyway.
         if isinstance(parent, Element) and element not in around:
-            cut.append(_Cut(element, parent, element.next_sibling))
+            cut.append(_Removed(element, parent, element.next_sibling))
             element.extract()
     return cut
 
 
-def _put_back(cut: list[_Cut]) -> None:
+def _put_back(cut: list[_Removed]) -> None:
     for element, parent, after in reversed(cut):
         if after is not None:
             after.insert_before(element)

@@ -25,7 +25,7 @@ from inchworm.rules.formats.contents import MAX_LINKS, MAX_TEXT, MAX_TITLE
 from inchworm.rules.formats.media import Media, media_of
 from inchworm.rules.page import data, main_text
 from inchworm.rules.page.data import Data
-from inchworm.rules.page.describe import MAX_ITEMS, WANTED, Said, address, describe, squeeze
+from inchworm.rules.page.describe import MAX_ITEMS, WANTED, PageMetadata, address, describe, squeeze
 from inchworm.rules.page.disguise import has_password_field as has_password_field
 from inchworm.rules.page.disguise import looks_missing as looks_missing
 from inchworm.rules.web import url as urls
@@ -155,7 +155,7 @@ class _Page:
     canonical: str = ""
     refresh: bool = False
     robots: set[str] = field(default_factory=set)
-    said: Said = field(default_factory=Said)
+    said: PageMetadata = field(default_factory=PageMetadata)
     marks: main_text.Marks = field(default_factory=main_text.Marks)
 
 
@@ -338,7 +338,7 @@ def _read_html(document: Document, url: str, how: How) -> Reading:
     )
 
 
-_NOTHING_SAID = Said()
+_NOTHING_SAID = PageMetadata()
 
 
 def _hrefs(part: Node) -> list[str]:

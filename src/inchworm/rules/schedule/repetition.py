@@ -41,7 +41,7 @@ class Occasion(StrEnum):
     COMPLETION = "completion"
 
 
-class Standing(NamedTuple):
+class RepeatState(NamedTuple):
     """What the store says of a crawl. `began_ms`: when its last run, or the last try at it, was begun, None before the
     first; `ended_by`: how the last session of that run ended, None when it did not."""
 
@@ -74,7 +74,7 @@ def began_ms(sessions: Sequence[SessionInfo], created_ms: int) -> int:
     return sessions[0].started_ms if sessions else created_ms
 
 
-def from_store(standing: Standing, clocks: Clocks, every: float) -> Due:
+def from_store(standing: RepeatState, clocks: Clocks, every: float) -> Due:
     """When a crawl is due for a process that has just started.
 
     A run that was broken off goes on at once and counts from its beginning. After the first run of all, the baseline,

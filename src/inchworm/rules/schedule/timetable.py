@@ -87,7 +87,7 @@ def score(loads: Sequence[int]) -> float:
     return 1 - sum(max(0, load - fair) for load in loads) / (total - fair)
 
 
-class Waiting(NamedTuple):
+class WaitingJob(NamedTuple):
     """A job that waits for its time."""
 
     job_id: str
@@ -104,13 +104,13 @@ class Shift(NamedTuple):
     to_ms: int
 
 
-def may_move(job: Waiting, now_ms: int) -> bool:
+def may_move(job: WaitingJob, now_ms: int) -> bool:
     """Whether a job may be moved: not when it is about to run, and not twice within the hour."""
     rested = job.moved_ms is None or now_ms - job.moved_ms >= _REST_MS
     return rested and job.due_ms - now_ms >= _SETTLED_MS
 
 
-def rebalance(loads: Sequence[int], jobs: Iterable[Waiting], now_ms: int) -> list[Shift]:
+def rebalance(loads: Sequence[int], jobs: Iterable[WaitingJob], now_ms: int) -> list[Shift]:
     """Which jobs to move where, so that no slot holds more than its share.
 
     A job stays within an interval of now, so that it never misses a run.

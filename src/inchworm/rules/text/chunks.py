@@ -41,7 +41,7 @@ class Limits(NamedTuple):
     longest: int = 1
 
 
-class Piece(NamedTuple):
+class Chunk(NamedTuple):
     """A piece of a text, and the headings it stands under, outermost first."""
 
     headings: tuple[str, ...]
@@ -58,12 +58,12 @@ class _Section(NamedTuple):
     headings: tuple[str, ...]
 
 
-def cut(text: str, limits: Limits, has_headings: bool = True) -> Iterator[Piece]:
+def cut(text: str, limits: Limits, has_headings: bool = True) -> Iterator[Chunk]:
     """The pieces of a text, in its order. Without headings, what looks like one is text."""
     for section in _sections(text, has_headings):
         for start, end in _stretches(text, section, limits):
             if piece := _trimmed(text[start:end]):
-                yield Piece(section.headings, piece)
+                yield Chunk(section.headings, piece)
 
 
 def _trimmed(text: str) -> str:

@@ -21,7 +21,7 @@ _MOST_TICKS = 20
 _MOST_BRACKETS = 32
 
 
-class Link(NamedTuple):
+class LinkSpan(NamedTuple):
     """A link or an image, and where in the text its address stands; of one that is only an address, all of it."""
 
     start: int
@@ -31,9 +31,9 @@ class Link(NamedTuple):
     is_bare: bool = False
 
 
-def links(markdown: str) -> list[Link]:
+def links(markdown: str) -> list[LinkSpan]:
     """All links to web addresses, in their order."""
-    found: list[Link] = []
+    found: list[LinkSpan] = []
     opened: list[bool] = []
     at = 0
     while sign := _SIGN.search(markdown, at):
@@ -41,13 +41,13 @@ def links(markdown: str) -> list[Link]:
         if text[0] == "`":
             at = at if text.strip("`") else _behind_code(markdown, at, text)
         elif text[0] == "<":
-            found.append(Link(sign.start(), at, sign[1], is_bare=True))
+            found.append(LinkSpan(sign.start(), at, sign[1], is_bare=True))
         elif text.endswith("["):
             opened = [*opened[-_DEEPEST:], text[0] == "!"]
         elif text[0] == "]" and opened:
             is_image = opened.pop()
             if text == "](" and markdown.startswith(_WEB, at) and (end := _end_of_address(markdown, at)):
-                found.append(Link(at, end, _ESCAPE.sub(r"\1", markdown[at:end]), is_image))
+                found.append(LinkSpan(at, end, _ESCAPE.sub(r"\1", markdown[at:end]), is_image))
                 at = end
     return found
 
@@ -71,7 +71,7 @@ def _end_of_address(markdown: str, at: int) -> int | None:
     return None
 
 
-def leading(markdown: str, found: Iterable[Link], targets: Mapping[str, str]) -> str:
+def leading(markdown: str, found: Iterable[LinkSpan], targets: Mapping[str, str]) -> str:
     """The text with other addresses for some of its links."""
     parts, at = [], 0
     for link in found:

@@ -67,7 +67,7 @@ class _Rules:
     def __init__(self, groups: list[list[Rule]]) -> None:
         rules = {rule for group in groups for rule in group}
         self._rules = tuple(sorted(rules, key=lambda rule: (-rule.length, not rule.allow)))
-        self._index = _Index(self._rules) if len(rules) > _FEW_RULES else None
+        self._index = _RuleIndex(self._rules) if len(rules) > _FEW_RULES else None
 
     def __bool__(self) -> bool:
         return bool(self._rules)
@@ -83,7 +83,7 @@ class _Rules:
 _Sizes = dict[int, dict[str, list[int]]]
 
 
-class _Index:
+class _RuleIndex:
     """Where each rule stands, by the piece of it that the fewest others have: its beginning, its end or one between.
 
     Pieces of one length are looked up together, so the cost of a verdict goes by the length of the path and by the

@@ -223,7 +223,7 @@ def _escaped(char: re.Match[str]) -> str:
     return "\\" + char[0]
 
 
-class Verdict(NamedTuple):
+class ScopeVerdict(NamedTuple):
     """Where a found URL would stand, and why it will not be crawled, if so."""
 
     seed: int
@@ -241,15 +241,15 @@ class Judge(NamedTuple):
     external_hops: int = 0
     trap_depth: int = 0
 
-    def judge(self, found: Found, parent: Entry) -> Verdict:
+    def judge(self, found: Found, parent: Entry) -> ScopeVerdict:
         depth = _depth(found, parent)
         if max(len(found.url), len(found.request_url)) > MAX_URL_LENGTH:
-            return Verdict(parent.seed, depth, parent.hops, Reason.URL_TOO_LONG)
+            return ScopeVerdict(parent.seed, depth, parent.hops, Reason.URL_TOO_LONG)
         number = self.scope.seed_of(found.url)
         hops = 0 if self._is_inside(found, number) else self._hops(found, parent)
         seed = parent.seed if number is None else number
         reason = self._reason(found, depth, hops)
-        return Verdict(seed, depth, hops, reason or self._trap(found, parent, depth))
+        return ScopeVerdict(seed, depth, hops, reason or self._trap(found, parent, depth))
 
     def _trap(self, found: Found, parent: Entry, depth: int) -> Reason | None:
         if not self.trap_depth or found.source is not Source.SPIDER:

@@ -58,7 +58,7 @@ _INVISIBLE = frozenset(
 )
 
 
-class _Place(NamedTuple):
+class _UrlParts(NamedTuple):
     """A URL on its way to a name. `is_whole`: folders and last segment say all that the URL says."""
 
     folders: tuple[str, ...]
@@ -141,14 +141,14 @@ def _is_taken(url: str, stem: str) -> bool:
     return bool(_LIKE_OURS.search(stem)) and not url.endswith("/")
 
 
-def _plain(place: _Place, stem: str, ending: str) -> str | None:
+def _plain(place: _UrlParts, stem: str, ending: str) -> str | None:
     """The name without a hash, if it may be had."""
     plain = "/".join((*place.folders, stem + ending))
     fits = _size(stem + ending) <= MAX_SEGMENT_BYTES and _size(plain) <= MAX_NAME_BYTES
     return plain if place.is_whole and fits else None
 
 
-def _hashed(url: str, place: _Place, stem: str, extension: str) -> str:
+def _hashed(url: str, place: _UrlParts, stem: str, extension: str) -> str:
     ending = f"~{_hash(url)}{extension}"
     query = "," + _cut(_spelled(place.query.replace("&", ",")), _MAX_QUERY_BYTES) if place.query else ""
     leaf = _cut(stem, MAX_SEGMENT_BYTES - _size(query) - _size(ending)) + query + ending
@@ -166,7 +166,7 @@ def _fitting(folders: tuple[str, ...], room: int) -> tuple[str, ...]:
     return folders[:count]
 
 
-def _place(url: str) -> _Place:
+def _place(url: str) -> _UrlParts:
     found = _URL.match(url)
     scheme, authority, path, query = found.groups("") if found else ("", "", url, "")
     address = authority.rpartition("@")[2]
@@ -177,7 +177,7 @@ def _place(url: str) -> _Place:
     names = "/".join((site, *folders, leaf))
     is_whole = url == f"{scheme}://{_in_url(names.replace('/', f'{port}/', 1))}" and _is_settled(names)
     mark = scheme.removeprefix("https") + port.removeprefix(":")
-    return _Place((f"{site}@{mark}" if mark else site, *folders), leaf or "index", query, is_whole)
+    return _UrlParts((f"{site}@{mark}" if mark else site, *folders), leaf or "index", query, is_whole)
 
 
 def _site(host: str) -> str:

@@ -35,7 +35,7 @@ _READABLE = 0o100644 << 16
 _MOST_FILES, _MOST_BYTES = 0xFFFF, 0xFFFFFFFF
 
 
-class _Packed(NamedTuple):
+class _FileHead(NamedTuple):
     """What stands of a file in its head: a checksum, and its sizes packed and not."""
 
     checksum: int
@@ -65,7 +65,7 @@ class Zipped:
         """A whole file, under a name such as `host/path/page.md`."""
         packer = isal_zlib.compressobj(_LEVEL, wbits=-15)
         packed = packer.compress(data) + packer.flush()
-        self._begin(name, _Packed(zlib.crc32(data), len(packed), len(data)))
+        self._begin(name, _FileHead(zlib.crc32(data), len(packed), len(data)))
         self._put(packed)
 
     @contextlib.contextmanager
@@ -83,7 +83,7 @@ class Zipped:
         """What goes wrong with the stream is for whoever opened it."""
         return contextlib.nullcontext()
 
-    def _begin(self, name: str, packed: _Packed) -> None:
+    def _begin(self, name: str, packed: _FileHead) -> None:
         raw = name.encode()
         about = (_UTF8, _DEFLATED, 0, _DATE, *packed, len(raw))
         is_far = self._offset > _MOST_BYTES
@@ -127,6 +127,6 @@ class _Packer:
         self._out.write(self._stream.compress(data))
         return len(data)
 
-    def end(self) -> _Packed:
+    def end(self) -> _FileHead:
         self._out.write(self._stream.flush())
-        return _Packed(self._checksum, self._out.tell(), self._size)
+        return _FileHead(self._checksum, self._out.tell(), self._size)

@@ -33,7 +33,7 @@ class NoAnswer(Exception):
     """The server did not answer, and may do so another time."""
 
 
-class Answer(NamedTuple):
+class ServerAnswer(NamedTuple):
     """What a server said: a status, and an object."""
 
     status: int
@@ -43,14 +43,14 @@ class Answer(NamedTuple):
 class Door(Protocol):
     """A way to ask a server. A status is an answer, whatever it is; none at all is `NoAnswer`."""
 
-    def ask(self, method: str, path: str, body: Any = None) -> Answer:
+    def ask(self, method: str, path: str, body: Any = None) -> ServerAnswer:
         """`body` is an object, or bytes: lines of JSON."""
         ...
 
     def close(self) -> None: ...
 
 
-class Address:
+class ServerAddress:
     """Where a server is, and as whom to ask it."""
 
     def __init__(self, text: str) -> None:
@@ -86,7 +86,7 @@ def _parts(text: str) -> SplitResult | None:
         return None
 
 
-def door_to(address: Address) -> Door:
+def door_to(address: ServerAddress) -> Door:
     """A way to ask the server at this address. Raises `NoAnswer`, or says what is wrong."""
     greeting = _greeting(address)
     if greeting.is_elasticsearch:
@@ -124,7 +124,7 @@ class _Greeting(NamedTuple):
     major: int
 
 
-def _greeting(address: Address) -> _Greeting:
+def _greeting(address: ServerAddress) -> _Greeting:
     """What a server says of itself. One may forbid that question to some of its users; its headers tell then."""
     status, headers, body = _said(address)
     if status == 401:
@@ -145,7 +145,7 @@ def _greeting(address: Address) -> _Greeting:
     return _Greeting(is_elasticsearch, major)
 
 
-def _said(address: Address) -> tuple[int, dict[str, str], bytes]:
+def _said(address: ServerAddress) -> tuple[int, dict[str, str], bytes]:
     if address.scheme == "https":
         where = (address.host, address.port)
         connection: http.client.HTTPConnection = http.client.HTTPSConnection(
@@ -173,7 +173,7 @@ def _said(address: Address) -> tuple[int, dict[str, str], bytes]:
         connection.close()
 
 
-def wrong_credentials(address: Address, status: int) -> WrongUse:
+def wrong_credentials(address: ServerAddress, status: int) -> WrongUse:
     who = "this user and password" if address.user else "to be asked without user and password"
     return WrongUse(
         f"The search server at {address.url} refuses {who} (status {status}).",
@@ -201,7 +201,7 @@ def _trouble(error: Exception) -> str:
 
 
 class _Elasticsearch:
-    def __init__(self, module: Any, address: Address, major: int) -> None:
+    def __init__(self, module: Any, address: ServerAddress, major: int) -> None:
         theirs = int(module.__version__[0])
         if major and theirs > major:
             raise WrongUse(
@@ -218,22 +218,22 @@ class _Elasticsearch:
             max_retries=0,
         )
 
-    def ask(self, method: str, path: str, body: Any = None) -> Answer:
+    def ask(self, method: str, path: str, body: Any = None) -> ServerAnswer:
         headers = {"accept": "application/json", **_content_type(body)}
         try:
             answer = self._client.perform_request(method, path, headers=headers, body=body)
         except self._module.ApiError as error:
-            return Answer(error.meta.status, error.body)
+            return ServerAnswer(error.meta.status, error.body)
         except self._module.TransportError as error:
             raise NoAnswer(_trouble(error)) from None
-        return Answer(answer.meta.status, answer.body)
+        return ServerAnswer(answer.meta.status, answer.body)
 
     def close(self) -> None:
         self._client.close()
 
 
 class _OpenSearch:
-    def __init__(self, module: Any, address: Address) -> None:
+    def __init__(self, module: Any, address: ServerAddress) -> None:
         self._module = module
         context = address.context()
         self._client = module.OpenSearch(
@@ -245,14 +245,14 @@ class _OpenSearch:
             max_retries=0,
         )
 
-    def ask(self, method: str, path: str, body: Any = None) -> Answer:
+    def ask(self, method: str, path: str, body: Any = None) -> ServerAnswer:
         try:
             said = self._client.transport.perform_request(method, path, body=body, headers=_content_type(body))
         except self._module.TransportError as error:
             if not isinstance(error.status_code, int):
                 raise NoAnswer(_trouble(error)) from None
-            return Answer(error.status_code, error.info)
-        return Answer(200, said)
+            return ServerAnswer(error.status_code, error.info)
+        return ServerAnswer(200, said)
 
     def close(self) -> None:
         self._client.close()

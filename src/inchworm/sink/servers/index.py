@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from inchworm.errors import Broken, WrongUse
 from inchworm.rules.page.dates import standard
 from inchworm.rules.words.times import iso
-from inchworm.sink.servers.elastic import Address, Answer, Door, NoAnswer, door_to, wrong_credentials
+from inchworm.sink.servers.elastic import Door, NoAnswer, ServerAddress, ServerAnswer, door_to, wrong_credentials
 
 MAX_TEXT = 1_000_000
 MAX_KEYWORD = 8_191
@@ -107,7 +107,7 @@ def _one(value: Any) -> str:
 # ---- the way there
 
 
-class Line(NamedTuple):
+class DocumentUpdate(NamedTuple):
     """What the server is to be told of one URL. No fields: its document is to be deleted."""
 
     url: str
@@ -115,7 +115,7 @@ class Line(NamedTuple):
     fields: Mapping[str, Any] | None
 
 
-class Refused(NamedTuple):
+class RefusedDocument(NamedTuple):
     """A document that the server does not take, and why."""
 
     url: str
@@ -128,7 +128,7 @@ class Delivered(NamedTuple):
     indexed: int = 0
     deleted: int = 0
     newer: int = 0
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedDocument, ...] = ()
 
     def __add__(self, other: tuple[Any, ...]) -> Delivered:
         return Delivered(*(mine + more for mine, more in zip(self, other, strict=True)))
@@ -146,7 +146,7 @@ class Server:
     """A search server, asked with patience."""
 
     def __init__(self, address: str, waits: Sequence[float] = WAITS) -> None:
-        self.address = Address(address)
+        self.address = ServerAddress(address)
         self._waits = waits
         self._door: Door | None = None
 
@@ -177,14 +177,14 @@ class Server:
         """Let searches find what was delivered. They would anyhow, a moment later."""
         self._asked("POST", f"/{name}/_refresh")
 
-    def deliver(self, name: str, lines: Iterable[Line]) -> Delivered:
+    def deliver(self, name: str, lines: Iterable[DocumentUpdate]) -> Delivered:
         """Tell the server all of this; what became of it. Raises when it cannot be told now."""
         done = Delivered()
         for parcel in _parcels(name, lines):
             done += self._deliver(parcel)
         return done
 
-    def _deliver(self, parcel: list[_Packed]) -> Delivered:
+    def _deliver(self, parcel: list[_BulkLine]) -> Delivered:
         """Send a parcel, and what is left of it again. One that is too large is sent in halves."""
         done, left, trouble = Delivered(), parcel, ""
         for seconds in (*self._waits, None):
@@ -205,22 +205,22 @@ class Server:
                 time.sleep(seconds)
         raise self._unreachable(trouble)
 
-    def _bulk(self, parcel: list[_Packed]) -> Answer:
+    def _bulk(self, parcel: list[_BulkLine]) -> ServerAnswer:
         try:
             return self._ask("POST", "/_bulk", b"".join(line.data for line in parcel))
         except NoAnswer as error:
-            return Answer(503, str(error))
+            return ServerAnswer(503, str(error))
 
-    def _halved(self, parcel: list[_Packed]) -> Delivered:
+    def _halved(self, parcel: list[_BulkLine]) -> Delivered:
         if len(parcel) == 1:
             reason = f"the server takes no request of {len(parcel[0].data):,} bytes"
-            return Delivered(refused=(Refused(parcel[0].url, reason),))
+            return Delivered(refused=(RefusedDocument(parcel[0].url, reason),))
         half = len(parcel) // 2
         return self._deliver(parcel[:half]) + self._deliver(parcel[half:])
 
     # Asking
 
-    def _asked(self, method: str, path: str, body: Any = None) -> Answer:
+    def _asked(self, method: str, path: str, body: Any = None) -> ServerAnswer:
         """An answer that is one, after some tries."""
         trouble = ""
         for seconds in (*self._waits, None):
@@ -235,7 +235,7 @@ class Server:
                 time.sleep(seconds)
         raise self._unreachable(trouble)
 
-    def _ask(self, method: str, path: str, body: Any = None) -> Answer:
+    def _ask(self, method: str, path: str, body: Any = None) -> ServerAnswer:
         self._door = self._door or door_to(self.address)
         answer = self._door.ask(method, path, body)
         if answer.status == 401:
@@ -248,7 +248,7 @@ class Server:
             "Nothing is lost. `inchworm index` goes on where it was.",
         )
 
-    def _refuse_unless_good(self, answer: Answer, otherwise: str) -> None:
+    def _refuse_unless_good(self, answer: ServerAnswer, otherwise: str) -> None:
         if 200 <= answer.status < 300:
             return
         if answer.status == 403:
@@ -256,7 +256,7 @@ class Server:
         raise Broken(f"{otherwise}: {_reason(answer)}.", "The log of the server tells more.")
 
 
-class _Packed(NamedTuple):
+class _BulkLine(NamedTuple):
     """A line as it is sent."""
 
     url: str
@@ -286,23 +286,23 @@ class _Result:
         return _error_text(self.error) or f"status {self.status}"
 
 
-def _sum(parcel: list[_Packed], results: list[_Result]) -> Delivered:
+def _sum(parcel: list[_BulkLine], results: list[_Result]) -> Delivered:
     """What became of lines, but for those that are to be sent again."""
     good = [one for one in results if 200 <= one.status < 300 or (one.action == "delete" and one.status == 404)]
     deleted = sum(one.action == "delete" for one in good)
     newer = [one for one in results if one.status == 409]
     settled = {id(one) for one in (*good, *newer)}
     refused = tuple(
-        Refused(line.url, one.reason)
+        RefusedDocument(line.url, one.reason)
         for line, one in zip(parcel, results, strict=True)
         if not one.may_pass and id(one) not in settled
     )
     return Delivered(len(good) - deleted, deleted, len(newer), refused)
 
 
-def _parcels(name: str, lines: Iterable[Line]) -> Iterator[list[_Packed]]:
+def _parcels(name: str, lines: Iterable[DocumentUpdate]) -> Iterator[list[_BulkLine]]:
     """Lines in parcels of bounded size, however large they are together."""
-    parcel: list[_Packed] = []
+    parcel: list[_BulkLine] = []
     size = 0
     for line in lines:
         packed = _packed(name, line)
@@ -315,15 +315,15 @@ def _parcels(name: str, lines: Iterable[Line]) -> Iterator[list[_Packed]]:
         yield parcel
 
 
-def _packed(name: str, line: Line) -> _Packed:
+def _packed(name: str, line: DocumentUpdate) -> _BulkLine:
     # A version as high as the one that is there is the same told twice, and does no harm.
     where = {"_index": name, "_id": document_id(line.url), "version": line.version, "version_type": "external_gte"}
     objects: list[Any] = [{"delete": where}] if line.fields is None else [{"index": where}, line.fields]
     text = "".join(json.dumps(one, ensure_ascii=False, separators=(",", ":")) + "\n" for one in objects)
-    return _Packed(line.url, text.encode("utf-8", "replace"))
+    return _BulkLine(line.url, text.encode("utf-8", "replace"))
 
 
-def _reason(answer: Answer) -> str:
+def _reason(answer: ServerAnswer) -> str:
     error = answer.body.get("error") if isinstance(answer.body, Mapping) else answer.body
     text = _error_text(error) if isinstance(error, Mapping) else str(error or "")
     return _shortened(text) or f"it answers {answer.status}"

@@ -85,7 +85,7 @@ class Message(NamedTuple):
     text: str
 
 
-class Delivery(NamedTuple):
+class DeliveryResult(NamedTuple):
     """What became of a message at one address: no `trouble` means that it arrived."""
 
     address: str
@@ -170,7 +170,7 @@ class Notifier:
         hooks = any(isinstance(one, _WebHook) for one in self._addresses.values())
         self.is_unsigned = hooks and not secret
 
-    async def send(self, sent: Message) -> list[Delivery]:
+    async def send(self, sent: Message) -> list[DeliveryResult]:
         """Deliver a message everywhere, in less than a minute. Never raises."""
         return list(await asyncio.gather(*(self._send_to(one, sent) for one in self._addresses.values())))
 
@@ -183,14 +183,14 @@ class Notifier:
         except Exception as error:
             return Try(0, _unexpected(error))
 
-    async def _send_to(self, address: _Address, sent: Message) -> Delivery:
+    async def _send_to(self, address: _Address, sent: Message) -> DeliveryResult:
         try:
             async with asyncio.timeout(self._patience.all):
-                return Delivery(address.shown, await self._persist(address, sent))
+                return DeliveryResult(address.shown, await self._persist(address, sent))
         except TimeoutError:
-            return Delivery(address.shown, "it took too long")
+            return DeliveryResult(address.shown, "it took too long")
         except Exception as error:
-            return Delivery(address.shown, _unexpected(error))
+            return DeliveryResult(address.shown, _unexpected(error))
 
     async def _persist(self, address: _Address, sent: Message) -> str:
         """A few tries at a web hook, as long as another one may go better; what the trouble is, or nothing."""

@@ -9,7 +9,7 @@ from typing import Any
 from inchworm.model import Source, Version
 from inchworm.ports import Believed, Contradicted, Differing, Judgement, Redirected, Unreached
 from inchworm.rules.change import change, validators
-from inchworm.rules.order.freshness import History
+from inchworm.rules.order.freshness import VisitHistory
 from inchworm.store.crawl.commit import unpack
 from inchworm.store.database import Database
 
@@ -229,7 +229,7 @@ class AcrossRuns:
             for url_id, url, address, source, depth, on, read, unlinked in rows
         ]
 
-    def histories(self, last: int | None) -> list[tuple[Unreached, History]]:
+    def histories(self, last: int | None) -> list[tuple[Unreached, VisitHistory]]:
         """Every page that this run and those before it on its line know, with how it has changed so far, in the order of
         their ids."""
         earlier = is_earlier(ITSELF)
@@ -246,7 +246,7 @@ class AcrossRuns:
         return [
             (
                 Unreached(url_id, url, address or url, Source(source), depth, found_on, False, unlinked),
-                History(looks, changes, first, last),
+                VisitHistory(looks, changes, first, last),
             )
             for url_id, url, address, source, depth, found_on, unlinked, looks, changes, first, last in rows
         ]

@@ -19,7 +19,7 @@ from inchworm.model import JsonObject
 from inchworm.rules.schedule import occurrence, states
 from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.states import Move
-from inchworm.rules.schedule.timetable import SLOTS, UNITS, Shift, Waiting
+from inchworm.rules.schedule.timetable import SLOTS, UNITS, Shift, WaitingJob
 from inchworm.store.database import Database
 from inchworm.store.home.crawls import Home
 from inchworm.store.home.events import tell
@@ -164,12 +164,12 @@ class Jobs:
         with self._home.reading() as db:
             return _loads(db)
 
-    def waiting(self, slots: Iterable[int]) -> Iterator[Waiting]:
+    def waiting(self, slots: Iterable[int]) -> Iterator[WaitingJob]:
         """The jobs of these slots, those that run last first: they have the longest time to be moved."""
         for slot in slots:
             with self._home.reading() as db:
                 rows = db.execute(_SELECT_WAITING, (slot,)).fetchall()
-            yield from starmap(Waiting, rows)
+            yield from starmap(WaitingJob, rows)
 
     def shift(self, shifts: Iterable[Shift], now_ms: int) -> list[Shift]:
         """Move jobs to other times, all at once, but for those that changed meanwhile; which ones were moved."""

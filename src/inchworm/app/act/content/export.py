@@ -24,7 +24,7 @@ from inchworm.rules.web import url as urls
 from inchworm.rules.words.json_form import JsonObject
 from inchworm.sink import arrow, columns, export
 from inchworm.sink.columns import Column
-from inchworm.sink.export import FORMATS, Rows, Target, Written
+from inchworm.sink.export import FORMATS, RowSource, Target, Written
 from inchworm.sink.fields import columns_of
 from inchworm.store.crawl.now import Now, Since
 from inchworm.store.crawl.session import CrawlStore
@@ -237,7 +237,7 @@ def _refuse_unfit(format_name: str, wanted: ExportOptions) -> None:
     form = FORMATS[format_name]
     if unknown := [name for name in wanted.only if name not in TOLD]:
         raise WrongUse(f"There is no change {unknown[0]!r} to ask for.", f"Known ones: {', '.join(TOLD)}.")
-    if form.rows is not Rows.PAGES and (wanted.is_about_changes or wanted.unique):
+    if form.rows is not RowSource.PAGES and (wanted.is_about_changes or wanted.unique):
         raise WrongUse(
             f"The format {format_name!r} tells of a whole run.",
             "Leave --since, --only and --unique out, or take jsonl.",

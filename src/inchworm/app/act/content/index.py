@@ -24,8 +24,8 @@ from inchworm.rules.web import proxies
 from inchworm.rules.words.json_form import JsonObject
 from inchworm.rules.words.slug import index_name
 from inchworm.rules.words.times import iso
-from inchworm.sink.servers.elastic import Address, refuse_without_client
-from inchworm.sink.servers.index import WAITS, Delivered, Line, Server, Unreachable, Vanished, document
+from inchworm.sink.servers.elastic import ServerAddress, refuse_without_client
+from inchworm.sink.servers.index import WAITS, Delivered, DocumentUpdate, Server, Unreachable, Vanished, document
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.follow import index as stored
 from inchworm.store.follow.follower import Progress
@@ -220,9 +220,9 @@ class _Teller:
         self._done += done
         return [Refusal(one.url, one.reason) for one in done.refused]
 
-    def _lines(self, orders: Iterable[Order]) -> Iterator[Line]:
+    def _lines(self, orders: Iterable[Order]) -> Iterator[DocumentUpdate]:
         for url, version, content in orders:
-            yield Line(url, version, None if content is None else self._document(content))
+            yield DocumentUpdate(url, version, None if content is None else self._document(content))
 
     def _document(self, content: stored.Content) -> JsonObject:
         page, crawl = content.page, self._crawl
@@ -276,7 +276,7 @@ async def indexed(
         yield report
         return
     address = address_of(workspace, crawl, address)
-    Address(address)
+    ServerAddress(address)
     refuse_without_client()
     helper = _Helper(workspace, crawl, address, report)
     working = asyncio.create_task(helper.now_and_again(every))

@@ -127,13 +127,13 @@ class Watching:
         self._view, self._run_id = View(self._store), current.run_id
 
     def visited(self, visit: Visit) -> None:
-        from inchworm.rules.page.document import Said  # whoever crawls has loaded it
+        from inchworm.rules.page.document import DocumentContent  # whoever crawls has loaded it
 
         found = self._view.newest(self._run_id, visit.entry.url_id)
         assert found is not None
         read = visit.reading
         # What was taken from an earlier run was not read again.
-        said = Said(read.title, read.text, read.language, read.meta) if read.text else None
+        said = DocumentContent(read.title, read.text, read.language, read.meta) if read.text else None
         self._look(self._stored.of(found, said=said))
 
     def close(self) -> None:
