@@ -23,7 +23,7 @@ from pathlib import Path
 import uvloop
 
 from inchworm.app import App, Hooks, Start
-from inchworm.model import Progress
+from inchworm.model import LiveProgress
 
 LINKS = 40
 BEAT_SECONDS = 0.01
@@ -69,7 +69,7 @@ class Watcher:
         self.late: list[float] = []
         self._next = 0
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress: LiveProgress) -> None:
         done = progress.counters.pages
         if done >= self._next:
             self.memory[done] = resident_mb()

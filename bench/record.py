@@ -32,7 +32,7 @@ from inchworm.model import (
     State,
     Substate,
 )
-from inchworm.ports import Changes, NewCheckpoint, NewEntry, Standing, VisitRow
+from inchworm.ports import Commit, NewCheckpoint, NewFrontierRow, RowState, VisitRow
 from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.home.crawls import Home
@@ -97,7 +97,7 @@ class Book:
     def _begin(self, number: int) -> RunInfo:
         new = runs.next_run(self.store.runs(), Mode.INCREMENTAL, self.values, self.start_ms + number * 86_400_000)
         new = runs.with_seeds(new, runs.seeds_of([SEED]))
-        first = Changes(new.run_id, 0, seeds=new.seeds)
+        first = Commit(new.run_id, 0, seeds=new.seeds)
         if not number:
             first.hosts = [(host + 1, f"host-{host}.scale.test") for host in range(self.hosts)]
             first.urls = [(page, hash64(address(page, self.hosts)), address(page, self.hosts)) for page in self._ids()]
@@ -114,8 +114,8 @@ class Book:
 
     def _batch(
         self, current: RunInfo, session: int, part: list[tuple[int, Fate]], seq: int, at_ms: int
-    ) -> tuple[Changes, int, int]:
-        changes = Changes(current.run_id, session, seeds=current.seeds)
+    ) -> tuple[Commit, int, int]:
+        changes = Commit(current.run_id, session, seeds=current.seeds)
         for page, fate in part:
             seq, at_ms = seq + 1, at_ms + self.chance.randrange(PACE_MS)
             changes.entries.append(self._entry(page, State.DONE, seq))
@@ -127,11 +127,11 @@ class Book:
         changes.seq, changes.requests, changes.size = seq, seq, 14_000 * seq
         return changes, seq, at_ms
 
-    def _entry(self, page: int, state: State, seq: int | None) -> NewEntry:
+    def _entry(self, page: int, state: State, seq: int | None) -> NewFrontierRow:
         reason = Reason.EXCLUDED if state is State.REFUSED else None
         lane = page % self.hosts + 1
-        standing = Standing(state, reason, 0, 3, 0, lane, page, 0, None, 0, 0, 0, None, seq)
-        return NewEntry(page, Kind.PAGE, Source.SPIDER, 0, 1, None, standing)
+        standing = RowState(state, reason, 0, 3, 0, lane, page, 0, None, 0, 0, 0, None, seq)
+        return NewFrontierRow(page, Kind.PAGE, Source.SPIDER, 0, 1, None, standing)
 
     def _visit(self, page: int, fate: Fate, seq: int, at_ms: int) -> VisitRow:
         digest = hashlib.sha256(f"{page} {fate.version}".encode()).digest()
@@ -144,7 +144,7 @@ class Book:
         row |= {"payload": digest, "text_hash": digest, "title": f"Page {page} of the manual"} if is_page else {}
         return VisitRow(**row)
 
-    def _counted(self, before: Counters, changes: Changes, known: int) -> Counters:
+    def _counted(self, before: Counters, changes: Commit, known: int) -> Counters:
         def count(name: str, value: str) -> int:
             return sum(getattr(one, name) == value for one in changes.visits)
 
@@ -168,7 +168,7 @@ class Book:
 
     def _rest(self, current: RunInfo, pages: range, counters: Counters, seq: int) -> None:
         """What a run has found and not visited."""
-        changes = Changes(current.run_id, 0, seq=seq, seeds=current.seeds)
+        changes = Commit(current.run_id, 0, seq=seq, seeds=current.seeds)
         changes.entries = [self._entry(page, State.PENDING, None) for page in pages]
         for page in pages:
             lane = page % self.hosts + 1

@@ -25,7 +25,7 @@ from inchworm.engine import run as runs
 from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.owner import NoArchive
 from inchworm.engine.session.window import Window
-from inchworm.model import CheckpointType, Entry, Found, Mode, Outcome, Reading, Visit
+from inchworm.model import CheckpointType, FinishedVisit, FoundUrl, FrontierEntry, Mode, Outcome, Reading
 from inchworm.store.crawl.history import History
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.lock import Life
@@ -46,15 +46,17 @@ class Site:
         self.chance = random.Random(1)
         self.known = 1
 
-    def page(self, entry: Entry, at_ms: int) -> Visit:
+    def page(self, entry: FrontierEntry, at_ms: int) -> FinishedVisit:
         fresh = range(self.known, self.known + NEW)
         cold = (self.chance.randrange(self.known) for _ in range(COLD))
         hot = (self.chance.randrange(min(2000, self.known)) for _ in range(HOT))
         self.known += NEW
         numbers = dict.fromkeys((*hot, *cold, *fresh))
-        links = tuple(Found(address(n), address(n)) for n in numbers)
+        links = tuple(FoundUrl(address(n), address(n)) for n in numbers)
         text_hash = hashlib.sha256(entry.url.encode()).digest()
-        return Visit(entry, at_ms, Outcome.PAGE, status=200, size=14_000, text_hash=text_hash, reading=Reading(links))
+        return FinishedVisit(
+            entry, at_ms, Outcome.PAGE, status=200, size=14_000, text_hash=text_hash, reading=Reading(links)
+        )
 
 
 def address(number: int) -> str:

@@ -31,18 +31,11 @@ LARGE_CLASSES: frozenset[str] = frozenset(
 CLASS_NAMES_GIVEN_TWICE: frozenset[str] = frozenset(
     {
         "Answer",
-        "Archive",
         "Changed",
-        "Changes",
-        "Checkpoint",
         "Comparison",
-        "Down",
-        "Entry",
         "Event",
-        "Found",
         "Line",
         "Log",
-        "NewEntry",
         "Outcome",
         "Page",
         "Progress",
@@ -53,7 +46,6 @@ CLASS_NAMES_GIVEN_TWICE: frozenset[str] = frozenset(
         "Shown",
         "Source",
         "Standing",
-        "Visit",
     }
 )
 """Names that two or more classes of the package have."""

@@ -28,7 +28,7 @@ from inchworm.app import App, Start
 from inchworm.cli.screen.live import Terminal
 from inchworm.cli.screen.words import opening
 from inchworm.engine.caller import Hooks, Summary
-from inchworm.model import Counters, Progress
+from inchworm.model import Counters, LiveProgress
 from inchworm.testing import Site, linked_site
 
 PAGES = 900
@@ -94,7 +94,7 @@ def _watch(console: Console, home: str, url: str, kill_at: int = 0) -> None:
     command = [sys.executable, __file__, "--child", home, url]
     terminal = Terminal(console)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:  # noqa: S603 - this very file
-        last: Progress | None = None
+        last: LiveProgress | None = None
         for word, value in _messages(child):
             if word == "opening":
                 console.print(Text(value, style="bold"))
@@ -117,9 +117,9 @@ def _messages(child: subprocess.Popen[str]) -> Iterator[tuple[str, Any]]:
         yield tuple(json.loads(line))
 
 
-def _progress(value: dict[str, Any]) -> Progress:
+def _progress(value: dict[str, Any]) -> LiveProgress:
     counters = Counters(**value["counters"])
-    return Progress(**{**value, "counters": counters, "in_flight": tuple(value["in_flight"]), "seeds": ()})
+    return LiveProgress(**{**value, "counters": counters, "in_flight": tuple(value["in_flight"]), "seeds": ()})
 
 
 def crawl(home: str, url: str) -> None:

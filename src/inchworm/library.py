@@ -28,7 +28,7 @@ from inchworm.engine.beside import Beside, has_loop
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.engine.run import shown
 from inchworm.errors import Unknown, WrongUse
-from inchworm.model import CrawlInfo, Progress
+from inchworm.model import CrawlInfo, LiveProgress
 from inchworm.page import Page
 from inchworm.rules.words.json_form import json_form, json_object
 
@@ -463,7 +463,7 @@ def _each_told(kind: type[T], found: Iterable[object]) -> list[T]:
 _COUNTED = ("known", "pending", "pages", "duplicates", "unchanged", "failed", "refused")
 
 
-def _progress(now: Progress) -> told.Progress:
+def _progress(now: LiveProgress) -> told.Progress:
     numbers = {name: getattr(now.counters, name) for name in _COUNTED}
     own = {name: getattr(now, name) for name in ("requests", "seconds", "in_flight", "order", "is_ending")}
     return told.Progress(**numbers, **own, bytes=now.size)

@@ -1,7 +1,7 @@
 """The glossary in code: the nouns that travel between modules, all of them values that do not change.
 
-A *crawl* has *runs*, a run has *sessions*. A run's *frontier* is one row per URL (`Entry`). Requesting an
-entry gives a `Reply`; reading it gives a `Reading`; both together are a `Visit`, which is committed.
+A *crawl* has *runs*, a run has *sessions*. A run's *frontier* is one row per URL (`FrontierEntry`). Requesting an
+entry gives a `Reply`; reading it gives a `Reading`; both together are a `FinishedVisit`, which is committed.
 """
 
 # Without `from __future__ import annotations`: a NamedTuple would compile each of them again at every start.
@@ -168,7 +168,7 @@ Place = tuple[int, int]
 """Where an entry stands in its lane: (seq of the visit that put it there, index among its links)."""
 
 
-class Entry(NamedTuple):
+class FrontierEntry(NamedTuple):
     """One pending row of the frontier, as it is dispatched."""
 
     url_id: int
@@ -196,7 +196,7 @@ class Choice(NamedTuple):
     news: bool
 
 
-class Found(NamedTuple):
+class FoundUrl(NamedTuple):
     """A URL met on a page, before anybody judged it: canonical form, request form, what it is.
     `anchor`, the text of the link, and `parts`, to how many places of it the page leads, are there only when somebody
     wants them; `rank` where it has one already."""
@@ -271,7 +271,7 @@ class Reading(NamedTuple):
     """What one parse of a page gives. `words` is the main text as it stands in the source, which tells pages apart, and
     `hrefs` its links as they are written; `text` is the text laid out for people, there only when somebody wants it."""
 
-    links: tuple[Found, ...] = ()
+    links: tuple[FoundUrl, ...] = ()
     title: str = ""
     words: str = ""
     hrefs: str = ""
@@ -363,14 +363,14 @@ class Version(NamedTuple):
     missing: int = 0
 
 
-class Visit(NamedTuple):
+class FinishedVisit(NamedTuple):
     """One request and what came of it, ready to be committed in its turn.
 
     `version` is what it was compared with. `is_version`: that is still the page, so its content and links are those.
     `unreachable`: the request could not even be sent. `probe`: what it was held against.
     """
 
-    entry: Entry
+    entry: FrontierEntry
     at_ms: int
     outcome: Outcome
     failure: str = ""
@@ -383,7 +383,7 @@ class Visit(NamedTuple):
     last_modified: str = ""
     text_hash: bytes = b""
     reading: Reading = Reading()
-    redirect: Found | None = None
+    redirect: FoundUrl | None = None
     record: Record | None = None
     robots: bytes | None = None
     retry_at_ms: int = 0
@@ -403,10 +403,10 @@ class Visit(NamedTuple):
     probe: Probe | None = None
 
 
-class Refusal(NamedTuple):
+class RefusedEntry(NamedTuple):
     """An entry that was refused in its turn, without a request."""
 
-    entry: Entry
+    entry: FrontierEntry
     reason: Reason
 
 
@@ -414,12 +414,12 @@ class Unanswered(NamedTuple):
     """A request that could not be sent to a host that has answered before: it says nothing of its URL, which keeps its
     place and its tries."""
 
-    entry: Entry
+    entry: FrontierEntry
     kind: str
     message: str
 
 
-class Down(NamedTuple):
+class DownHost(NamedTuple):
     """A host, by its origin, that has answered in this crawl and cannot be reached any more: why, since when, and how
     many sessions saw that."""
 
@@ -430,7 +430,7 @@ class Down(NamedTuple):
     sessions: int = 0
 
 
-Turn = Visit | Refusal
+Turn = FinishedVisit | RefusedEntry
 """What an entry came to, waiting to be committed."""
 
 
@@ -501,7 +501,7 @@ class RunInfo:
     """Whether it lies beside the line, so that later runs do not build on it."""
 
 
-class Checkpoint(NamedTuple):
+class CheckpointInfo(NamedTuple):
     """A position in a run's sequence that one can go back to. `state` is `crawling` while the run was active."""
 
     number: int
@@ -539,7 +539,7 @@ class SessionInfo:
     unanswered: int = 0
 
 
-class Progress(NamedTuple):
+class LiveProgress(NamedTuple):
     """Where a session stands, for people who watch."""
 
     counters: Counters
@@ -551,7 +551,7 @@ class Progress(NamedTuple):
     seeds: tuple[tuple[str, int], ...] = ()
     is_ending: bool = False
     unanswered: int = 0
-    down: tuple[Down, ...] = ()
+    down: tuple[DownHost, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from inchworm.model import (
     Cookie,
     Counters,
     Document,
-    Down,
-    Entry,
+    DownHost,
     Failure,
-    Found,
+    FoundUrl,
+    FrontierEntry,
     Kind,
     Note,
     Probe,
@@ -78,19 +78,19 @@ class Reader(Protocol):
 class Earlier(Protocol):
     """What the runs before this one know of URLs."""
 
-    def expect(self, entry: Entry, upcoming: Iterator[Entry]) -> None:
+    def expect(self, entry: FrontierEntry, upcoming: Iterator[FrontierEntry]) -> None:
         """This one is asked about next, and then those: looking many up together is several times cheaper."""
         ...
 
-    def version(self, entry: Entry) -> Version | None:
+    def version(self, entry: FrontierEntry) -> Version | None:
         """The last good answer that an earlier run has for a URL."""
         ...
 
-    def objection(self, entry: Entry, version: Version) -> Note | None:
+    def objection(self, entry: FrontierEntry, version: Version) -> Note | None:
         """Why it is of no use to ask whether a version is still the right one; None when it is of use."""
         ...
 
-    def had(self, entry: Entry, text_hash: bytes) -> bool:
+    def had(self, entry: FrontierEntry, text_hash: bytes) -> bool:
         """Whether a URL had this text before its last version, or has it still."""
         ...
 
@@ -122,7 +122,7 @@ class Original(NamedTuple):
     file: str = ""
 
 
-class Archive(Protocol):
+class ArchiveWriter(Protocol):
     """Where fetched bytes go. What was synced before a commit survives; the rest may be cut away."""
 
     def append(self, record: Record, at_ms: int, original: Original | None) -> Spot: ...
@@ -147,7 +147,7 @@ class Known(NamedTuple):
     hops: int
 
 
-class Standing(NamedTuple):
+class RowState(NamedTuple):
     """The part of a frontier row that may change in place."""
 
     state: State
@@ -167,7 +167,7 @@ class Standing(NamedTuple):
     rank: int | None = None
 
 
-class NewEntry(NamedTuple):
+class NewFrontierRow(NamedTuple):
     """A frontier row to be added."""
 
     url_id: int
@@ -176,11 +176,11 @@ class NewEntry(NamedTuple):
     found: int
     found_on: int | None
     lastmod: str | None
-    standing: Standing
+    standing: RowState
     unlinked: int = 0
 
 
-class Row(NamedTuple):
+class StoredRow(NamedTuple):
     """A frontier row as it is looked at again."""
 
     url_id: int
@@ -188,7 +188,7 @@ class Row(NamedTuple):
     kind: Kind
     source: Source
     found_on: int | None
-    standing: Standing
+    standing: RowState
 
 
 class VisitRow(NamedTuple):
@@ -303,7 +303,7 @@ class NewCheckpoint(NamedTuple):
 
 
 @dataclass(slots=True)
-class Changes:
+class Commit:
     """What one commit writes: all of it or nothing."""
 
     run_id: int
@@ -317,9 +317,9 @@ class Changes:
     inbox_id: int = 0
     urls: list[tuple[int, int, str]] = field(default_factory=list)
     hosts: list[tuple[int, str]] = field(default_factory=list)
-    entries: list[NewEntry] = field(default_factory=list)
+    entries: list[NewFrontierRow] = field(default_factory=list)
     settled: list[tuple[State, Reason | None, int, int]] = field(default_factory=list)
-    moved: list[tuple[int, Standing]] = field(default_factory=list)
+    moved: list[tuple[int, RowState]] = field(default_factory=list)
     undo: list[tuple[int, str, int, str]] = field(default_factory=list)
     visits: list[VisitRow] = field(default_factory=list)
     lanes: dict[int, int] = field(default_factory=dict)
@@ -335,7 +335,7 @@ class Changes:
     promises: list[tuple[int, int, int]] = field(default_factory=list)
     probes: list[tuple[Probe, int, int, Spot]] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
-    down: list[Down] = field(default_factory=list)
+    down: list[DownHost] = field(default_factory=list)
     up: list[str] = field(default_factory=list)
     swept: int = 0
     concluded: int = 0
@@ -374,11 +374,11 @@ class Store(Protocol):
         """Whether the run has met more than one lane so far."""
         ...
 
-    def pending(self, run_id: int, lane: int, after: Entry | None, limit: int) -> list[Entry]:
+    def pending(self, run_id: int, lane: int, after: FrontierEntry | None, limit: int) -> list[FrontierEntry]:
         """The next pending rows of a lane, in the order of their places, after an entry or from the start."""
         ...
 
-    def choose(self, run_id: int, lane: int, choice: Choice, skip: Set[int]) -> Entry | None:
+    def choose(self, run_id: int, lane: int, choice: Choice, skip: Set[int]) -> FrontierEntry | None:
         """The pending row of a lane that is to be taken next by rank, other than those to skip."""
         ...
 
@@ -409,7 +409,7 @@ class Store(Protocol):
         """Whether the run may have refused a URL because of nofollow."""
         ...
 
-    def rows(self, run_id: int, url_ids: Sequence[int]) -> list[Row]:
+    def rows(self, run_id: int, url_ids: Sequence[int]) -> list[StoredRow]:
         """These rows of the run; ids that the run does not know are left out."""
         ...
 
@@ -417,15 +417,15 @@ class Store(Protocol):
         """The visit that settled a done row."""
         ...
 
-    def all_rows(self, run_id: int) -> list[Row]:
+    def all_rows(self, run_id: int) -> list[StoredRow]:
         """Every row of a run, in the order of their places."""
         ...
 
-    def outside(self, run_id: int) -> list[Row]:
+    def outside(self, run_id: int) -> list[StoredRow]:
         """Rows outside the scope, whatever their state, in the order of their places."""
         ...
 
-    def failed(self, run_id: int, kind: str | None = None, url: str | None = None) -> list[Row]:
+    def failed(self, run_id: int, kind: str | None = None, url: str | None = None) -> list[StoredRow]:
         """Rows whose last visit failed (of this kind, this URL), in the order of record."""
         ...
 
@@ -437,7 +437,7 @@ class Store(Protocol):
         """For each payload that the archive has already: the record to refer to."""
         ...
 
-    def links(self, run_id: int, earlier: int, url_ids: Iterable[int]) -> list[tuple[Found, Known]]:
+    def links(self, run_id: int, earlier: int, url_ids: Iterable[int]) -> list[tuple[FoundUrl, Known]]:
         """These rows of an earlier run as they were found, and what the present run knows of them."""
         ...
 
@@ -517,7 +517,7 @@ class Store(Protocol):
         """The origins that have answered in any run of this crawl."""
         ...
 
-    def down(self) -> list[Down]:
+    def down(self) -> list[DownHost]:
         """Those of them that could not be reached any more when they were asked last."""
         ...
 
@@ -525,7 +525,7 @@ class Store(Protocol):
         """One durable transaction around several `write`s: all of it or nothing. `Lost` with an old token."""
         ...
 
-    def write(self, changes: Changes) -> None:
+    def write(self, changes: Commit) -> None:
         """Put rows into the open transaction; reads of the same store see them at once."""
         ...
 

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, BinaryIO
 
-from inchworm.model import Document, Failure, Found, Kind, Reading, Source
+from inchworm.model import Document, Failure, FoundUrl, Kind, Reading, Source
 from inchworm.ports import Read
 from inchworm.rules.formats.media import Media, media_of
 from inchworm.rules.order.focus import FocusQuery
@@ -66,7 +66,7 @@ class DocumentReader:
             today = datetime.fromtimestamp(given.at_ms / 1000, UTC).date()
             listing = sitemap.read(body, address, today, given.is_cut)
             pages = (
-                Found(canonical, urls.request_form(page.url), Kind.PAGE, Source.SITEMAP, lastmod=page.lastmod)
+                FoundUrl(canonical, urls.request_form(page.url), Kind.PAGE, Source.SITEMAP, lastmod=page.lastmod)
                 for page in listing.pages
                 if (canonical := self._canonicalizer.canonicalize(page.url))
             )
@@ -201,7 +201,7 @@ def _unpack(answer: bytes) -> Read | Failure:
         return Failure("reader_crashed", f"reading the answer failed: {said['raised']}")
     kinds, sources = {kind.value: kind for kind in Kind}, {source.value: source for source in Source}
     links = tuple(
-        Found(url, request_url, kinds[kind], sources[source], nofollow, lastmod, anchor, parts=parts)
+        FoundUrl(url, request_url, kinds[kind], sources[source], nofollow, lastmod, anchor, parts=parts)
         for url, request_url, kind, source, nofollow, lastmod, anchor, parts in said.pop("links")
     )
     text_hash, link_hash = bytes.fromhex(said.pop("text_hash")), bytes.fromhex(said.pop("link_hash"))

@@ -16,7 +16,7 @@ from inchworm.cli import doctor
 from inchworm.cli.screen import words
 from inchworm.cli.screen.live import Terminal
 from inchworm.engine.caller import Summary
-from inchworm.model import Counters, CrawlInfo, Progress, RunInfo, RunState
+from inchworm.model import Counters, CrawlInfo, LiveProgress, RunInfo, RunState
 
 CRAWL = CrawlInfo("id", "example.org/docs", ("https://example.org/docs",), {}, 0)
 RUN = RunInfo(1, 0, "baseline", None, RunState.IN_PROGRESS, 0, {}, Counters(pages=12, pending=3), (), "", 0, None)
@@ -101,7 +101,7 @@ def test_the_picture_fits_its_terminal(width: int) -> None:
     shown = []
     for in_flight in (urls, urls[:1], ()):
         with console.capture() as captured:
-            console.print(terminal.picture(Progress(HUGE, 1_234_567, 10**11, 98_765.4, in_flight, "exact")))
+            console.print(terminal.picture(LiveProgress(HUGE, 1_234_567, 10**11, 98_765.4, in_flight, "exact")))
         shown.append(captured.get().splitlines())
     assert all(len(line) <= width for lines in shown for line in lines)
     assert len({len(lines) for lines in shown}) == 1, "the lines stay in place"
@@ -116,7 +116,7 @@ def test_the_last_url_on_the_terminal_is_the_last_one() -> None:
 
     def urls(*in_flight: str) -> list[str]:
         with console.capture() as captured:
-            console.print(terminal.picture(Progress(HUGE, 1, 1, 1.0, in_flight, "exact")))
+            console.print(terminal.picture(LiveProgress(HUGE, 1, 1, 1.0, in_flight, "exact")))
         return [line.strip(" →") for line in captured.get().splitlines() if "http" in line]
 
     slow = [f"http://e.org/slow{number}" for number in range(6)]

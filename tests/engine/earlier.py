@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from inchworm.model import Entry, Note, Substance, Version
+from inchworm.model import FrontierEntry, Note, Substance, Version
 
 OLD = Version(
     run_id=1,
@@ -38,15 +38,15 @@ class Before(NamedTuple):
 
     known: Version
 
-    def expect(self, entry: Entry, upcoming: Iterator[Entry]) -> None: ...
+    def expect(self, entry: FrontierEntry, upcoming: Iterator[FrontierEntry]) -> None: ...
 
-    def version(self, entry: Entry) -> Version:
+    def version(self, entry: FrontierEntry) -> Version:
         return self.known
 
-    def objection(self, entry: Entry, version: Version) -> Note | None:
+    def objection(self, entry: FrontierEntry, version: Version) -> Note | None:
         return None
 
-    def had(self, entry: Entry, text_hash: bytes) -> bool:
+    def had(self, entry: FrontierEntry, text_hash: bytes) -> bool:
         return False
 
     def text_hash(self, version: Version, url: str) -> bytes:

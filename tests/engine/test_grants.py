@@ -11,7 +11,18 @@ from inchworm.engine.session.hosts import Hosts
 from inchworm.engine.session.outages import Outages
 from inchworm.engine.session.window import Slot
 from inchworm.engine.visit import Tools
-from inchworm.model import Down, EndedBy, Entry, Kind, Outcome, Reason, Refusal, Seed, Source, Visit
+from inchworm.model import (
+    DownHost,
+    EndedBy,
+    FinishedVisit,
+    FrontierEntry,
+    Kind,
+    Outcome,
+    Reason,
+    RefusedEntry,
+    Seed,
+    Source,
+)
 from inchworm.rules.web.outage import SESSIONS
 from inchworm.settings import make
 from inchworm.testing import ManualClock
@@ -22,7 +33,7 @@ HOST = "http://h.test"
 class Desk:
     """The grants of a session on one host. Nothing is fetched or read here."""
 
-    def __init__(self, *down: Down, known: dict[str, Any] | None = None, **given: Any) -> None:
+    def __init__(self, *down: DownHost, known: dict[str, Any] | None = None, **given: Any) -> None:
         values: Any = make(given)
         nobody: Any = None
         self.hosts = Hosts(values, [(HOST, "allow", None)])
@@ -42,9 +53,9 @@ class Desk:
         return [number for number, slot in enumerate(self.slots) if self.grants.grant(slot)]
 
 
-def entry(number: int) -> Entry:
+def entry(number: int) -> FrontierEntry:
     url = f"{HOST}/{number}"
-    return Entry(number + 1, url, url, Kind.PAGE, Source.SPIDER, 0, 1, 0, 0, (1, number))
+    return FrontierEntry(number + 1, url, url, Kind.PAGE, Source.SPIDER, 0, 1, 0, 0, (1, number))
 
 
 def test_what_nobody_answered_keeps_its_page_of_the_limit_and_sends_again() -> None:
@@ -70,17 +81,17 @@ def test_what_is_forbidden_after_an_outage_gives_its_page_of_the_limit_back() ->
     desk.grants.use_up(desk.slots[1])
     desk.hosts.learn([(HOST, "rules", b"User-agent: *\nDisallow: /1")])
     assert desk.grants.answer(desk.slots[1])
-    assert desk.slots.pop(1).turn == Refusal(entry(1), Reason.ROBOTS)
+    assert desk.slots.pop(1).turn == RefusedEntry(entry(1), Reason.ROBOTS)
     assert [desk.slots[number].entry.url[-1] for number in desk.granted()] == ["0", "2", "3"]
 
 
 def test_what_fails_with_its_host_takes_no_page_from_others() -> None:
     """It has a page of the limit until it is committed, and gives back no more than that."""
-    desk = Desk(Down(HOST, "connect", "connection refused", 0, SESSIONS), page_limit=2)
+    desk = Desk(DownHost(HOST, "connect", "connection refused", 0, SESSIONS), page_limit=2)
     desk.outages.looked_in_vain(HOST, 0.0, 0)
     for slot in (desk.slots.pop(), desk.slots.pop()):
         assert desk.grants.answer(slot)
-        assert isinstance(slot.turn, Visit)
+        assert isinstance(slot.turn, FinishedVisit)
         assert slot.turn.outcome is Outcome.FAILED
         desk.grants.give_back(slot.turn)
     desk.outages.answered(HOST)
@@ -108,7 +119,7 @@ def test_what_fails_by_its_robots_txt_after_all_takes_no_page_from_others() -> N
     desk.hosts.learn([(HOST, "unreadable", b"http_5xx: the server answered 500")])
     for slot in (desk.slots.pop(0), desk.slots.pop(0)):
         assert desk.grants.answer(slot)
-        assert isinstance(slot.turn, Visit)
+        assert isinstance(slot.turn, FinishedVisit)
         desk.grants.give_back(slot.turn)
     desk.hosts.learn([(HOST, "allow", None)])
     assert desk.granted() == [0, 1]

@@ -13,8 +13,9 @@ from inchworm.engine.visit import Tools, is_there, visit
 from inchworm.model import (
     Change,
     Cookie,
-    Entry,
     Failure,
+    FinishedVisit,
+    FrontierEntry,
     Kind,
     Outcome,
     Reply,
@@ -23,7 +24,6 @@ from inchworm.model import (
     Source,
     Unanswered,
     Version,
-    Visit,
 )
 from inchworm.reader import DocumentReader
 from inchworm.rules.web.cookies import Jar
@@ -69,13 +69,13 @@ def tools(web: Web, *, answered: tuple[str, ...] = (), **given: Any) -> Tools:
     )
 
 
-def entry(url: str = f"{HOST}/page", kind: Kind = Kind.PAGE, **more: Any) -> Entry:
-    return Entry(1, url, url, kind, Source.SPIDER, 0, 1, 0, 0, (1, 0), **more)
+def entry(url: str = f"{HOST}/page", kind: Kind = Kind.PAGE, **more: Any) -> FrontierEntry:
+    return FrontierEntry(1, url, url, kind, Source.SPIDER, 0, 1, 0, 0, (1, 0), **more)
 
 
-def visited(wanted: Entry, with_tools: Tools) -> Visit:
+def visited(wanted: FrontierEntry, with_tools: Tools) -> FinishedVisit:
     made = asyncio.run(visit(wanted, with_tools))
-    assert isinstance(made, Visit)
+    assert isinstance(made, FinishedVisit)
     return made
 
 
@@ -120,7 +120,7 @@ def test_a_url_is_tried_again_when_its_host_has_had_the_quiet_that_it_asked_for(
 # Pages that say that they are not there
 
 
-def probed(said: Reply, **more: Any) -> Visit:
+def probed(said: Reply, **more: Any) -> FinishedVisit:
     """A page that excuses itself, on a server that says this of one that cannot be there."""
     return visited(entry(**more), tools(Web({f"{HOST}/page": answer(EXCUSE), "*": said})))
 
@@ -154,7 +154,7 @@ def test_a_page_in_doubt_waits_for_a_host_that_goes_down_meanwhile() -> None:
 # What earlier runs know
 
 
-def again(said: Response, known: Version = OLD, kind: Kind = Kind.PAGE, **more: Any) -> tuple[Visit, Request]:
+def again(said: Response, known: Version = OLD, kind: Kind = Kind.PAGE, **more: Any) -> tuple[FinishedVisit, Request]:
     """A later run, in which this is what the server says; and what it was asked."""
     web = Web({"*": said})
     made = visited(entry(kind=kind), dataclasses.replace(tools(web), earlier=Before(known), compares=True, **more))

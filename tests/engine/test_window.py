@@ -12,7 +12,7 @@ from inchworm.engine import run
 from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.owner import NoArchive
 from inchworm.engine.session.window import Slot, Window
-from inchworm.model import Entry, Kind, Mode, Outcome, RunInfo, Turn, Visit
+from inchworm.model import FinishedVisit, FrontierEntry, Kind, Mode, Outcome, RunInfo, Turn
 from inchworm.rules.order.order import LAG
 from inchworm.settings import RUN, make, to_json
 from inchworm.store.crawl.session import CrawlStore
@@ -62,12 +62,12 @@ def fill(window: Window) -> list[Slot]:
     return list(lane.slots)
 
 
-def failed(entry: Entry) -> Visit:
-    return Visit(entry, 0, Outcome.FAILED, "connect", "nobody was there")
+def failed(entry: FrontierEntry) -> FinishedVisit:
+    return FinishedVisit(entry, 0, Outcome.FAILED, "connect", "nobody was there")
 
 
-def without_rules(entry: Entry) -> Visit:
-    return Visit(entry, 0, Outcome.CONTROL, status=404, robots=b"")
+def without_rules(entry: FrontierEntry) -> FinishedVisit:
+    return FinishedVisit(entry, 0, Outcome.CONTROL, status=404, robots=b"")
 
 
 def test_what_is_being_committed_is_not_loaded_again(store: CrawlStore, begun: tuple[RunInfo, Ledger]) -> None:

@@ -25,7 +25,7 @@ from inchworm.app import App, Hooks, Summary, SystemClock
 from inchworm.app.read.checkpoints import Back
 from inchworm.archive import reader
 from inchworm.errors import Broken, NotNow, Owned, Unknown
-from inchworm.model import Visit
+from inchworm.model import FinishedVisit
 from inchworm.rules.order.order import counted
 from inchworm.store.crawl import votes
 from inchworm.store.sqlite import SqliteDatabase
@@ -471,9 +471,9 @@ def _stopped(home: Home, served: Served, verb: str) -> None:
 
 def test_an_error_leaves_a_checkpoint(homes: list[Home]) -> None:
     whole, ours, *_ = homes
-    seen: list[Visit] = []
+    seen: list[FinishedVisit] = []
 
-    def fail(visit: Visit) -> None:
+    def fail(visit: FinishedVisit) -> None:
         seen.append(visit)
         if len(seen) == 20:
             raise Broken("The disk is full.")

@@ -10,7 +10,7 @@ from tests.flow.crawling import Home, page
 
 from inchworm.app import App, Hooks, Start
 from inchworm.engine.own.owner import SystemClock
-from inchworm.model import Visit
+from inchworm.model import FinishedVisit
 from inchworm.testing import Page, Site
 
 LEAVES = [f"/p{number}" for number in range(6)]
@@ -107,7 +107,7 @@ def test_r8_within_the_day_it_is_not(tmp_path: Path) -> None:
 def test_r8_also_in_the_middle_of_a_session(tmp_path: Path) -> None:
     clock = JumpingClock()
 
-    def visited(visit: Visit) -> None:
+    def visited(visit: FinishedVisit) -> None:
         if visit.entry.url.endswith("/p1"):
             clock.ahead += DAY + 60
 
@@ -123,7 +123,7 @@ def test_r8_also_in_the_middle_of_a_session(tmp_path: Path) -> None:
 def test_r8_a_clock_that_was_set_back_makes_it_hold_no_longer(tmp_path: Path) -> None:
     clock = JumpingClock()
 
-    def visited(visit: Visit) -> None:
+    def visited(visit: FinishedVisit) -> None:
         if visit.entry.url.endswith("/p1"):
             clock.ahead += DAY + 60
 
@@ -138,7 +138,7 @@ def test_r8_also_when_all_that_was_chosen_waits_for_it(tmp_path: Path) -> None:
     """In an order by rank only so many turns are chosen at a time, and all of them may be of that host."""
     clock, leaves = JumpingClock(), [f"/p{number}" for number in range(100)]
 
-    def visited(visit: Visit) -> None:
+    def visited(visit: FinishedVisit) -> None:
         if visit.entry.url.endswith("/p1"):
             clock.ahead += DAY + 60
 
@@ -176,7 +176,7 @@ def test_r8_what_it_forbids_now_gives_its_request_back_to_the_budget(tmp_path: P
     """A page that was granted and waited for its turn when its robots.txt grew old: others get the request."""
     clock = JumpingClock()
 
-    def visited(visit: Visit) -> None:
+    def visited(visit: FinishedVisit) -> None:
         if visit.entry.url.endswith("/p1"):
             clock.ahead += DAY + 60
 

@@ -13,7 +13,7 @@ import pytest
 
 from inchworm.app import App, Start
 from inchworm.model import Counters, Kind, Reason, RunInfo, RunState, Seed, Source, State
-from inchworm.ports import Changes, NewEntry, Standing, VisitRow
+from inchworm.ports import Commit, NewFrontierRow, RowState, VisitRow
 from inchworm.rules.web.url import hash64
 from inchworm.rules.words.json_form import json_form
 from inchworm.store.crawl.compare import Comparison
@@ -78,9 +78,9 @@ class Book:
         horizon = horizon or number + 1
         run = replace(RUN, run_id=number + 1, number=number, horizon=horizon, follows=horizon - 1 or None)
         self.runs.append(run)
-        self.store.create_run(self.token, run, Changes(run.run_id, 0, seeds=(SEED,)))
+        self.store.create_run(self.token, run, Commit(run.run_id, 0, seeds=(SEED,)))
         urls = {1: "http://a.test/", 2: "http://a.test/page"}
-        changes = Changes(run.run_id, 1, seeds=(SEED,))
+        changes = Commit(run.run_id, 1, seeds=(SEED,))
         if not number:
             changes.urls += [(url_id, hash64(url), url) for url_id, url in urls.items()]
         self._add(changes, 1, 1, read("home"))
@@ -90,13 +90,13 @@ class Book:
             self.store.write(changes)
         return run
 
-    def _add(self, changes: Changes, url_id: int, seq: int, seen: Seen) -> None:
+    def _add(self, changes: Commit, url_id: int, seq: int, seen: Seen) -> None:
         states = {"refused": State.REFUSED, "pending": State.PENDING}
         state = states.get(seen.outcome, State.DONE)
         # What is refused when it is found is settled by the visit that found it.
         done = None if state is State.PENDING else 1 if state is State.REFUSED else seq
-        standing = Standing(state, seen.reason, 0, 0, 0, 1, 0, seq, None, 0, 0, 0, None, done)
-        changes.entries.append(NewEntry(url_id, seen.kind, Source.SPIDER, 0, None, None, standing))
+        standing = RowState(state, seen.reason, 0, 0, 0, 1, 0, seq, None, 0, 0, 0, None, done)
+        changes.entries.append(NewFrontierRow(url_id, seen.kind, Source.SPIDER, 0, None, None, standing))
         if state is State.DONE:
             changes.visits.append(_visit(seq, url_id, seen))
             changes.seq = seq
@@ -269,8 +269,8 @@ def _fill(book: Book, count: int) -> None:
     """Two runs of so many pages, of which every other one is modified."""
     for number in range(2):
         run = replace(RUN, run_id=number + 1, number=number, horizon=number + 1, parent=0 if number else None)
-        book.store.create_run(book.token, run, Changes(run.run_id, 0, seeds=(SEED,)))
-        changes = Changes(run.run_id, 1, seeds=(SEED,))
+        book.store.create_run(book.token, run, Commit(run.run_id, 0, seeds=(SEED,)))
+        changes = Commit(run.run_id, 1, seeds=(SEED,))
         for url_id in range(1, count + 1):
             url = f"http://a.test/{url_id:0900}"
             if not number:

@@ -15,7 +15,7 @@ from inchworm.errors import Broken, Lost
 from inchworm.model import (
     Counters,
     EndedBy,
-    Entry,
+    FrontierEntry,
     Kind,
     Reason,
     RunInfo,
@@ -26,7 +26,7 @@ from inchworm.model import (
     Source,
     State,
 )
-from inchworm.ports import Changes, Known, NewEntry, Original, Standing, VisitRow
+from inchworm.ports import Commit, Known, NewFrontierRow, Original, RowState, VisitRow
 from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import View
@@ -79,12 +79,12 @@ class Book:
         self.store = store
         self.token = store.take(SOMEBODY)
         for one in (FIRST, SECOND):
-            store.create_run(self.token, one, Changes(one.run_id, 0, seeds=one.seeds))
+            store.create_run(self.token, one, Commit(one.run_id, 0, seeds=one.seeds))
         self.next_id = 1
 
     def write(self, run_id: int = 1, **changes: object) -> None:
         with self.store.committing(self.token):
-            self.store.write(Changes(run_id, 1, seeds=FIRST.seeds, **changes))
+            self.store.write(Commit(run_id, 1, seeds=FIRST.seeds, **changes))
 
     def url(self, address: str) -> int:
         """A URL that no run has met yet."""
@@ -106,13 +106,13 @@ class Book:
         self.write(run_id, seq=seq, visits=[visit_row(seq, url_id, **values)], settled=settled)
 
 
-def standing(**values: object) -> Standing:
-    return Standing(State.PENDING, None, 0, 0, 0, 1, 0, 0, None, 0, 0, 0, None, None)._replace(**values)
+def standing(**values: object) -> RowState:
+    return RowState(State.PENDING, None, 0, 0, 0, 1, 0, 0, None, 0, 0, 0, None, None)._replace(**values)
 
 
-def new_entry(url_id: int, **values: object) -> NewEntry:
-    own = {name: values.pop(name) for name in list(values) if name in NewEntry._fields}
-    return NewEntry(url_id, Kind.PAGE, Source.SPIDER, 0, None, None, standing(**values))._replace(**own)
+def new_entry(url_id: int, **values: object) -> NewFrontierRow:
+    own = {name: values.pop(name) for name in list(values) if name in NewFrontierRow._fields}
+    return NewFrontierRow(url_id, Kind.PAGE, Source.SPIDER, 0, None, None, standing(**values))._replace(**own)
 
 
 def visit_row(seq: int, url_id: int, **values: object) -> VisitRow:
@@ -166,7 +166,7 @@ def test_pending_rows_come_in_the_order_of_their_places(book):
 def test_pages_of_pending_rows_neither_skip_nor_repeat_even_at_equal_places(book, limit):
     added = [book.add(f"{A}/{number}", place_seq=number // 4, place_idx=0) for number in range(10)]
     seen: list[int] = []
-    last: Entry | None = None
+    last: FrontierEntry | None = None
     while page := book.store.pending(1, 1, last, limit):
         assert len(page) <= limit
         seen += ids(page)
@@ -187,7 +187,7 @@ def test_a_pending_row_has_all_that_dispatching_needs(book):
         request_url=f"{A}/x/", attempts=2, not_before_ms=99, chain=1, tried=f'["{A}/w"]',
     )  # fmt: skip
     (entry,) = book.store.pending(1, 5, None, 10)
-    assert entry == Entry(
+    assert entry == FrontierEntry(
         entry.url_id, f"{A}/x", f"{A}/x/", Kind.RESOURCE, Source.REDIRECT, 0, 3, 1, 5, (7, 8), 2, 99, 1, (f"{A}/w",)
     )  # fmt: skip
     book.add(f"{A}/y", lane=6)
@@ -419,7 +419,7 @@ def test_reads_in_a_transaction_see_its_rows_and_others_do_not(book, opened):
     book.store.start_session(book.token, FIRST, "{}", 1)
     before = everything(other)
     with book.store.committing(book.token):
-        book.store.write(Changes(1, 1, seeds=(SEED._replace(kept=1, requests=1, host="b.test"),), **FULL))
+        book.store.write(Commit(1, 1, seeds=(SEED._replace(kept=1, requests=1, host="b.test"),), **FULL))
         assert ids(book.store.pending(1, 1, None, 10)) == [30]
         assert book.store.run(0).seq == 1
         assert everything(other) == before
@@ -435,8 +435,8 @@ def test_several_writes_are_one_transaction(book):
 
     def write_twice_and_fail() -> None:
         with book.store.committing(book.token):
-            book.store.write(Changes(1, 1, seeds=FIRST.seeds, **FULL))
-            book.store.write(Changes(1, 1, urls=[(31, 1, f"{A}/31")], entries=[new_entry(31)], lanes={2: 1}))
+            book.store.write(Commit(1, 1, seeds=FIRST.seeds, **FULL))
+            book.store.write(Commit(1, 1, urls=[(31, 1, f"{A}/31")], entries=[new_entry(31)], lanes={2: 1}))
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -487,7 +487,7 @@ def test_a_heartbeat_is_a_newer_sign_of_life(book):
     "act",
     [
         lambda store, old: store.beat(old),
-        lambda store, old: store.create_run(old, replace(FIRST, run_id=3, number=2), Changes(3, 0)),
+        lambda store, old: store.create_run(old, replace(FIRST, run_id=3, number=2), Commit(3, 0)),
         lambda store, old: store.set_run_state(old, 1, RunState.CANCELLED, 1),
         lambda store, old: store.start_session(old, FIRST, "{}", 1),
         lambda store, old: store.end_session(old, ended(EndedBy.PAUSED), RunState.PAUSED),
@@ -522,11 +522,11 @@ def test_a_lost_owner_cannot_even_begin_a_commit(book, opened):
 
 def test_a_run_and_its_seeds_are_made_together_or_not_at_all(store):
     token = store.take(SOMEBODY)
-    twice = Changes(1, 0, seeds=FIRST.seeds, entries=[new_entry(1), new_entry(1)])
+    twice = Commit(1, 0, seeds=FIRST.seeds, entries=[new_entry(1), new_entry(1)])
     with pytest.raises(Broken):
         store.create_run(token, FIRST, twice)
     assert (store.runs(), store.run()) == ([], None)
-    rows = Changes(1, 0, seeds=FIRST.seeds, urls=[(1, 1, f"{A}/")], entries=[new_entry(1)], lanes={1: 1})
+    rows = Commit(1, 0, seeds=FIRST.seeds, urls=[(1, 1, f"{A}/")], entries=[new_entry(1)], lanes={1: 1})
     store.create_run(token, FIRST, rows)
     assert (store.runs(), ids(store.pending(1, 1, None, 10))) == ([FIRST], [1])
 
@@ -771,11 +771,11 @@ def test_every_fault_is_found(crawled, damage, words):
 
 def test_what_is_known_can_be_asked_without_its_rows(store):
     token = store.take(SOMEBODY)
-    store.create_run(token, FIRST, Changes(1, 0, seeds=FIRST.seeds))
+    store.create_run(token, FIRST, Commit(1, 0, seeds=FIRST.seeds))
     with store.committing(token):
         entry = new_entry(2, state=State.REFUSED, reason=Reason.NOFOLLOW, depth=3)
         store.write(
-            Changes(1, 1, seeds=FIRST.seeds, urls=[(2, hash64("http://a.test/x"), "http://a.test/x")], entries=[entry])
+            Commit(1, 1, seeds=FIRST.seeds, urls=[(2, hash64("http://a.test/x"), "http://a.test/x")], entries=[entry])
         )
     wanted = ["http://a.test/x", "http://a.test/y"]
     assert store.known(1, wanted, rows=False) == {"http://a.test/x": Known(2, True, State.PENDING, None, 0, 0)}
@@ -805,7 +805,7 @@ def test_a_run_remembers_that_it_met_nofollow(book):
 def test_the_only_run(store):
     token = store.take(SOMEBODY)
     assert store.is_only_run(1)
-    store.create_run(token, FIRST, Changes(1, 0, seeds=FIRST.seeds))
+    store.create_run(token, FIRST, Commit(1, 0, seeds=FIRST.seeds))
     assert store.is_only_run(1)
-    store.create_run(token, SECOND, Changes(2, 0, seeds=SECOND.seeds))
+    store.create_run(token, SECOND, Commit(2, 0, seeds=SECOND.seeds))
     assert not store.is_only_run(1)

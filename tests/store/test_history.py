@@ -15,17 +15,17 @@ from tests.store.test_ledger import RUN_ID, A, B, Desk, failed, hop, record
 
 from inchworm.errors import Lost
 from inchworm.model import (
-    Checkpoint,
+    CheckpointInfo,
     CheckpointType,
     Cookie,
-    Entry,
+    FinishedVisit,
+    FrontierEntry,
     Kind,
     Outcome,
     Reason,
-    Refusal,
+    RefusedEntry,
     RunState,
     Turn,
-    Visit,
 )
 from inchworm.rules.web.limits import exhausted
 from inchworm.store.crawl.history import History
@@ -42,10 +42,10 @@ class Past(Desk):
     def history(self) -> History:
         return History(self.store)
 
-    def point(self, kind: CheckpointType = MANUAL) -> Checkpoint:
+    def point(self, kind: CheckpointType = MANUAL) -> CheckpointInfo:
         return self.history.add(self.token, self.info, kind, 5)
 
-    def back(self, point: Checkpoint) -> None:
+    def back(self, point: CheckpointInfo) -> None:
         """Go back, and begin a new session there."""
         self.history.go_back(self.token, self.info, point, 0)
         self.sit()
@@ -136,7 +136,7 @@ def test_all_that_came_later_is_gone(past: Past) -> None:
     point, before = past.point(), past.dump()
     cookie = Cookie("a.test", "/", "name", "value", True, False, 0)
     past.commit(past.visit(f"{A}/x", f"{A}/new", f"{B}/", cookies=(cookie,)), past.visit(f"{A}/y", **failed()))
-    past.commit(Refusal(past.entry(f"{A}/new"), Reason.ROBOTS))
+    past.commit(RefusedEntry(past.entry(f"{A}/new"), Reason.ROBOTS))
     past.ledger.edits.reopen()
     later = past.point()
     past.back(point)
@@ -169,7 +169,7 @@ def test_only_the_owner_goes_back(past: Past) -> None:
 
 
 def test_the_archive_ends_with_the_last_record_that_stays(past: Past) -> None:
-    def kept(url: str, *links: str) -> Visit:
+    def kept(url: str, *links: str) -> FinishedVisit:
         return past.visit(url, *links, record=record(url, url.encode()))
 
     past.commit(kept(f"{A}/", f"{A}/1", f"{A}/2", f"{A}/3"))
@@ -186,7 +186,7 @@ def test_the_archive_ends_with_the_last_record_that_stays(past: Past) -> None:
     assert past.rows_of(files) == []
 
 
-def replace_seq(point: Checkpoint, seq: int) -> Checkpoint:
+def replace_seq(point: CheckpointInfo, seq: int) -> CheckpointInfo:
     """The beginning of the run, where nothing was counted yet but its seed."""
     counters = replace(point.counters, pages=0, pending=1, known=1, requests=0, size=0)
     return point._replace(seq=seq, counters=counters)
@@ -254,7 +254,7 @@ class World(Past):
         self.urls = [f"{B if number % 5 == 4 else A}/{'in/' * (number % 2)}{number}" for number in range(len(shape))]
         super().__init__(folder, self.urls[:2], checkpoint_every=2, **given)
 
-    def turn(self, entry: Entry) -> Turn:
+    def turn(self, entry: FrontierEntry) -> Turn:
         """What comes of an entry when its turn has come."""
         if entry.kind is Kind.ROBOTS:
             return self.visit(entry, robots=b"")
@@ -262,9 +262,9 @@ class World(Past):
         kind, *targets = self.shape[number]
         links = [self.urls[target % len(self.urls)] for target in (number + 1, *targets)]
         if reason := exhausted(self.info.seeds[entry.seed], self.settings.page_limit):
-            return Refusal(entry, reason)
+            return RefusedEntry(entry, reason)
         if kind == "forbidden" and number > 1:
-            return Refusal(entry, Reason.ROBOTS)
+            return RefusedEntry(entry, Reason.ROBOTS)
         if kind == "failed" or (kind == "again" and not entry.attempts):
             return self.visit(entry, **failed(Outcome.RETRY if kind == "again" else Outcome.FAILED))
         if kind == "redirect" and links[1] not in (entry.url, *entry.tried):

@@ -26,8 +26,9 @@ from inchworm.engine.ledger.draft.draft import Committed
 from inchworm.engine.ledger.entering import SITEMAP_DEPTH
 from inchworm.errors import Broken, Lost
 from inchworm.model import (
-    Entry,
-    Found,
+    FinishedVisit,
+    FoundUrl,
+    FrontierEntry,
     Kind,
     Mode,
     Outcome,
@@ -35,14 +36,13 @@ from inchworm.model import (
     Reading,
     Reason,
     Record,
-    Refusal,
+    RefusedEntry,
     Source,
     Spot,
     State,
     Turn,
-    Visit,
 )
-from inchworm.ports import Original, Row
+from inchworm.ports import Original, StoredRow
 from inchworm.rules.web.control import robots_file, sitemap_file
 from inchworm.rules.web.limits import REQUEST_FACTOR
 from inchworm.rules.web.url import canonicalize, origin_of
@@ -102,22 +102,24 @@ class Desk:
     def info(self):
         return self.store.run()
 
-    def pending(self) -> list[Entry]:
+    def pending(self) -> list[FrontierEntry]:
         """Every pending row, lane by lane."""
         store = self.store
         return [e for lane in store.lanes(RUN_ID) for e in store.pending(RUN_ID, lane, None, 10_000)]
 
-    def entry(self, url: str) -> Entry:
+    def entry(self, url: str) -> FrontierEntry:
         return next(entry for entry in self.pending() if entry.url == url)
 
-    def visit(self, url: str | Entry, *links: str | Found, text: str = "", **fields: object) -> Visit:
-        entry = url if isinstance(url, Entry) else self.entry(url)
+    def visit(
+        self, url: str | FrontierEntry, *links: str | FoundUrl, text: str = "", **fields: object
+    ) -> FinishedVisit:
+        entry = url if isinstance(url, FrontierEntry) else self.entry(url)
         usual = {Kind.PAGE: Outcome.PAGE, Kind.RESOURCE: Outcome.RESOURCE}.get(entry.kind, Outcome.CONTROL)
         text_hash = digest(text or entry.url) if usual is Outcome.PAGE else b""
-        made = Visit(entry, 1000, usual, status=200, size=7, text_hash=text_hash)
+        made = FinishedVisit(entry, 1000, usual, status=200, size=7, text_hash=text_hash)
         return made._replace(reading=Reading(tuple(map(link, links))), **fields)
 
-    def nofollow(self, url: str, *links: str) -> Visit:
+    def nofollow(self, url: str, *links: str) -> FinishedVisit:
         """A page that asks robots not to follow its links."""
         found = tuple(link(to)._replace(nofollow=True) for to in links)
         return self.visit(url)._replace(reading=Reading(found, nofollow=True, meta={"nofollow": True}))
@@ -141,7 +143,7 @@ class Desk:
         used = {seed.number: (seed.kept, seed.requests) for seed in self.info.seeds}
         assert used == used_by_seeds(self.store.db)
 
-    def row(self, url: str) -> Row:
+    def row(self, url: str) -> StoredRow:
         (row,) = self.store.rows(RUN_ID, [self.store.known(RUN_ID, [url])[url].url_id])
         return row
 
@@ -165,13 +167,13 @@ def digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def link(to: str | Found, **fields: object) -> Found:
-    return to if isinstance(to, Found) else Found(canonicalize(to), to, **fields)
+def link(to: str | FoundUrl, **fields: object) -> FoundUrl:
+    return to if isinstance(to, FoundUrl) else FoundUrl(canonicalize(to), to, **fields)
 
 
 def hop(to: str) -> dict[str, object]:
     """What makes a visit a redirect."""
-    target = Found(canonicalize(to), to, Kind.PAGE, Source.REDIRECT)
+    target = FoundUrl(canonicalize(to), to, Kind.PAGE, Source.REDIRECT)
     return {"outcome": Outcome.REDIRECT, "redirect": target, "status": 301, "text_hash": b""}
 
 
@@ -212,7 +214,7 @@ def test_seeds_and_links_get_places_in_the_order_they_were_found(desk):
 def test_every_turn_moves_the_sequence_by_one(desk):
     d = desk()
     first = d.commit(d.visit(f"{A}/", f"{A}/x", f"{A}/y", f"{A}/z"))
-    then = d.commit(Refusal(d.entry(f"{A}/x"), Reason.ROBOTS), d.visit(f"{A}/y"), d.visit(f"{A}/z"))
+    then = d.commit(RefusedEntry(d.entry(f"{A}/x"), Reason.ROBOTS), d.visit(f"{A}/y"), d.visit(f"{A}/z"))
     assert (first.seq, then.seq, d.info.seq) == (1, 4, 4)
     assert [outcome for _, outcome in then.outcomes] == [Reason.ROBOTS, Outcome.PAGE, Outcome.PAGE]
     assert (d.state(f"{A}/x"), d.info.counters.refused) == ("robots", 1)
@@ -311,7 +313,7 @@ def test_a_shorter_way_and_a_refusal_in_one_commit(desk):
     d = desk(f"{A}/", f"{B}/", max_depth=5)
     d.commit(d.visit(f"{A}/", f"{A}/1"))
     d.commit(d.visit(f"{A}/1", f"{A}/2"))
-    d.commit(d.visit(f"{B}/", f"{A}/2"), Refusal(d.entry(f"{A}/2"), Reason.ROBOTS))
+    d.commit(d.visit(f"{B}/", f"{A}/2"), RefusedEntry(d.entry(f"{A}/2"), Reason.ROBOTS))
     assert d.state(f"{A}/2") == "robots"
 
 
@@ -813,7 +815,7 @@ def test_going_back_restores_rows_and_seeds_exactly(desk):
         lambda: d.visit(f"{B}/", **hop("http://www.b.test/")),
         lambda: d.visit("http://www.b.test/", f"{A}/2"),
         lambda: d.visit(f"{A}/docs", **failed()),
-        lambda: Refusal(d.entry(f"{A}/n"), Reason.ROBOTS),
+        lambda: RefusedEntry(d.entry(f"{A}/n"), Reason.ROBOTS),
         lambda: d.visit(f"{A}/4", text=f"{A}/3"),
     ]
     for step in steps:
@@ -867,10 +869,10 @@ class Web:
         there = self.links.get(url)
         return there[0] if there and self.plans[url] == "redirect" and there[0] > url else None
 
-    def answer(self, d: Desk, entry: Entry) -> Turn:
+    def answer(self, d: Desk, entry: FrontierEntry) -> Turn:
         plan, there = self.plans.get(entry.url, "page"), self.links.get(entry.url, ())
         if plan == "refused":
-            return Refusal(entry, Reason.ROBOTS)
+            return RefusedEntry(entry, Reason.ROBOTS)
         if target := self.hop(entry.url):
             return d.visit(entry, **hop(target))
         if plan == "slash" and not entry.chain:
@@ -918,7 +920,7 @@ def test_the_books_are_right_after_every_commit_and_every_position_can_be_gone_b
         start = chance.choice([0, 0, chance.randrange(len(waiting))])
         turns = [web.answer(d, entry) for entry in waiting[start : start + chance.randint(1, 4)]]
         # What is refused in its turn belongs to the position before it.
-        refusals = list(takewhile(lambda turn: isinstance(turn, Refusal), turns))
+        refusals = list(takewhile(lambda turn: isinstance(turn, RefusedEntry), turns))
         for part in (refusals, turns[len(refusals) :]):
             d.commit(*part)
             history.note()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from inchworm.model import CheckpointType, Counters, Kind, RunInfo, RunState, Seed, Source, State, Substate
-from inchworm.ports import Changes, NewCheckpoint, NewEntry, Standing, VisitRow
+from inchworm.ports import Commit, NewCheckpoint, NewFrontierRow, RowState, VisitRow
 from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.compare import Comparison, Tally
 from inchworm.store.crawl.history import History
@@ -35,17 +35,17 @@ class Book:
         number = len(self.runs)
         made = replace(RUN, run_id=number + 1, number=number, parent=number - 1 if number else None, horizon=number + 1)
         self.runs.append(made)
-        self.store.create_run(self.token, made, Changes(made.run_id, 0, seeds=(SEED,)))
+        self.store.create_run(self.token, made, Commit(made.run_id, 0, seeds=(SEED,)))
         return made
 
     def visit(self, page: int, seq: int, outcome: str = "page", settles: bool = True, **values: object) -> None:
         run_id = self.runs[-1].run_id
-        changes = Changes(run_id, 1, seq=seq, seeds=(SEED,))
+        changes = Commit(run_id, 1, seq=seq, seeds=(SEED,))
         if page not in self.urls:
             self.urls.add(page)
             changes.urls.append((page, hash64(address(page)), address(page)))
         if not self._has(run_id, page):
-            changes.entries.append(NewEntry(page, Kind.PAGE, Source.SPIDER, 0, None, None, standing(page)))
+            changes.entries.append(NewFrontierRow(page, Kind.PAGE, Source.SPIDER, 0, None, None, standing(page)))
         if settles:
             changes.settled.append((State.DONE, None, seq, page))
         row = dict.fromkeys(VisitRow._fields) | {"seq": seq, "url_id": page, "kind": "page", "at_ms": 100 * seq}
@@ -58,7 +58,7 @@ class Book:
         found = self.store.db.execute("SELECT 1 FROM frontier WHERE run_id = ? AND url_id = ?", (run_id, page))
         return found.fetchone() is not None
 
-    def write(self, changes: Changes) -> None:
+    def write(self, changes: Commit) -> None:
         with self.store.committing(self.token):
             self.store.write(changes)
 
@@ -71,8 +71,8 @@ def address(page: int) -> str:
     return f"http://a.test/{page}"
 
 
-def standing(page: int) -> Standing:
-    return Standing(State.PENDING, None, 0, 0, 0, 1, 0, page, None, 0, 0, 0, None, None)
+def standing(page: int) -> RowState:
+    return RowState(State.PENDING, None, 0, 0, 0, 1, 0, page, None, 0, 0, 0, None, None)
 
 
 @pytest.fixture
@@ -118,10 +118,10 @@ def test_failures_count_by_kind_and_those_tried_again_only_where_they_stand(book
 
 
 def test_hosts_with_the_most_pending_come_first(book):
-    changes = Changes(1, 1, seeds=(SEED,), hosts=[(1, "a.test"), (2, "b.test"), (3, "c.test")])
+    changes = Commit(1, 1, seeds=(SEED,), hosts=[(1, "a.test"), (2, "b.test"), (3, "c.test")])
     changes.lanes, changes.quiet = {1: 5, 2: 9, 3: 1}, [(77, 10, 2)]
     book.write(changes)
-    book.write(Changes(1, 1, seeds=(SEED,), lanes={3: -1}))
+    book.write(Commit(1, 1, seeds=(SEED,), lanes={3: -1}))
     assert book.progress.hosts() == (3, 2)
     assert book.progress.waiting(10) == [Waiting("b.test", 9, 77), Waiting("a.test", 5, 0)]
     assert book.progress.waiting(1) == [Waiting("b.test", 9, 77)]
@@ -193,7 +193,7 @@ def test_a_tally_without_time_counts_nothing_yet(book):
 
 
 def test_checkpoints_come_in_parts_and_in_numbers(book):
-    changes = Changes(1, 1, seq=30, seeds=(SEED,))
+    changes = Commit(1, 1, seq=30, seeds=(SEED,))
     for seq in (10, 20, 30):
         kind = CheckpointType.PAUSE if seq == 30 else CheckpointType.AUTO
         changes.checkpoints.append(NewCheckpoint(seq, kind, Substate.DOWNLOADING_PAGES, seq, Counters(), ""))

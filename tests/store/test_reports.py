@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inchworm.model import Counters, Kind, Reason, RunInfo, RunState, Seed, Source, State
-from inchworm.ports import Changes, NewEntry, Standing, VisitRow
+from inchworm.ports import Commit, NewFrontierRow, RowState, VisitRow
 from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.reports import MOST_HOPS, Hop, Linking, Reports
 from inchworm.store.crawl.session import CrawlStore
@@ -29,7 +29,7 @@ class Book:
         self.store = CrawlStore(folder / "crawl.db")
         self.store.db.execute("PRAGMA synchronous = OFF")
         self.token = self.store.take(Life(4711, "a machine", "a boot", 1))
-        self.store.create_run(self.token, RUN, Changes(1, 0, seeds=(SEED,)))
+        self.store.create_run(self.token, RUN, Commit(1, 0, seeds=(SEED,)))
         self.ids: dict[str, int] = {}
         self.seq = 0
 
@@ -38,14 +38,14 @@ class Book:
 
     def write(self, **changes: object) -> None:
         with self.store.committing(self.token):
-            self.store.write(Changes(1, 1, seeds=(SEED,), seq=self.seq, **changes))
+            self.store.write(Commit(1, 1, seeds=(SEED,), seq=self.seq, **changes))
 
     def url(self, path: str, kind: Kind = Kind.PAGE, state: State = State.PENDING, reason: Reason | None = None) -> int:
         if path not in self.ids:
             url_id = self.ids[path] = len(self.ids) + 1
             address = f"http://a.test/{path}"
-            standing = Standing(state, reason, 0, 0, 0, 1, 0, url_id, None, 0, 0, 0, None, None)
-            entry = NewEntry(url_id, kind, Source.SPIDER, 0, None, None, standing)
+            standing = RowState(state, reason, 0, 0, 0, 1, 0, url_id, None, 0, 0, 0, None, None)
+            entry = NewFrontierRow(url_id, kind, Source.SPIDER, 0, None, None, standing)
             self.write(urls=[(url_id, hash64(address), address)], entries=[entry])
         return self.ids[path]
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from inchworm.errors import Broken, WrongUse
 from inchworm.model import CheckpointType, Counters, Kind, RunInfo, RunState, Seed, State
 from inchworm.model import Source as FoundBy
-from inchworm.ports import Changes, Judgement, NewEntry, Standing, VisitRow
+from inchworm.ports import Commit, Judgement, NewFrontierRow, RowState, VisitRow
 from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.history import History
 from inchworm.store.crawl.session import CrawlStore
@@ -60,7 +60,7 @@ class Diary:
         self.token = self.store.take(Life(4711, "a machine", "a boot", 1))
         self.history = History(self.store)
         self.run = RUN
-        self.store.create_run(self.token, RUN, Changes(1, 0, seeds=(SEED,)))
+        self.store.create_run(self.token, RUN, Commit(1, 0, seeds=(SEED,)))
         self.reading = CrawlStore(folder / "crawl.db", read_only=True)
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class Diary:
 
     def write(self, **changes: object) -> None:
         with self.store.committing(self.token):
-            self.store.write(Changes(self.run.run_id, 1, seeds=(SEED,), **changes))
+            self.store.write(Commit(self.run.run_id, 1, seeds=(SEED,), **changes))
 
     def next_seq(self) -> int:
         found = self.store.run(self.run.number)
@@ -80,8 +80,8 @@ class Diary:
         seq, address = self.next_seq(), f"http://a.test/{path}"
         known = self.store.known(self.run.run_id, [address]).get(address)
         url_id = known.url_id if known else self.store.next_ids()[0]
-        standing = Standing(State.PENDING, None, 0, 0, 0, 1, seq, 0, None, 0, 0, 0, None, None)
-        entry = NewEntry(url_id, Kind.PAGE, FoundBy.SPIDER, seq, None, None, standing)
+        standing = RowState(State.PENDING, None, 0, 0, 0, 1, seq, 0, None, 0, 0, 0, None, None)
+        entry = NewFrontierRow(url_id, Kind.PAGE, FoundBy.SPIDER, seq, None, None, standing)
         row = dict.fromkeys(VisitRow._fields) | {"kind": Kind.PAGE, "at_ms": seq, "requested": 1, "status": 200}
         row |= {"millis": 5, "size": 7, "links": (), "revisit": 0, "missing": 0, "seq": seq, "url_id": url_id}
         row |= {"outcome": outcome, "text_hash": text, "payload": text, "title": f"Title {text!r}"}
@@ -121,7 +121,7 @@ class Diary:
     def new_run(self) -> None:
         run_id = len(self.store.runs()) + 1
         self.run = replace(RUN, run_id=run_id, number=run_id - 1, mode="incremental", parent=self.run.number)
-        self.store.create_run(self.token, self.run, Changes(run_id, 0, seeds=(SEED,)))
+        self.store.create_run(self.token, self.run, Commit(run_id, 0, seeds=(SEED,)))
 
     def go_back(self, number: int) -> None:
         point, current = self.history.checkpoint(number), self.store.run(self.run.number)

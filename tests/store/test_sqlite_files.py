@@ -16,7 +16,7 @@ import pytest
 from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.owner import NoArchive
 from inchworm.errors import Broken, InchwormError, NotNow, TooNew, Unknown
-from inchworm.model import Outcome, Visit
+from inchworm.model import FinishedVisit, Outcome
 from inchworm.settings import make
 from inchworm.store import sqlite
 from inchworm.store.crawl.session import CrawlStore
@@ -335,7 +335,7 @@ def test_an_old_crawl_goes_on_where_it_was(dump, tmp_path):
         assert [entry.url for entry in waiting] == [f"{SITE}/n", f"{SITE}/from-sitemap", f"{SITE}/flaky"]
         frozen = make({name: value for name, value in run.settings.items() if name != "replay"})
         ledger = Ledger(store, NoArchive(), run, Author(number, token), frozen)
-        ledger.commit([Visit(entry, 0, Outcome.PAGE, text_hash=entry.url.encode()) for entry in waiting])
+        ledger.commit([FinishedVisit(entry, 0, Outcome.PAGE, text_hash=entry.url.encode()) for entry in waiting])
         assert (store.run().seq, store.run().counters.pending) == (run.seq + 3, 0)
         assert View(store).faults(run.run_id) == []
 

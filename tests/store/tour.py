@@ -29,7 +29,7 @@ from inchworm.model import (
     SessionInfo,
     SessionState,
 )
-from inchworm.ports import Changes
+from inchworm.ports import Commit
 from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.patience import Try
 from inchworm.rules.schedule.timetable import Shift
@@ -90,7 +90,7 @@ def _crawl(path: Path) -> None:
     token = store.take(Life.of_this_process())
     seeds = (Seed(0, HERE, "a.example", "/"),)
     for run in (RUN, NEXT):
-        store.create_run(token, run, Changes(run.run_id, 1, seq=9, seeds=seeds))
+        store.create_run(token, run, Commit(run.run_id, 1, seq=9, seeds=seeds))
         store.start_session(token, run, "{}", 0)
     _fill(store)
     names = _names(token)
@@ -127,7 +127,7 @@ def _names(token: int) -> dict[str, Any]:
         "examples": 1, "seqs": [1], "at_ms": 1, "first": 0, "change": "new", "before": 5, "runs": (1, 2), "end": NEXT,
         "subject": URL, "seen": 0, "log_ids": [1, 2], "run": NEXT, "state": RunState.PAUSED, "now_ms": 1, "me": None,
         "settings": "{}", "session": _SESSION, "run_state": RunState.PAUSED, "file_id": 1, "name": "one",
-        "numbers": [9], "changes": Changes(2, 1, seq=9), "run_ids": [1, 2], "resources": True, "rows": True,
+        "numbers": [9], "changes": Commit(2, 1, seq=9), "run_ids": [1, 2], "resources": True, "rows": True,
     }  # fmt: skip
 
 
@@ -180,7 +180,7 @@ def _more(store: CrawlStore, token: int) -> None:
     view, browse, now, log = View(store), Browse(store), Now(store), Log(store)
     both = Line((1, 2), 100)
     with store.committing(token):
-        store.write(Changes(2, 1, seq=9))
+        store.write(Commit(2, 1, seq=9))
     for questions in (
         (lambda: store.run(None), lambda: store.run(7), lambda: store.robots(1, "http://a.example")),
         (lambda: store.choose(1, 9, Choice(5, False), set()), lambda: store.known(1, [HERE], rows=False)),

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from inchworm.model import CrawlInfo, Down, Progress, RunInfo, Visit
+from inchworm.model import CrawlInfo, DownHost, FinishedVisit, LiveProgress, RunInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Summary:
     unmatched_fields: tuple[str, ...] = ()
     note: str = ""
     unanswered: int = 0
-    down: tuple[Down, ...] = ()
+    down: tuple[DownHost, ...] = ()
     blocked: int = 0
     moved: tuple[str, ...] = ()
     mostly_duplicates: bool = False
@@ -65,8 +65,8 @@ class Hooks:
     """How a caller takes part in a session: plain functions, all optional."""
 
     started: Callable[[CrawlInfo, RunInfo, int], None] | None = None
-    progress: Callable[[Progress], None] | None = None
-    visited: Callable[[Visit], None] | None = None
+    progress: Callable[[LiveProgress], None] | None = None
+    visited: Callable[[FinishedVisit], None] | None = None
     signals: bool = False
     extracting: Callable[[int, int], None] | None = None
     """Told how many pages fields were taken out of, of how many, after the session."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from inchworm.engine.ledger.draft.draft import Committed, Draft
 from inchworm.engine.ledger.transaction import Transaction
-from inchworm.model import Entry, Found, Kind, Source, Visit
+from inchworm.model import FinishedVisit, FoundUrl, FrontierEntry, Kind, Source
 from inchworm.ports import Store, VisitRow
 from inchworm.rules.order import focus, order
 
@@ -31,11 +31,11 @@ class Ranking:
 
     # What is found
 
-    def found_on(self, visit: Visit | None) -> None:
+    def found_on(self, visit: FinishedVisit | None) -> None:
         """What comes now was found on this page, and gets its share of what the page promises; or it was on none."""
         self._share = _share(visit) if visit else 0
 
-    def rank(self, found: Found, parent: Entry, url_id: int, index: int) -> int:
+    def rank(self, found: FoundUrl, parent: FrontierEntry, url_id: int, index: int) -> int:
         """The rank of a new URL as long as nobody but its finder has voted."""
         if found.source is Source.REDIRECT and parent.rank and parent.rank > 0:
             # It is what was chosen for that rank.
@@ -45,7 +45,7 @@ class Ranking:
         self._draft.frontier.promise(url_id, own, first)
         return first
 
-    def vote(self, visit: Visit, row: VisitRow) -> VisitRow:
+    def vote(self, visit: FinishedVisit, row: VisitRow) -> VisitRow:
         """The row of a visit with what its page says of its links."""
         links = visit.reading.links
         if not links or visit.is_version or visit.entry.kind is not Kind.PAGE:
@@ -75,5 +75,5 @@ class Ranking:
             return self._store.count(self._run_id, upto)
 
 
-def _share(visit: Visit) -> int:
+def _share(visit: FinishedVisit) -> int:
     return focus.share(visit.relevance, len(visit.reading.links))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 from inchworm.errors import Frozen, WrongUse
-from inchworm.model import Counters, EndedBy, Found, Kind, Mode, RunInfo, RunState, Seed, SessionState, Source
+from inchworm.model import Counters, EndedBy, FoundUrl, Kind, Mode, RunInfo, RunState, Seed, SessionState, Source
 from inchworm.rules.web import url as urls
 from inchworm.rules.web.scope import scope_of_seed
 from inchworm.rules.words.figures import clip
@@ -18,9 +18,9 @@ from inchworm.settings import NamedSettings, flag_of
 _PASSWORD = re.compile(r"^(\s*(?:[A-Za-z][A-Za-z0-9+.-]*:[/\\]*)?[^:@]*:).*@", re.DOTALL)
 
 
-def seeds_of(typed: Sequence[str], drop_params: tuple[str, ...] = ()) -> tuple[Found, ...]:
+def seeds_of(typed: Sequence[str], drop_params: tuple[str, ...] = ()) -> tuple[FoundUrl, ...]:
     """The seeds as entries, each once; a host without a scheme means https first."""
-    found: dict[str, Found] = {}
+    found: dict[str, FoundUrl] = {}
     canonicalize = urls.canonicalizer(drop_params).canonicalize
     for text in typed:
         forms = urls.seed(text)
@@ -30,7 +30,7 @@ def seeds_of(typed: Sequence[str], drop_params: tuple[str, ...] = ()) -> tuple[F
                 f"{shown(text)!r} is not a web address.",
                 "Give a URL such as https://example.org/docs, or a host name.",
             )
-        found.setdefault(canonical, Found(canonical, urls.request_form(forms[0]), Kind.PAGE, Source.INITIAL))
+        found.setdefault(canonical, FoundUrl(canonical, urls.request_form(forms[0]), Kind.PAGE, Source.INITIAL))
     return tuple(found.values())
 
 
@@ -77,12 +77,12 @@ def shown(text: str) -> str:
     return without_secrets(text) if urls.seed(text) else _PASSWORD.sub(r"\1…@", text, count=1)
 
 
-def seeds_key(seeds: Sequence[Found]) -> str:
+def seeds_key(seeds: Sequence[FoundUrl]) -> str:
     """One text for one set of seeds, whatever their order."""
     return "\n".join(sorted({seed.url for seed in seeds}))
 
 
-def default_name(seeds: Sequence[Found]) -> str:
+def default_name(seeds: Sequence[FoundUrl]) -> str:
     """Host and path of the first seed."""
     first = seeds[0].url.partition("://")[2].rstrip("/")
     return first if len(seeds) == 1 else f"{first} and {len(seeds) - 1} more"
@@ -128,7 +128,7 @@ def as_baseline(run: RunInfo) -> RunInfo:
     return replace(run, mode=Mode.BASELINE, parent=None)
 
 
-def with_seeds(run: RunInfo, seeds: Sequence[Found]) -> RunInfo:
+def with_seeds(run: RunInfo, seeds: Sequence[FoundUrl]) -> RunInfo:
     rows = tuple(Seed(number, seed.url, *scope_of_seed(seed.url)) for number, seed in enumerate(seeds))
     return replace(run, seeds=rows)
 

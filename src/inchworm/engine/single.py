@@ -15,7 +15,7 @@ from inchworm.engine.fetching import fetching
 from inchworm.engine.ledger import rows
 from inchworm.engine.session.hosts import Hosts
 from inchworm.engine.visit import Tools, unreadable_robots, visit
-from inchworm.model import Entry, Found, Kind, Outcome, Reply, Request, Response, Visit
+from inchworm.model import FinishedVisit, FoundUrl, FrontierEntry, Kind, Outcome, Reply, Request, Response
 from inchworm.ports import Clock, Fetcher
 from inchworm.reader import DocumentReader
 from inchworm.rules.web import control
@@ -76,14 +76,14 @@ class Manners:
 class Single(NamedTuple):
     """What came of asking for one page, and the answer, if one came."""
 
-    visit: Visit
+    visit: FinishedVisit
     response: Response | None
 
 
 class Mapped(NamedTuple):
     """The URLs that a site names: those of its sitemaps, and those of one page. `notes`: what could not be read."""
 
-    urls: list[Found]
+    urls: list[FoundUrl]
     is_cut: bool
     notes: list[str]
 
@@ -109,14 +109,14 @@ class Asker:
     def __init__(self, tools: Tools, manners: Manners, answers: _Remembering) -> None:
         self._tools, self._manners, self._answers = tools, manners, answers
 
-    async def page(self, found: Found) -> Single:
+    async def page(self, found: FoundUrl) -> Single:
         """Ask for a page, wherever it leads."""
         made = await self._visit(_entry(found))
         while made.redirect is not None:
             made = await self._visit(_entry(made.redirect, made.entry.chain + 1))
         return Single(made, self._answers.last if made.requested else None)
 
-    async def map(self, found: Found, limit: int, progress: Callable[[int, int], None]) -> tuple[Single, Mapped]:
+    async def map(self, found: FoundUrl, limit: int, progress: Callable[[int, int], None]) -> tuple[Single, Mapped]:
         """A page, and the URLs that its site's sitemaps and the page itself name. `progress` is told how many files
         were read, of how many."""
         single = await self.page(found)
@@ -129,9 +129,9 @@ class Asker:
 
     async def _named_by_sitemaps(
         self, origin: str, limit: int, progress: Callable[[int, int], None]
-    ) -> tuple[dict[str, Found], list[str]]:
+    ) -> tuple[dict[str, FoundUrl], list[str]]:
         robots = await self._robots(origin)
-        files, named, notes = deque(robots.reading.links), dict[str, Found](), list[str]()
+        files, named, notes = deque(robots.reading.links), dict[str, FoundUrl](), list[str]()
         met = {file.url for file in files}
         for done in range(_MOST_SITEMAPS):
             if not files or len(named) > limit:
@@ -151,7 +151,7 @@ class Asker:
             notes.append(f"{len(files)} more sitemaps were not read")
         return named, notes
 
-    async def _visit(self, entry: Entry) -> Visit:
+    async def _visit(self, entry: FrontierEntry) -> FinishedVisit:
         """A visit that robots.txt allows, or a failure that says why not."""
         url = entry.request_url
         if self._manners.needs_robots(url):
@@ -159,19 +159,19 @@ class Asker:
         if trouble := self._manners.trouble(url):
             return unreadable_robots(entry, trouble, self._tools)
         if not self._manners.allows(url):
-            refused = Visit(entry, self._tools.clock.now_ms(), Outcome.FAILED, requested=False)
+            refused = FinishedVisit(entry, self._tools.clock.now_ms(), Outcome.FAILED, requested=False)
             return refused._replace(failure="robots", message="robots.txt does not allow it")
         return await self._in_turn(entry)
 
-    async def _robots(self, origin: str) -> Visit:
+    async def _robots(self, origin: str) -> FinishedVisit:
         made = await self._in_turn(_entry(control.robots_file(origin)))
         self._manners.learn(origin, *rows.robots_verdict(made))
         return made
 
-    async def _in_turn(self, entry: Entry) -> Visit:
+    async def _in_turn(self, entry: FrontierEntry) -> FinishedVisit:
         await asyncio.sleep(self._manners.turn(entry.request_url))
         made = await visit(entry, self._tools)
-        assert isinstance(made, Visit), "nobody told it that the host has answered before"
+        assert isinstance(made, FinishedVisit), "nobody told it that the host has answered before"
         for cookie in made.cookies:
             self._tools.jar.put(cookie)
         if made.quiet_ms:
@@ -179,8 +179,8 @@ class Asker:
         return made
 
 
-def _entry(found: Found, chain: int = 0) -> Entry:
-    return Entry(0, found.url, found.request_url, found.kind, found.source, 0, 0, 0, 0, (0, 0), chain=chain)
+def _entry(found: FoundUrl, chain: int = 0) -> FrontierEntry:
+    return FrontierEntry(0, found.url, found.request_url, found.kind, found.source, 0, 0, 0, 0, (0, 0), chain=chain)
 
 
 async def _never(_: str) -> bool:

@@ -20,10 +20,11 @@ from inchworm.errors import InchwormError
 from inchworm.model import (
     Change,
     Document,
-    Down,
-    Entry,
+    DownHost,
     Failure,
-    Found,
+    FinishedVisit,
+    FoundUrl,
+    FrontierEntry,
     Kind,
     Note,
     Outcome,
@@ -36,7 +37,6 @@ from inchworm.model import (
     Source,
     Unanswered,
     Version,
-    Visit,
 )
 from inchworm.ports import Clock, Earlier, Fetcher, Read, Reader
 from inchworm.rules.change import change, validators
@@ -101,11 +101,11 @@ class Tools:
     probing: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
 
-async def visit(entry: Entry, tools: Tools) -> Visit | Unanswered:
+async def visit(entry: FrontierEntry, tools: Tools) -> FinishedVisit | Unanswered:
     """Ask for a URL and make sense of the answer. Failures of the web are outcomes like any other; only a host that is
     down is no outcome of a URL's."""
     if tools.deaths.get(entry.url_id, 0) >= DEATHS:
-        made = Visit(entry, tools.clock.now_ms(), Outcome.FAILED, requested=False)
+        made = FinishedVisit(entry, tools.clock.now_ms(), Outcome.FAILED, requested=False)
         return _tried(made, "reader_crashed", f"the process died {DEATHS} times while reading it", tools)
     if entry.kind is Kind.ROBOTS:
         return await _visit_robots(entry, tools)
@@ -122,7 +122,7 @@ async def visit(entry: Entry, tools: Tools) -> Visit | Unanswered:
     return await _costing_only_itself(_understood(made, request, reply, known, tools), made, tools)
 
 
-def _unanswered(entry: Entry, request: Request, failure: Failure, tools: Tools) -> Unanswered | None:
+def _unanswered(entry: FrontierEntry, request: Request, failure: Failure, tools: Tools) -> Unanswered | None:
     """Nobody is there to answer, though somebody was before: that is no fault of this URL."""
     origin = urls.origin_of(request.url)
     is_its_host = origin == urls.origin_of(entry.request_url)
@@ -137,15 +137,15 @@ async def is_there(origin: str, tools: Tools) -> Failure | None:
     return reply if isinstance(reply, Failure) and reply.unreachable else None
 
 
-def given_up(entry: Entry, down: Down, tools: Tools) -> Visit:
+def given_up(entry: FrontierEntry, down: DownHost, tools: Tools) -> FinishedVisit:
     """A URL of a host that has been down for too long: it fails without a request, for the host's reason."""
     said = outage.sentence(down)
-    return Visit(entry, tools.clock.now_ms(), _failed_as(entry), down.kind, said, requested=False)
+    return FinishedVisit(entry, tools.clock.now_ms(), _failed_as(entry), down.kind, said, requested=False)
 
 
 async def _understood(
-    made: Visit, request: Request, reply: Response, known: _Known | None, tools: Tools
-) -> Visit | Unanswered:
+    made: FinishedVisit, request: Request, reply: Response, known: _Known | None, tools: Tools
+) -> FinishedVisit | Unanswered:
     """What an answer comes to: still the same page, a hop, gone, a failure, or something to be read."""
     entry = made.entry
     made = _with_cookies(made, request, reply, tools)
@@ -165,8 +165,8 @@ async def _understood(
 
 
 async def _page(
-    made: Visit, request: Request, reply: Response, known: _Known | None, tools: Tools
-) -> Visit | Unanswered:
+    made: FinishedVisit, request: Request, reply: Response, known: _Known | None, tools: Tools
+) -> FinishedVisit | Unanswered:
     """What an answer comes to that is there to be read."""
     entry = made.entry
     is_cut = bool(reply.truncated)
@@ -189,7 +189,7 @@ async def _page(
     return _compared(made, given, known, tools) if tools.compares and entry.kind is Kind.PAGE else made
 
 
-def _doubted(made: Visit, read: Read, probe: Probe | Failure | None, tools: Tools) -> Visit:
+def _doubted(made: FinishedVisit, read: Read, probe: Probe | Failure | None, tools: Tools) -> FinishedVisit:
     """A page that reads as if it were not there: it is not where the server says the same of one that cannot be."""
     if isinstance(probe, Failure):
         again = _tried(made, probe.kind, probe.message, tools)
@@ -203,8 +203,8 @@ def _doubted(made: Visit, read: Read, probe: Probe | Failure | None, tools: Tool
 
 
 async def _costing_only_itself(
-    understood: Coroutine[Any, Any, Visit | Unanswered], made: Visit, tools: Tools
-) -> Visit | Unanswered:
+    understood: Coroutine[Any, Any, FinishedVisit | Unanswered], made: FinishedVisit, tools: Tools
+) -> FinishedVisit | Unanswered:
     """Whatever a server sends, and whatever our reading makes of it: it costs that URL and never the session."""
     try:
         return await understood
@@ -224,7 +224,7 @@ class _Known(NamedTuple):
     objection: Note | None
 
 
-def _known(entry: Entry, tools: Tools) -> _Known | None:
+def _known(entry: FrontierEntry, tools: Tools) -> _Known | None:
     if tools.earlier is None or not tools.compares or entry.kind not in (Kind.PAGE, Kind.RESOURCE):
         return None
     version = tools.earlier.version(entry)
@@ -242,7 +242,7 @@ def _misunderstood(reply: Response, known: _Known | None) -> str:
     return ""
 
 
-def _still(made: Visit, version: Version) -> Visit:
+def _still(made: FinishedVisit, version: Version) -> FinishedVisit:
     """Not modified: the page is what it was, with the headers that came now."""
     reading = Reading(title=version.title, language=version.language, canonical=version.canonical)
     record = made.record and made.record._replace(digest=version.payload or b"")
@@ -264,14 +264,14 @@ def _still(made: Visit, version: Version) -> Visit:
     )
 
 
-def reused(entry: Entry, version: Version, compares: bool) -> Visit:
+def reused(entry: FrontierEntry, version: Version, compares: bool) -> FinishedVisit:
     """A page that is taken from an earlier run without asking."""
-    made = _still(Visit(entry, version.at_ms, Outcome.PAGE, status=version.status, requested=False), version)
+    made = _still(FinishedVisit(entry, version.at_ms, Outcome.PAGE, status=version.status, requested=False), version)
     is_compared = compares and entry.kind is Kind.PAGE
     return made._replace(change=Change.UNCHANGED if is_compared else None, notes=(Note.REUSED,) if is_compared else ())
 
 
-def _as_it_was(made: Visit, known: _Known | None, tools: Tools) -> Visit:
+def _as_it_was(made: FinishedVisit, known: _Known | None, tools: Tools) -> FinishedVisit:
     """A page that redirects may have moved: its old text, to be compared with that of the target, has to be by the same
     reader."""
     if tools.earlier is None or known is None or known.version.missing:
@@ -281,7 +281,7 @@ def _as_it_was(made: Visit, known: _Known | None, tools: Tools) -> Visit:
     return made._replace(text_hash=tools.earlier.text_hash(known.version, made.entry.request_url))
 
 
-def _gone(made: Visit, version: Version) -> Visit:
+def _gone(made: FinishedVisit, version: Version) -> FinishedVisit:
     """A page that earlier runs know is not there any more, and the server says so."""
     is_news = not version.missing
     return made._replace(
@@ -293,7 +293,7 @@ def _gone(made: Visit, version: Version) -> Visit:
     )
 
 
-def _compared(made: Visit, given: Document, known: _Known | None, tools: Tools) -> Visit:
+def _compared(made: FinishedVisit, given: Document, known: _Known | None, tools: Tools) -> FinishedVisit:
     """The visit with what changed since the last version."""
     assert tools.earlier is not None
     if known is None:
@@ -319,7 +319,7 @@ def _compared(made: Visit, given: Document, known: _Known | None, tools: Tools) 
     )
 
 
-def _verdict(made: Visit, given: Document, version: Version, tools: Tools) -> change.ChangeVerdict:
+def _verdict(made: FinishedVisit, given: Document, version: Version, tools: Tools) -> change.ChangeVerdict:
     assert tools.earlier is not None
     digest = made.record.digest if made.record else None
     now = change.Print(digest, made.text_hash, made.link_hash, tools.fingerprint)
@@ -382,17 +382,17 @@ def _request(address: str, enough: int | None, tools: Tools, condition: Headers 
     return Request(address, headers, limit, settings.timeout, beginning)
 
 
-def _with_cookies(made: Visit, request: Request, reply: Response, tools: Tools) -> Visit:
+def _with_cookies(made: FinishedVisit, request: Request, reply: Response, tools: Tools) -> FinishedVisit:
     if "set-cookie" not in reply.headers or not tools.settings.cookies:
         return made
     return made._replace(cookies=cookies.read(reply.head, request.url, made.at_ms))
 
 
-def _answered(entry: Entry, at_ms: int, reply: Response, address: str = "") -> Visit:
+def _answered(entry: FrontierEntry, at_ms: int, reply: Response, address: str = "") -> FinishedVisit:
     """The part that every answer has: what the server said, and the record for the archive."""
     digest = hashlib.sha256(reply.payload).digest() if reply.payload else _NO_BYTES
     headers = reply.headers
-    return Visit(
+    return FinishedVisit(
         entry,
         at_ms,
         Outcome.PAGE,
@@ -406,7 +406,7 @@ def _answered(entry: Entry, at_ms: int, reply: Response, address: str = "") -> V
     )
 
 
-async def _read(given: Document, entry: Entry, tools: Tools) -> Read | Failure:
+async def _read(given: Document, entry: FrontierEntry, tools: Tools) -> Read | Failure:
     if media.is_risky(given.body, given.content_type):
         return await tools.reader.read_apart(given)
     tools.mark.set(entry.url_id)
@@ -417,7 +417,7 @@ async def _read(given: Document, entry: Entry, tools: Tools) -> Read | Failure:
         tools.mark.clear()
 
 
-def _made_sense_of(made: Visit, read: Read, settings: Settings) -> Visit:
+def _made_sense_of(made: FinishedVisit, read: Read, settings: Settings) -> FinishedVisit:
     """The visit with what was read, under the name of what it was fetched as."""
     reading = read.reading
     if reading.nofollow and settings.robots:
@@ -434,7 +434,7 @@ def _made_sense_of(made: Visit, read: Read, settings: Settings) -> Visit:
     )
 
 
-def _redirected(made: Visit, reply: Response, tools: Tools) -> Visit:
+def _redirected(made: FinishedVisit, reply: Response, tools: Tools) -> FinishedVisit:
     """A hop: the target becomes an entry of its own, so that nothing is followed out of sight."""
     entry = made.entry
     location = reply.headers.get("location", "")
@@ -448,12 +448,14 @@ def _redirected(made: Visit, reply: Response, tools: Tools) -> Visit:
         return made._replace(outcome=Outcome.CONTROL, reading=Reading(links=(sitemap_file(request_url),)))
     if entry.chain >= tools.settings.max_redirects:
         return _tried(made, "too_many_redirects", f"more than {tools.settings.max_redirects} redirects in a row", tools)
-    target = Found(canonical, request_url, entry.kind, Source.REDIRECT)
+    target = FoundUrl(canonical, request_url, entry.kind, Source.REDIRECT)
     return made._replace(outcome=Outcome.REDIRECT, redirect=target)
 
 
-def _failed(entry: Entry, at_ms: int, failure: Failure, tools: Tools) -> Visit:
-    made = Visit(entry, at_ms, Outcome.FAILED, millis=round(failure.seconds * 1000), unreachable=failure.unreachable)
+def _failed(entry: FrontierEntry, at_ms: int, failure: Failure, tools: Tools) -> FinishedVisit:
+    made = FinishedVisit(
+        entry, at_ms, Outcome.FAILED, millis=round(failure.seconds * 1000), unreachable=failure.unreachable
+    )
     if failure.answer is not None:
         made = _answered(entry, at_ms, failure.answer)._replace(outcome=Outcome.FAILED)
     if entry.request_url in tools.bare_seeds and failure.kind in UNREACHABLE:
@@ -461,32 +463,32 @@ def _failed(entry: Entry, at_ms: int, failure: Failure, tools: Tools) -> Visit:
     return _tried(made, failure.kind, failure.message, tools)
 
 
-def _by_http(made: Visit, tools: Tools) -> Visit:
+def _by_http(made: FinishedVisit, tools: Tools) -> FinishedVisit:
     """The user typed a host without a scheme: https came first, http comes when it cannot be reached."""
     address = "http" + made.entry.request_url.removeprefix("https")
-    target = Found(tools.canonicalizer.identity(address), address, made.entry.kind, Source.REDIRECT)
+    target = FoundUrl(tools.canonicalizer.identity(address), address, made.entry.kind, Source.REDIRECT)
     return made._replace(outcome=Outcome.REDIRECT, redirect=target, message="https did not answer, http is tried")
 
 
-def unreadable_robots(entry: Entry, trouble: str, tools: Tools) -> Visit:
+def unreadable_robots(entry: FrontierEntry, trouble: str, tools: Tools) -> FinishedVisit:
     """Where a robots.txt cannot be read nothing may be asked for; that is a failure, and can be tried again.
 
     Where its host cannot be reached at all, that is what is wrong, and not its robots.txt.
     """
     kind, message = rows.robots_trouble(trouble)
-    made = Visit(entry, tools.clock.now_ms(), _failed_as(entry), kind, message, requested=False)
+    made = FinishedVisit(entry, tools.clock.now_ms(), _failed_as(entry), kind, message, requested=False)
     if entry.request_url in tools.bare_seeds and trouble.partition(":")[0] in UNREACHABLE:
         return _by_http(made._replace(failure=""), tools)
     return made
 
 
-def _blocked(made: Visit, reply: Response, tools: Tools) -> Visit:
+def _blocked(made: FinishedVisit, reply: Response, tools: Tools) -> FinishedVisit:
     """A bot wall came instead of the page. That says nothing of the page, and that we are asking too much."""
     said = f"a challenge or captcha came instead of the page, with status {reply.status}"
     return _tried(_asked_for_quiet(made, reply, tools), "blocked", said, tools)
 
 
-def _asked_for_quiet(made: Visit, reply: Response, tools: Tools) -> Visit:
+def _asked_for_quiet(made: FinishedVisit, reply: Response, tools: Tools) -> FinishedVisit:
     """A server that is asked too much may say for how long it wants to be left alone; the whole host is meant."""
     if reply.status not in PUSHING_BACK:
         return made
@@ -494,7 +496,7 @@ def _asked_for_quiet(made: Visit, reply: Response, tools: Tools) -> Visit:
     return made._replace(quiet_ms=round(1000 * (seconds or 0.0)))
 
 
-def _tried(made: Visit, kind: str, message: str, tools: Tools) -> Visit:
+def _tried(made: FinishedVisit, kind: str, message: str, tools: Tools) -> FinishedVisit:
     """A failed try: to be repeated later when that may help, final otherwise."""
     entry = made.entry
     # An answer to a question that nobody asked says nothing by its status, nor does a wall's.
@@ -507,18 +509,18 @@ def _tried(made: Visit, kind: str, message: str, tools: Tools) -> Visit:
     return made._replace(outcome=_failed_as(entry), failure=kind, message=message)
 
 
-def _failed_as(entry: Entry) -> Outcome:
+def _failed_as(entry: FrontierEntry) -> Outcome:
     """A page or resource that failed is counted; a robots.txt or sitemap is none."""
     return Outcome.CONTROL if entry.kind in control.KINDS else Outcome.FAILED
 
 
-async def _visit_robots(entry: Entry, tools: Tools) -> Visit | Unanswered:
+async def _visit_robots(entry: FrontierEntry, tools: Tools) -> FinishedVisit | Unanswered:
     """A robots.txt: up to five redirects, then a verdict. What cannot be read forbids everything."""
-    made = Visit(entry, tools.clock.now_ms(), Outcome.CONTROL)
+    made = FinishedVisit(entry, tools.clock.now_ms(), Outcome.CONTROL)
     return await _costing_only_itself(_robots(made, tools), made, tools)
 
 
-async def _robots(made: Visit, tools: Tools) -> Visit | Unanswered:
+async def _robots(made: FinishedVisit, tools: Tools) -> FinishedVisit | Unanswered:
     request, reply = await _ask_for_robots(made.entry.request_url, tools)
     if isinstance(reply, Failure):
         if held := _unanswered(made.entry, request, reply, tools):

@@ -26,10 +26,10 @@ from inchworm.model import (
     Counters,
     CrawlInfo,
     EndedBy,
-    Found,
+    FoundUrl,
     Kind,
+    LiveProgress,
     Mode,
-    Progress,
     Reason,
     RunInfo,
     RunState,
@@ -84,7 +84,7 @@ class Inbox:
         return committed
 
     def _add(self, inbox_id: int, argument: Mapping[str, Any]) -> Committed:
-        found = Found(argument["url"], argument["request_url"], Kind.PAGE, Source.MANUAL)
+        found = FoundUrl(argument["url"], argument["request_url"], Kind.PAGE, Source.MANUAL)
         committed = self._ledger.edits.add(found, argument["depth"], inbox_id)
         self._home.answer(inbox_id, "added", self._clock.now_ms())
         return committed
@@ -247,7 +247,7 @@ class CrawlSession:
             raise ended.error
         return self._summary(info, run_state, progress, seconds)
 
-    def _summary(self, info: SessionInfo, run_state: RunState, progress: Progress, seconds: float) -> Summary:
+    def _summary(self, info: SessionInfo, run_state: RunState, progress: LiveProgress, seconds: float) -> Summary:
         counters = progress.counters
         return Summary(
             self._crawl.crawl_id,

@@ -9,7 +9,7 @@ import gzip
 
 import pytest
 
-from inchworm.model import Cookie, Entry, Found, Kind, Reason, Seed, Source
+from inchworm.model import Cookie, FoundUrl, FrontierEntry, Kind, Reason, Seed, Source
 from inchworm.rules.page import describe, parse
 from inchworm.rules.web import cookies, robots, scope, sitemap
 
@@ -179,11 +179,11 @@ def test_the_number_of_domains_with_cookies(more: int, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("more", AROUND)
 def test_the_longest_url_u2(more: int) -> None:
     judge = scope.Judge(scope.Scope("path", (Seed(1, PAGE, "h.test", "/"),)))
-    parent = Entry(1, PAGE, PAGE, Kind.PAGE, Source.INITIAL, 1, 0, 0, 0, (0, 0))
+    parent = FrontierEntry(1, PAGE, PAGE, Kind.PAGE, Source.INITIAL, 1, 0, 0, 0, (0, 0))
     url = PAGE + "a" * (scope.MAX_URL_LENGTH + more - len(PAGE))
     expected = Reason.URL_TOO_LONG if more > 0 else None
-    assert judge.judge(Found(url, url), parent).reason is expected
-    assert judge.judge(Found(PAGE, url), parent).reason is expected
+    assert judge.judge(FoundUrl(url, url), parent).reason is expected
+    assert judge.judge(FoundUrl(PAGE, url), parent).reason is expected
 
 
 def html(markup: str, resources: bool = False, anchors: bool = False):

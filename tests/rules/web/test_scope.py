@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inchworm.errors import WrongUse
-from inchworm.model import Entry, Found, Kind, Reason, Seed, Source
+from inchworm.model import FoundUrl, FrontierEntry, Kind, Reason, Seed, Source
 from inchworm.rules.web.scope import Judge, Patterns, Scope, domain_of, said_of_move, scope_of_seed, widen
 from inchworm.rules.web.url import canonicalize
 
@@ -297,12 +297,12 @@ def test_globs_are_those_of_fnmatch(glob, text):
     assert (patterns.reason(text) is None) == fnmatch.fnmatchcase(text, glob)
 
 
-def entry(url: str = "http://h/docs", depth: int = 0, hops: int = 0, seed: int = 0) -> Entry:
-    return Entry(1, url, url, Kind.PAGE, Source.SPIDER, seed, depth, hops, 0, (0, 0))
+def entry(url: str = "http://h/docs", depth: int = 0, hops: int = 0, seed: int = 0) -> FrontierEntry:
+    return FrontierEntry(1, url, url, Kind.PAGE, Source.SPIDER, seed, depth, hops, 0, (0, 0))
 
 
-def found(url: str, kind: Kind = Kind.PAGE, source: Source = Source.SPIDER, nofollow: bool = False) -> Found:
-    return Found(url, url, kind, source, nofollow)
+def found(url: str, kind: Kind = Kind.PAGE, source: Source = Source.SPIDER, nofollow: bool = False) -> FoundUrl:
+    return FoundUrl(url, url, kind, source, nofollow)
 
 
 DOCS = Scope("path", seeds("http://h/docs", "http://h/docs/en"))
@@ -386,7 +386,7 @@ def test_order_of_reasons_u2():
     deep = entry(depth=7)
     long = "http://x/bad" + "a" * 8192
     assert judge.judge(found(long, nofollow=True), deep).reason is Reason.URL_TOO_LONG
-    assert judge.judge(Found("http://h/docs", long), deep).reason is Reason.URL_TOO_LONG
+    assert judge.judge(FoundUrl("http://h/docs", long), deep).reason is Reason.URL_TOO_LONG
     assert judge.judge(found("http://x/bad", nofollow=True), deep).reason is Reason.OUT_OF_SCOPE
     assert judge.judge(found("http://h/docs/bad", nofollow=True), deep).reason is Reason.EXCLUDED
     assert judge.judge(found("http://h/docs/good", nofollow=True), deep).reason is Reason.NOFOLLOW

@@ -14,7 +14,7 @@ from inchworm.engine import run
 from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.owner import CrawlOwner, NoArchive
 from inchworm.errors import NotNow, WrongUse
-from inchworm.model import Checkpoint, CheckpointType, CrawlInfo, EndedBy, Mode, RunInfo, RunState
+from inchworm.model import CheckpointInfo, CheckpointType, CrawlInfo, EndedBy, Mode, RunInfo, RunState
 from inchworm.ports import Unreached
 from inchworm.rules.order import freshness, order
 from inchworm.rules.web import proxies
@@ -196,7 +196,7 @@ class WayBack:
         self._past = past
         self._now_ms = now_ms
 
-    def go_back(self, point: Checkpoint) -> RunInfo:
+    def go_back(self, point: CheckpointInfo) -> RunInfo:
         """Undo what came after a checkpoint; its run is open again."""
         current = self._past.run(point)
         if current.seq != point.seq or not run.is_open(current):
@@ -205,7 +205,7 @@ class WayBack:
             self._owner.cut_archive()
         return self._past.run(point)
 
-    def branch(self, point: Checkpoint, values: Settings) -> RunInfo:
+    def branch(self, point: CheckpointInfo, values: Settings) -> RunInfo:
         """A new run that has everything up to the checkpoint, and goes on by settings of its own."""
         Patterns(values.include, values.exclude)
         old = self._past.run(point)
@@ -224,7 +224,7 @@ class WayBack:
         assert found is not None
         return found
 
-    def _made_before(self, point: Checkpoint, new: RunInfo) -> RunInfo | None:
+    def _made_before(self, point: CheckpointInfo, new: RunInfo) -> RunInfo | None:
         """The same branch, when whoever made it died before it got anywhere: this is the second try."""
         last = self._store.runs()[-1]
         if last.origin is None or dict(last.settings) != dict(new.settings):

@@ -10,8 +10,19 @@ from inchworm.app.workspace import Workspace, identity, ledger_of
 from inchworm.engine import run
 from inchworm.engine.own.owner import CrawlOwner
 from inchworm.errors import NotNow, WrongUse
-from inchworm.model import CrawlInfo, Entry, Found, Kind, Reason, Refusal, RunInfo, RunState, Source, State
-from inchworm.ports import Row
+from inchworm.model import (
+    CrawlInfo,
+    FoundUrl,
+    FrontierEntry,
+    Kind,
+    Reason,
+    RefusedEntry,
+    RunInfo,
+    RunState,
+    Source,
+    State,
+)
+from inchworm.ports import StoredRow
 from inchworm.rules.web import control
 from inchworm.rules.web import url as urls
 from inchworm.rules.words.json_form import FLAT, JsonObject
@@ -62,7 +73,7 @@ class Queue:
         is_added = before is None or before[1] is not after[1]
         return EntryAdded(shown, is_added, _message(shown, is_added))
 
-    def _add(self, owner: CrawlOwner, crawl: CrawlInfo, found: Found, depth: int) -> None:
+    def _add(self, owner: CrawlOwner, crawl: CrawlInfo, found: FoundUrl, depth: int) -> None:
         current = self._workspace.run_of(crawl, owner.store)
         committed = ledger_of(owner, current).edits.add(found, depth)
         if current.state is RunState.COMPLETED and committed.counters.pending > current.counters.pending:
@@ -79,7 +90,7 @@ class Queue:
         with self._workspace.owning(spot.crawl) as owner:
             current, row = self._row_of_last_run(owner, spot)
             _refuse_unless_pending(row)
-            ledger_of(owner, current).commit([Refusal(_as_entry(row), Reason.CLEARED)])
+            ledger_of(owner, current).commit([RefusedEntry(_as_entry(row), Reason.CLEARED)])
 
     def dismiss(self, entry_id: str) -> None:
         """A link that was not followed is `cleared` from now on: it is no longer listed, and no other link to it can
@@ -90,7 +101,7 @@ class Queue:
             current, row = self._row_of_last_run(owner, spot)
             ledger_of(owner, current).edits.dismiss(row)
 
-    def _row_of_last_run(self, owner: CrawlOwner, spot: RowPlace) -> tuple[RunInfo, Row]:
+    def _row_of_last_run(self, owner: CrawlOwner, spot: RowPlace) -> tuple[RunInfo, StoredRow]:
         current = self._workspace.run_of(spot.crawl, owner.store)
         if current.number != spot.run:
             raise NotNow(
@@ -151,12 +162,12 @@ def _message(entry: EntryLine, is_added: bool) -> str:
     return "It waits for its turn." if is_added else "It was known already, and waits for its turn."
 
 
-def _found(current: RunInfo, url: str) -> Found:
+def _found(current: RunInfo, url: str) -> FoundUrl:
     href = urls.parse(url)
     if href is not None and urls.userinfo_of(href) is not None:
         raise WrongUse("A URL with user and password cannot be added.", "Leave them out.")
     address = identity(current, url)
-    return Found(address, urls.request_form(href or address), Kind.PAGE, Source.MANUAL)
+    return FoundUrl(address, urls.request_form(href or address), Kind.PAGE, Source.MANUAL)
 
 
 def _refuse_useless(crawl: CrawlInfo, current: RunInfo, url: str, before: tuple[int, State] | None) -> None:
@@ -172,7 +183,7 @@ def _refuse_useless(crawl: CrawlInfo, current: RunInfo, url: str, before: tuple[
         )
 
 
-def _refuse_unless_pending(row: Row) -> None:
+def _refuse_unless_pending(row: StoredRow) -> None:
     if row.kind in control.KINDS:
         raise NotNow(f"{row.url} says what may be crawled, so it is read in any case.", "Take the pages out instead.")
     if row.standing.state is not State.PENDING:
@@ -180,7 +191,9 @@ def _refuse_unless_pending(row: Row) -> None:
         raise NotNow(f"{row.url} is {row.standing.state}{reason}, not pending.", "Only what is pending is taken out.")
 
 
-def _as_entry(row: Row) -> Entry:
+def _as_entry(row: StoredRow) -> FrontierEntry:
     old = row.standing
     address, place = old.request_url or row.url, (old.place_seq, old.place_idx)
-    return Entry(row.url_id, row.url, address, row.kind, row.source, old.seed, old.depth, old.hops, old.lane, place)
+    return FrontierEntry(
+        row.url_id, row.url, address, row.kind, row.source, old.seed, old.depth, old.hops, old.lane, place
+    )

@@ -17,7 +17,7 @@ from inchworm.archive import reader as warc_reader
 from inchworm.archive import warc
 from inchworm.engine import run
 from inchworm.errors import Broken, NotNow, Unknown, WrongUse
-from inchworm.model import Checkpoint, CheckpointType, Counters, CrawlInfo, RunInfo, Substate
+from inchworm.model import CheckpointInfo, CheckpointType, Counters, CrawlInfo, RunInfo, Substate
 from inchworm.rules.words.json_form import OPTIONAL, json_form
 from inchworm.rules.words.times import iso
 from inchworm.settings import NamedSettings
@@ -169,7 +169,7 @@ class Checkpoints:
             history = History(store)
             return checkpoint_line(crawl, find(history, crawl, number), history)
 
-    def target(self, crawl: CrawlInfo, back: Back) -> tuple[Checkpoint, RunInfo]:
+    def target(self, crawl: CrawlInfo, back: Back) -> tuple[CheckpointInfo, RunInfo]:
         """Where a crawl would continue, and in which run it is, seen to be possible. Nothing is changed."""
         with self._workspace.reading(crawl) as store:
             past = Past(store, self._workspace.crawl_folder(crawl) / "archive", crawl)
@@ -193,7 +193,9 @@ class Checkpoints:
         return len(state.crawled_urls) + len(state.queued_urls) + len(state.failed_urls)
 
 
-def checkpoint_line(crawl: CrawlInfo, point: Checkpoint, history: History, seq: int | None = None) -> CheckpointLine:
+def checkpoint_line(
+    crawl: CrawlInfo, point: CheckpointInfo, history: History, seq: int | None = None
+) -> CheckpointLine:
     """A checkpoint as it is listed. `seq`: where its run is now, to know how many steps going back would undo."""
     counters = point.counters
     done = counters.known - counters.pending - counters.refused
@@ -231,7 +233,7 @@ def _stats(crawl: CrawlInfo, listed: Sequence[CheckpointLine], can_resume: bool)
     )
 
 
-def find(history: History, crawl: CrawlInfo, checkpoint: int | str) -> Checkpoint:
+def find(history: History, crawl: CrawlInfo, checkpoint: int | str) -> CheckpointInfo:
     """A checkpoint by its number or by its whole id."""
     number = str(checkpoint).removeprefix(f"{crawl.crawl_id}_ckpt_")
     is_number = number.isascii() and number.isdecimal() and len(number) < _DIGITS
@@ -243,7 +245,7 @@ def find(history: History, crawl: CrawlInfo, checkpoint: int | str) -> Checkpoin
     return point
 
 
-def _state(crawl: CrawlInfo, current: RunInfo, point: Checkpoint, history: History) -> StateAtCheckpoint:
+def _state(crawl: CrawlInfo, current: RunInfo, point: CheckpointInfo, history: History) -> StateAtCheckpoint:
     crawled: list[str] = []
     queued: list[str] = []
     failed: list[str] = []
@@ -282,7 +284,7 @@ class Past:
         self._history = History(store)
         self._crawl = crawl
 
-    def point(self, back: Back) -> Checkpoint:
+    def point(self, back: Back) -> CheckpointInfo:
         """The checkpoint that is meant, or the run as it stands when none is named; seen to be usable."""
         last = self._store.run()
         if last is None:
@@ -307,15 +309,15 @@ class Past:
             self._validate(point)
         return point
 
-    def _find(self, checkpoint: int | str) -> Checkpoint:
+    def _find(self, checkpoint: int | str) -> CheckpointInfo:
         return find(self._history, self._crawl, checkpoint)
 
-    def run(self, point: Checkpoint) -> RunInfo:
+    def run(self, point: CheckpointInfo) -> RunInfo:
         found = self._store.run(point.run)
         assert found is not None
         return found
 
-    def _validate(self, point: Checkpoint) -> None:
+    def _validate(self, point: CheckpointInfo) -> None:
         """See that the state and the archive before a checkpoint are what they were when it was made."""
         if self.run(point).seq < point.seq:
             raise Broken(f"Run {point.run} ends before checkpoint {point.number}.", "`inchworm doctor` tells more.")

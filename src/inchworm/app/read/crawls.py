@@ -16,7 +16,7 @@ from inchworm.app.workspace import Workspace, defaults_of, presentable, settings
 from inchworm.engine import run
 from inchworm.errors import InchwormError, NotNow
 from inchworm.job import JobFilter
-from inchworm.model import Counters, CrawlInfo, Down, RunInfo, RunState, SessionInfo
+from inchworm.model import Counters, CrawlInfo, DownHost, RunInfo, RunState, SessionInfo
 from inchworm.rules.order import order
 from inchworm.rules.words.json_form import FLAT
 from inchworm.rules.words.times import iso
@@ -191,7 +191,7 @@ class _Seen(NamedTuple):
     run: RunInfo
     session: SessionInfo | None
     changed: RunInfo | None
-    down: Sequence[Down]
+    down: Sequence[DownHost]
 
 
 class Crawls:
@@ -431,5 +431,5 @@ def _changes(crawl: CrawlInfo, one: RunInfo) -> ChangesOfRun:
     )
 
 
-def _host_down(one: Down) -> HostDown:
+def _host_down(one: DownHost) -> HostDown:
     return HostDown(one.origin, one.kind, one.message, iso(one.since_ms), one.sessions)

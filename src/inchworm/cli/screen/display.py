@@ -19,7 +19,7 @@ from inchworm.cli.screen.door import folded, paragraph, say, styled
 from inchworm.cli.screen.table import table
 from inchworm.cli.screen.words import MOST_DOWN, closing, counted, line, opening, quoted, taking
 from inchworm.errors import InchwormError
-from inchworm.model import CrawlInfo, Mode, Progress, RunInfo, RunState
+from inchworm.model import CrawlInfo, LiveProgress, Mode, RunInfo, RunState
 from inchworm.rules.order.order import EXACT
 from inchworm.rules.web.url import host_of, shorten
 from inchworm.rules.words import failures
@@ -44,7 +44,7 @@ class Shown(Protocol):
 
     def started(self, crawl: CrawlInfo, run: RunInfo, session: int) -> None: ...
 
-    def progress(self, progress: Progress) -> None: ...
+    def progress(self, progress: LiveProgress) -> None: ...
 
     def extracting(self, done: int, total: int) -> None:
         """Fields were taken out of so many pages, of so many."""
@@ -74,7 +74,7 @@ class Log:
     def started(self, crawl: CrawlInfo, run: RunInfo, session: int) -> None:
         _say(opening(crawl, run, session))
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress: LiveProgress) -> None:
         now = time.monotonic()
         if now - self._said >= (LOG_SECONDS if progress.seconds < LATER_LOG_SECONDS else LATER_LOG_SECONDS):
             self._said = now

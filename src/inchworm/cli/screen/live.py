@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from inchworm.cli.screen.words import closing, counted, opening, taking
-from inchworm.model import CrawlInfo, Progress, RunInfo
+from inchworm.model import CrawlInfo, LiveProgress, RunInfo
 from inchworm.rules.web.url import shorten
 from inchworm.rules.words.figures import about, clock, plain, size
 
@@ -43,7 +43,7 @@ class Terminal:
     def started(self, crawl: CrawlInfo, run: RunInfo, session: int) -> None:
         self._console.print(Text(plain(opening(crawl, run, session)), style="bold"))
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress: LiveProgress) -> None:
         self._live.update(self.picture(progress))
 
     def extracting(self, done: int, total: int) -> None:
@@ -58,7 +58,7 @@ class Terminal:
         for text in rest:
             self._console.print(Text(text))
 
-    def picture(self, progress: Progress) -> RenderableType:
+    def picture(self, progress: LiveProgress) -> RenderableType:
         """The lines of one moment."""
         counters = progress.counters
         done = counters.known - counters.pending - counters.refused
@@ -69,7 +69,7 @@ class Terminal:
         first.add_row(self._spinner, bar, f"{done:,} of {total:,} URLs")
         return Group(first, _numbers(progress), *self._urls(progress), _session_line(progress), _hint(progress), Text())
 
-    def _urls(self, progress: Progress) -> list[Text]:
+    def _urls(self, progress: LiveProgress) -> list[Text]:
         """The last that were asked for, the newest at the end; above them what was a moment ago, so that the lines
         neither jump nor flicker. What takes long does not stand in the way of what comes after it."""
         width = self._console.width - 6
@@ -81,13 +81,13 @@ class Terminal:
         return lines + [Text(f"  → {shorten(url, width)}", style="cyan", no_wrap=True) for url in under_way]
 
 
-def _hint(progress: Progress) -> Text:
+def _hint(progress: LiveProgress) -> Text:
     if progress.is_ending:
         return Text("  Pausing: what is under way may finish. Ctrl-C again stops now.", style="yellow", no_wrap=True)
     return Text("  Ctrl-C pauses. The same command goes on from there.", style="dim", no_wrap=True)
 
 
-def _numbers(progress: Progress) -> Text:
+def _numbers(progress: LiveProgress) -> Text:
     """How the run stands."""
     counters = progress.counters
     text = Text("  ", no_wrap=True, overflow="ellipsis")
@@ -104,7 +104,7 @@ def _numbers(progress: Progress) -> Text:
     return text
 
 
-def _session_line(progress: Progress) -> Text:
+def _session_line(progress: LiveProgress) -> Text:
     """What this session did, and how long it may take."""
     rate = progress.requests / progress.seconds if progress.seconds > 0.5 else 0.0
     text = f"  {clock(progress.seconds)}   {rate:,.1f} requests/s   {size(progress.size)}"

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inchworm.model import CrawlInfo, Mode, Progress, RunInfo
+from inchworm.model import CrawlInfo, LiveProgress, Mode, RunInfo
 from inchworm.rules.order.order import EXACT
 from inchworm.rules.web import outage
 from inchworm.rules.web.url import shorten
@@ -55,7 +55,7 @@ def _beside(run: RunInfo) -> str:
     return f" It is {which}: later runs do not build on it."
 
 
-def line(progress: Progress) -> str:
+def line(progress: LiveProgress) -> str:
     """Progress in one line."""
     counters = progress.counters
     rate = progress.requests / progress.seconds if progress.seconds else 0.0

@@ -7,27 +7,27 @@ from collections.abc import Sequence
 
 from inchworm.engine.ledger.draft.draft import Draft
 from inchworm.engine.ledger.rows import Stored
-from inchworm.model import Outcome, Probe, Visit
-from inchworm.ports import Archive, Original, Store
+from inchworm.model import FinishedVisit, Outcome, Probe
+from inchworm.ports import ArchiveWriter, Original, Store
 
 
 class BodyRecords:
     """Puts answers into the archive. A payload that is there already becomes a revisit."""
 
-    def __init__(self, store: Store, archive: Archive, draft: Draft, run_id: int) -> None:
+    def __init__(self, store: Store, archive: ArchiveWriter, draft: Draft, run_id: int) -> None:
         self._store = store
         self._archive = archive
         self._draft = draft
         self._originals: dict[bytes, Original] = {}
         self._probed = {probe.directory for probe in store.probes(run_id)}
 
-    def expect(self, visits: Sequence[Visit]) -> None:
+    def expect(self, visits: Sequence[FinishedVisit]) -> None:
         """These come next: what the archive has of their payloads is looked up together."""
         payloads = {v.record.digest for v in visits if v.record and (v.record.payload or v.is_version)}
         known = self._store.originals(payloads)
         self._originals = {digest: one for digest, one in known.items() if self._archive.holds(one.file)}
 
-    def add(self, visit: Visit) -> Stored:
+    def add(self, visit: FinishedVisit) -> Stored:
         """Put the answer of a visit into the archive."""
         record, old = visit.record, visit.version if visit.is_version else None
         meta = json.dumps(visit.reading.meta, ensure_ascii=False) if visit.reading.meta else None
@@ -69,11 +69,11 @@ class KeptTexts:
         self._run_id = run_id
         self._kept: set[bytes] = set()
 
-    def expect(self, visits: Sequence[Visit]) -> None:
+    def expect(self, visits: Sequence[FinishedVisit]) -> None:
         """These come next: which of their texts are known is looked up together."""
         self._kept = self._store.owners_of(self._run_id, {v.text_hash for v in visits if v.text_hash})
 
-    def outcome(self, visit: Visit) -> Outcome:
+    def outcome(self, visit: FinishedVisit) -> Outcome:
         """What a visit comes to, given what was kept before."""
         if visit.outcome is not Outcome.PAGE or not visit.text_hash:
             return visit.outcome

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inchworm.engine.ledger.draft.seeds import Seeds
-from inchworm.model import Entry, Found, Kind, Reason, Source
+from inchworm.model import FoundUrl, FrontierEntry, Kind, Reason, Source
 from inchworm.rules.web import url as urls
 from inchworm.rules.web.limits import exhausted
 from inchworm.rules.web.scope import Judge, Patterns, Scope, ScopeVerdict, widen
@@ -26,7 +26,7 @@ class Bounds:
         scope = Scope(values.scope, self._seeds.all(), values.loose_paths)
         return Judge(scope, self._patterns, values.max_depth, values.external_hops, values.trap_depth)
 
-    def judge(self, found: Found, parent: Entry) -> ScopeVerdict:
+    def judge(self, found: FoundUrl, parent: FrontierEntry) -> ScopeVerdict:
         """What to do with a URL that was found on this page."""
         return self._judge.judge(found, parent)
 
@@ -34,7 +34,7 @@ class Bounds:
         """Why a seed may not have another page."""
         return exhausted(self._seeds.seed(number), self._settings.page_limit) if kind is Kind.PAGE else None
 
-    def is_seed(self, entry: Entry) -> bool:
+    def is_seed(self, entry: FrontierEntry) -> bool:
         """Whether it is one, or what one redirected to."""
         if entry.source is Source.INITIAL:
             return True

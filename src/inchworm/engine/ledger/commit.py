@@ -34,8 +34,20 @@ from inchworm.engine.ledger.second_look import SecondLook
 from inchworm.engine.ledger.sweep import Sweep
 from inchworm.engine.ledger.transaction import Transaction
 from inchworm.engine.ledger.visits import VisitRecords
-from inchworm.model import Down, Entry, Found, Kind, Mode, Outcome, Reason, RunInfo, Source, Turn, Visit
-from inchworm.ports import Archive, Changes, Store, Unreached
+from inchworm.model import (
+    DownHost,
+    FinishedVisit,
+    FoundUrl,
+    FrontierEntry,
+    Kind,
+    Mode,
+    Outcome,
+    Reason,
+    RunInfo,
+    Source,
+    Turn,
+)
+from inchworm.ports import ArchiveWriter, Commit, Store, Unreached
 from inchworm.rules.order import order
 from inchworm.rules.web.scope import ScopeVerdict
 from inchworm.settings import Settings
@@ -55,7 +67,7 @@ class Ledger:
     """Commits the turns of one session, in the order it is given them. `edits`: what people change in the frontier;
     `ranking`: there in a run with a query."""
 
-    def __init__(self, store: Store, archive: Archive, run: RunInfo, author: Author, settings: Settings) -> None:
+    def __init__(self, store: Store, archive: ArchiveWriter, run: RunInfo, author: Author, settings: Settings) -> None:
         self._store = store
         self._token = author.token
         self._builds_on_others = run.mode != Mode.BASELINE
@@ -92,13 +104,13 @@ class Ledger:
     def apply(self, turns: Sequence[Turn]) -> Outcomes:
         """Decide what the turns come to and write their rows. Waits for nobody; the transaction stays open."""
         with self._transaction.step():
-            self._visits.expect([turn for turn in turns if isinstance(turn, Visit)])
+            self._visits.expect([turn for turn in turns if isinstance(turn, FinishedVisit)])
             outcomes = tuple((turn, self._outcome(turn)) for turn in turns)
             self._draft.write()
         return outcomes
 
     def _outcome(self, turn: Turn) -> Outcome | Reason:
-        if isinstance(turn, Visit):
+        if isinstance(turn, FinishedVisit):
             return self._visits.add(turn)
         self._draft.steps.next()
         self._draft.frontier.refuse(turn.entry, turn.reason)
@@ -116,13 +128,13 @@ class Ledger:
 
     # The beginning of a run
 
-    def seed(self, seeds: Sequence[Found], known: Sequence[Unreached] = ()) -> Changes:
+    def seed(self, seeds: Sequence[FoundUrl], known: Sequence[Unreached] = ()) -> Commit:
         """The first entries of a new run, to be written in the transaction that makes the run: its seeds, and the pages
         of earlier runs that it is to begin with."""
         self._draft.known.look_up(seed.url for seed in seeds)
         for number, seed in enumerate(seeds):
             place = (0, number)
-            parent = Entry(0, seed.url, seed.request_url, Kind.PAGE, Source.INITIAL, number, 0, 0, 0, place)
+            parent = FrontierEntry(0, seed.url, seed.request_url, Kind.PAGE, Source.INITIAL, number, 0, 0, 0, place)
             self._entering.enter(seed, parent, place, ScopeVerdict(number, 0, 0, None))
         self._sweep.start_from(known)
         return self._draft.changes()
@@ -165,7 +177,7 @@ class Ledger:
             self._robots.refresh(settled)
         return self._draft.committed()
 
-    def note_hosts(self, down: Sequence[Down], up: Sequence[str]) -> Committed:
+    def note_hosts(self, down: Sequence[DownHost], up: Sequence[str]) -> Committed:
         """Hosts that cannot be reached any more, or can again."""
         with self._transaction.whole():
             self._draft.learned.outages(down, up)

@@ -11,7 +11,7 @@ from inchworm.engine.ledger.bounds import Bounds
 from inchworm.engine.ledger.draft.draft import Draft
 from inchworm.engine.ledger.entering import Entering
 from inchworm.engine.ledger.second_look import SecondLook
-from inchworm.model import Entry, Found, Kind, Outcome, Reason, RunInfo, State, Version
+from inchworm.model import FoundUrl, FrontierEntry, Kind, Outcome, Reason, RunInfo, State, Version
 from inchworm.ports import Store
 from inchworm.rules.order import order
 from inchworm.settings import Settings
@@ -47,9 +47,9 @@ class Discovery:
         self.path_matters = bounds.path_matters
         self._may_change = bounds.path_matters or settings.order == order.FRESHNESS
         self.new_first = is_new_first(store, run, settings)
-        self._links: dict[int, dict[int, Found | None]] = {}
+        self._links: dict[int, dict[int, FoundUrl | None]] = {}
 
-    def follow_all(self, links: Sequence[Found], parent: Entry) -> list[int]:
+    def follow_all(self, links: Sequence[FoundUrl], parent: FrontierEntry) -> list[int]:
         """The ids of a page's links, those new to the run entered. Most links are known, so they go the short way."""
         known, may_change = self._known.get, self._may_change
         found_ids: list[int] = []
@@ -61,7 +61,7 @@ class Discovery:
                 found_ids.append(seen.url_id)
         return found_ids
 
-    def follow(self, found: Found, parent: Entry, index: int, tried: tuple[str, ...] = ()) -> int:
+    def follow(self, found: FoundUrl, parent: FrontierEntry, index: int, tried: tuple[str, ...] = ()) -> int:
         """The id of a link, the so-manieth of its page."""
         known = self._known.get(found.url)
         if known is not None and known.in_run:
@@ -104,7 +104,7 @@ class Discovery:
         for run_id, ids in fresh.items():
             self._look_up(run_id, ids)
 
-    def follow_known(self, version: Version, parent: Entry, nofollow: bool) -> Sequence[int]:
+    def follow_known(self, version: Version, parent: FrontierEntry, nofollow: bool) -> Sequence[int]:
         """The ids of its links. Those that this run knows already go the shortest way."""
         fresh = version.links if nofollow else self._fresh(version.links)
         if not fresh:

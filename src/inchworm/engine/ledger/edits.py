@@ -9,8 +9,8 @@ from inchworm.engine.ledger.entering import Entering
 from inchworm.engine.ledger.robots import RobotsRecord
 from inchworm.engine.ledger.second_look import SecondLook
 from inchworm.engine.ledger.transaction import Transaction
-from inchworm.model import Entry, Found, Kind, Reason, Source, State
-from inchworm.ports import Known, Row, Store
+from inchworm.model import FoundUrl, FrontierEntry, Kind, Reason, Source, State
+from inchworm.ports import Known, Store, StoredRow
 from inchworm.rules.web import url as urls
 from inchworm.rules.web.scope import ScopeVerdict
 
@@ -51,7 +51,7 @@ class FrontierEdits:
                 draft.totals.add(failed=-1, pending=1)
         return draft.committed()
 
-    def add(self, found: Found, depth: int, inbox_id: int = 0) -> Committed:
+    def add(self, found: FoundUrl, depth: int, inbox_id: int = 0) -> Committed:
         """A URL that somebody wants to be visited. One that is refused by now is judged again."""
         draft = self._draft
         with self._transaction.whole(inbox_id):
@@ -59,7 +59,7 @@ class FrontierEdits:
             known = draft.known.get(found.url)
             # Judged like a link from a page right above it.
             linked = found._replace(source=Source.SPIDER if depth else found.source)
-            above = Entry(0, found.url, found.request_url, Kind.PAGE, Source.MANUAL, 0, depth - 1, 0, 0, (0, 0))
+            above = FrontierEntry(0, found.url, found.request_url, Kind.PAGE, Source.MANUAL, 0, depth - 1, 0, 0, (0, 0))
             verdict = self._bounds.judge(linked, above)
             if known is None or not known.in_run:
                 draft.steps.next()
@@ -71,14 +71,14 @@ class FrontierEdits:
     def _may_be_open(self, verdict: ScopeVerdict) -> bool:
         return not (verdict.reason or self._bounds.exhausted(verdict.seed, Kind.PAGE))
 
-    def _open_again(self, known: Known, linked: Found, above: Entry) -> None:
+    def _open_again(self, known: Known, linked: FoundUrl, above: FrontierEntry) -> None:
         self._draft.steps.next()
         for row in self._draft.rows([known.url_id]):
             # Whatever it was refused for: now it is for something that a better link overrules.
             self._draft.frontier.move(row, row.standing._replace(reason=Reason.NOFOLLOW))
         self._second_look.at(known._replace(reason=Reason.NOFOLLOW), linked, above)
 
-    def dismiss(self, row: Row) -> Committed:
+    def dismiss(self, row: StoredRow) -> Committed:
         """A refused row is refused for good."""
         with self._transaction.whole():
             if row.standing.state is State.REFUSED and row.standing.reason is not Reason.CLEARED:
@@ -92,7 +92,7 @@ class FrontierEdits:
         with self._transaction.whole():
             draft.steps.next()
             for lane in self._store.lanes(self._run_id):
-                last: Entry | None = None
+                last: FrontierEntry | None = None
                 while entries := self._store.pending(self._run_id, lane, last, 1000):
                     last = entries[-1]
                     for entry in entries:

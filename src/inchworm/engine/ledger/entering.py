@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from inchworm.engine.ledger.bounds import Bounds
 from inchworm.engine.ledger.draft.draft import Draft
 from inchworm.engine.ledger.draft.steps import link_index
-from inchworm.model import Entry, Found, Kind, Place, Reason, State
-from inchworm.ports import Known, NewEntry, Standing
+from inchworm.model import FoundUrl, FrontierEntry, Kind, Place, Reason, State
+from inchworm.ports import Known, NewFrontierRow, RowState
 from inchworm.rules.order import order
 from inchworm.rules.web import control
 from inchworm.rules.web import url as urls
@@ -38,8 +38,8 @@ class Entering:
 
     def enter(
         self,
-        found: Found,
-        parent: Entry,
+        found: FoundUrl,
+        parent: FrontierEntry,
         place: Place,
         verdict: ScopeVerdict,
         tried: tuple[str, ...] = (),
@@ -63,7 +63,7 @@ class Entering:
         nested = found.kind is Kind.SITEMAP and parent.kind is Kind.SITEMAP
         chain = parent.chain + 1 if tried or nested else 0
         seq = self._steps.seq
-        standing = Standing(
+        standing = RowState(
             state, reason, verdict.seed, verdict.depth, verdict.hops,
             self.lane_of(found.request_url) if state is State.PENDING else 0,
             *place, request_url, 0, 0, chain, json.dumps(tried) if tried else None,
@@ -73,11 +73,11 @@ class Entering:
             standing = standing._replace(rank=self.rank_of(found, parent, url_id, place))
         found_on, lastmod = parent.url_id or None, found.lastmod or None
         self._draft.frontier.enter(
-            NewEntry(url_id, found.kind, found.source, seq, found_on, lastmod, standing, unlinked)
+            NewFrontierRow(url_id, found.kind, found.source, seq, found_on, lastmod, standing, unlinked)
         )
         return url_id
 
-    def open_origin(self, url: str, verdict: ScopeVerdict, parent: Entry, place: Place) -> bool:
+    def open_origin(self, url: str, verdict: ScopeVerdict, parent: FrontierEntry, place: Place) -> bool:
         """The first URL of an origin brings its robots.txt along, placed ahead of everything there. Does it?"""
         origin = urls.origin_of(url)
         if origin in self._origins:
@@ -94,7 +94,7 @@ class Entering:
         self.enter(file, parent, ahead, verdict._replace(depth=0))
         return True
 
-    def _control_file(self, origin: str) -> Found | None:
+    def _control_file(self, origin: str) -> FoundUrl | None:
         if self._settings.robots:
             return control.robots_file(origin)
         if self._settings.sitemap and self._bounds.is_seed_host(urls.host_of(origin + "/")):
@@ -104,7 +104,7 @@ class Entering:
     def lane_of(self, url: str) -> int:
         return 0 if self._settings.strict_order else self._draft.ids.host(url)
 
-    def rank_of(self, found: Found, parent: Entry, url_id: int, place: Place) -> int:
+    def rank_of(self, found: FoundUrl, parent: FrontierEntry, url_id: int, place: Place) -> int:
         """By what a URL is to be chosen, in a run that goes by that."""
         fixed = order.fixed_rank(found.kind, found.source)
         if fixed is not None:

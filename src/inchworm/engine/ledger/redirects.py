@@ -9,7 +9,7 @@ from inchworm.engine.ledger.bounds import Bounds
 from inchworm.engine.ledger.discovery import Discovery
 from inchworm.engine.ledger.draft.draft import Draft
 from inchworm.engine.ledger.second_look import SecondLook
-from inchworm.model import Entry, Found, Outcome, Visit
+from inchworm.model import FinishedVisit, FoundUrl, FrontierEntry, Outcome
 from inchworm.settings import Settings
 
 
@@ -25,7 +25,7 @@ class Redirects:
         self._second_look = second_look
         self._most = settings.max_redirects
 
-    def leads_back(self, entry: Entry, target: Found | None) -> bool:
+    def leads_back(self, entry: FrontierEntry, target: FoundUrl | None) -> bool:
         """Whether the target is known to lead back to the entry by redirects alone."""
         known = self._draft.known.get(target.url) if target else None
         if known is None or not known.in_run or known.url_id == entry.url_id:
@@ -40,7 +40,7 @@ class Redirects:
                 return True
         return False
 
-    def broken(self, visit: Visit, leads_back: bool) -> Visit:
+    def broken(self, visit: FinishedVisit, leads_back: bool) -> FinishedVisit:
         """The visit, as a failure where it leads to where it came from, and no cookie was set on the way that might
         change that.
 
@@ -55,7 +55,7 @@ class Redirects:
         said = f"{target.request_url} leads back to it"
         return visit._replace(outcome=Outcome.FAILED, failure="redirect_loop", message=said, redirect=None)
 
-    def follow(self, visit: Visit, entry: Entry, leads_back: bool) -> int:
+    def follow(self, visit: FinishedVisit, entry: FrontierEntry, leads_back: bool) -> int:
         """The id of where it leads to; that of the entry itself where it leads to another form of the same URL."""
         target = visit.redirect
         assert target is not None
@@ -72,7 +72,7 @@ class Redirects:
             self._ask_again(url_id, visit)
         return url_id
 
-    def _ask_again(self, url_id: int, visit: Visit) -> None:
+    def _ask_again(self, url_id: int, visit: FinishedVisit) -> None:
         """A URL that redirected here to be given a cookie has one now: it gets a new place."""
         for row in self._draft.rows([url_id]):
             standing = row.standing._replace(chain=visit.entry.chain + 1, tried=json.dumps(_tried_by_now(visit)))
@@ -80,7 +80,7 @@ class Redirects:
             self._draft.totals.add(redirects=-1, pending=1)
 
 
-def _tried_by_now(visit: Visit) -> tuple[str, ...]:
+def _tried_by_now(visit: FinishedVisit) -> tuple[str, ...]:
     """The requests of a chain of redirects, and the marks of the cookies that were set on the way."""
     marks = (rows.cookies_mark(visit.cookies),) if visit.cookies else ()
     return (*visit.entry.tried, visit.entry.request_url, *marks)

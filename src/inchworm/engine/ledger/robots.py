@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from inchworm.engine.ledger import rows
 from inchworm.engine.ledger.draft.draft import Draft
-from inchworm.model import State, Visit
-from inchworm.ports import Row, Store
+from inchworm.model import FinishedVisit, State
+from inchworm.ports import Store, StoredRow
 from inchworm.rules.web import control
 from inchworm.rules.web import url as urls
 
@@ -20,7 +20,7 @@ class RobotsRecord:
         self._draft = draft
         self._run_id = run_id
 
-    def learn(self, visit: Visit) -> None:
+    def learn(self, visit: FinishedVisit) -> None:
         """One was visited. Should one that was read before not be there any more, what it said then still holds."""
         origin = urls.origin_of(visit.entry.request_url)
         verdict, said = rows.robots_verdict(visit)
@@ -53,7 +53,7 @@ class RobotsRecord:
             self._draft.frontier.reopen(row, rows.untried(row.standing), (0, -1 - row.url_id))
         self._draft.learned.robots(origin, verdict, rules)
 
-    def _row(self, origin: str) -> Row:
+    def _row(self, origin: str) -> StoredRow:
         file = control.robots_file(origin)
         known = self._store.known(self._run_id, [file.url])[file.url]
         (row,) = self._draft.rows([known.url_id])

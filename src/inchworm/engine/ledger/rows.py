@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from inchworm.model import Cookie, Entry, Outcome, State, Version, Visit
-from inchworm.ports import Row, Standing, VisitRow
+from inchworm.model import Cookie, FinishedVisit, FrontierEntry, Outcome, State, Version
+from inchworm.ports import RowState, StoredRow, VisitRow
 from inchworm.rules.formats import pdf
 from inchworm.rules.web.scope import ScopeVerdict
 
@@ -25,7 +25,13 @@ class Stored(NamedTuple):
 
 
 def of_visit(
-    seq: int, visit: Visit, outcome: Outcome, stored: Stored, links: Sequence[int], redirect: int | None, reader: str
+    seq: int,
+    visit: FinishedVisit,
+    outcome: Outcome,
+    stored: Stored,
+    links: Sequence[int],
+    redirect: int | None,
+    reader: str,
 ) -> VisitRow:
     entry, reading, change = visit.entry, visit.reading, visit.change
     # By position: by name it would take three times as long.
@@ -43,26 +49,26 @@ def of_visit(
     )  # fmt: skip
 
 
-def of_entry(entry: Entry) -> Row:
+def of_entry(entry: FrontierEntry) -> StoredRow:
     """A pending entry as the frontier has it."""
-    standing = Standing(
+    standing = RowState(
         State.PENDING, None, entry.seed, entry.depth, entry.hops, entry.lane, *entry.place,
         entry.request_url if entry.request_url != entry.url else None,
         entry.attempts, entry.not_before_ms, entry.chain, json.dumps(entry.tried) if entry.tried else None, None,
         entry.rank,
     )  # fmt: skip
-    return Row(entry.url_id, entry.url, entry.kind, entry.source, None, standing)
+    return StoredRow(entry.url_id, entry.url, entry.kind, entry.source, None, standing)
 
 
-def untried(old: Standing) -> Standing:
+def untried(old: RowState) -> RowState:
     """As if it had never been tried."""
     return old._replace(attempts=0, not_before_ms=0)
 
 
-def as_parent(row: Row, verdict: ScopeVerdict) -> Entry:
+def as_parent(row: StoredRow, verdict: ScopeVerdict) -> FrontierEntry:
     """A row as what found others, standing where a verdict puts it."""
     address, (seed, depth, hops) = row.standing.request_url or row.url, (verdict.seed, verdict.depth, verdict.hops)
-    return Entry(row.url_id, row.url, address, row.kind, row.source, seed, depth, hops, 0, (0, 0))
+    return FrontierEntry(row.url_id, row.url, address, row.kind, row.source, seed, depth, hops, 0, (0, 0))
 
 
 def forbids_following(meta: str | None) -> bool:
@@ -83,7 +89,7 @@ def cookies_mark(cookies: Sequence[Cookie]) -> str:
     return f"cookies:{hashlib.sha256(repr(said).encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
-def robots_verdict(visit: Visit) -> tuple[str, bytes | None]:
+def robots_verdict(visit: FinishedVisit) -> tuple[str, bytes | None]:
     """What a visit to a robots.txt means for its origin, and the rules or what went wrong."""
     if visit.robots is None:
         is_not_there = visit.unreachable or visit.failure == "tls"

@@ -13,8 +13,8 @@ from inchworm.engine.ledger import rows
 from inchworm.engine.ledger.bounds import Bounds
 from inchworm.engine.ledger.draft.draft import Draft
 from inchworm.engine.ledger.entering import Entering
-from inchworm.model import Entry, Found, Kind, Reason, RunInfo, Source, State
-from inchworm.ports import Known, Row, Standing
+from inchworm.model import FoundUrl, FrontierEntry, Kind, Reason, RunInfo, Source, State
+from inchworm.ports import Known, RowState, StoredRow
 from inchworm.rules.order import freshness, order
 from inchworm.rules.web import control
 from inchworm.rules.web.scope import ScopeVerdict
@@ -37,7 +37,7 @@ class SecondLook:
 
     # Because of another link
 
-    def at(self, known: Known, found: Found, parent: Entry) -> None:
+    def at(self, known: Known, found: FoundUrl, parent: FrontierEntry) -> None:
         """A page links to a URL that the run has already."""
         if found.lastmod and self._settings.order == order.FRESHNESS and known.state is State.PENDING:
             self._announce(found, known)
@@ -52,7 +52,7 @@ class SecondLook:
         if is_better:
             self._take(known.url_id, verdict)
 
-    def _announce(self, found: Found, known: Known) -> None:
+    def _announce(self, found: FoundUrl, known: Known) -> None:
         """A sitemap says that a known page changed after we last saw it: it comes ahead of what we only guess."""
         version = self._draft.version(known.url_id)
         if version is None or not freshness.is_later(found.lastmod, version.at_ms):
@@ -69,11 +69,11 @@ class SecondLook:
 
     # Because a seed moved
 
-    def at_outside(self, entry: Entry) -> None:
+    def at_outside(self, entry: FrontierEntry) -> None:
         """What was outside of the scope before is judged again. `entry`: the seed that moved."""
         for row in self._draft.store().outside(self._run.run_id):
             nofollow = row.source is Source.SPIDER and self.forbids_following(row.found_on)
-            found = Found(row.url, row.standing.request_url or row.url, row.kind, row.source, nofollow)
+            found = FoundUrl(row.url, row.standing.request_url or row.url, row.kind, row.source, nofollow)
             depth = row.standing.depth - 1 if row.source is Source.SPIDER else row.standing.depth
             verdict = self._bounds.judge(found, entry._replace(depth=depth))
             if verdict.hops or row.kind is Kind.ROBOTS:
@@ -96,7 +96,7 @@ class SecondLook:
                 if self._improve(row, verdict) and row.standing.state is State.DONE:
                     todo.extend(self._passed_on(row, verdict))
 
-    def _passed_on(self, row: Row, verdict: ScopeVerdict) -> Iterator[tuple[int, ScopeVerdict]]:
+    def _passed_on(self, row: StoredRow, verdict: ScopeVerdict) -> Iterator[tuple[int, ScopeVerdict]]:
         """The verdicts that a done row's new place among the pages means for what it gave."""
         visit, parent = self._draft.visit_of(row.url_id), rows.as_parent(row, verdict)
         if visit is None:
@@ -106,10 +106,10 @@ class SecondLook:
         for given in self._draft.rows(ids):
             source = Source.RESOURCE if given.kind is Kind.RESOURCE else Source.SPIDER
             source = source if visit.redirect is None else Source.REDIRECT
-            found = Found(given.url, given.url, given.kind, source, nofollow)
+            found = FoundUrl(given.url, given.url, given.kind, source, nofollow)
             yield given.url_id, self._bounds.judge(found, parent)
 
-    def _improve(self, row: Row, verdict: ScopeVerdict) -> bool:
+    def _improve(self, row: StoredRow, verdict: ScopeVerdict) -> bool:
         old = row.standing
         too_nested = row.kind is Kind.SITEMAP and old.reason is Reason.MAX_DEPTH
         if verdict.reason or too_nested:
@@ -125,7 +125,7 @@ class SecondLook:
         self._frontier.move(row, _nearer(old, verdict))
         return True
 
-    def _open(self, row: Row, standing: Standing, verdict: ScopeVerdict) -> None:
+    def _open(self, row: StoredRow, standing: RowState, verdict: ScopeVerdict) -> None:
         """A refused row is pending after all."""
         place, address = self._draft.steps.place_behind(), standing.request_url or row.url
         self._frontier.reopen(row, standing._replace(lane=self._entering.lane_of(address)), place)
@@ -141,7 +141,7 @@ class SecondLook:
         A row has the least depth at which it was found, and in the same scope the fewest hops; in another one its hops
         go by the page that found it.
         """
-        parents: dict[int, Entry] = {}
+        parents: dict[int, FrontierEntry] = {}
         mattered = False
         lacks_ranks = self._settings.order != order.BREADTH
         for found in self._draft.store().all_rows(self._run.run_id):
@@ -153,17 +153,17 @@ class SecondLook:
                 mattered = self._judge_anew(row, verdict) or mattered
         return mattered
 
-    def _with_rank(self, row: Row) -> Row:
+    def _with_rank(self, row: StoredRow) -> StoredRow:
         """A row of a run that had no use for ranks: without one it would never be chosen."""
         old = row.standing
-        found = Found(row.url, old.request_url or row.url, row.kind, row.source)
+        found = FoundUrl(row.url, old.request_url or row.url, row.kind, row.source)
         parent = rows.as_parent(row, ScopeVerdict(old.seed, old.depth, old.hops, None))
         rank = self._entering.rank_of(found, parent, row.url_id, (old.place_seq, old.place_idx))
         ranked = old._replace(rank=rank)
         self._frontier.move(row, ranked)
         return row._replace(standing=ranked)
 
-    def _verdict_on(self, row: Row, finder: Entry | None, same_scope: bool) -> ScopeVerdict:
+    def _verdict_on(self, row: StoredRow, finder: FrontierEntry | None, same_scope: bool) -> ScopeVerdict:
         old, source = row.standing, row.source
         if source is Source.SITEMAP and old.hops and old.reason not in (Reason.HOPS, Reason.OUT_OF_SCOPE):
             # A sitemap named it first, and a link led there.
@@ -173,10 +173,10 @@ class SecondLook:
             return ScopeVerdict(old.seed, 0, 0, None)
         hops = max(0, old.hops - linked) if same_scope or finder is None else finder.hops
         parent = rows.as_parent(row, ScopeVerdict(old.seed, old.depth - linked, hops, None))
-        found = Found(row.url, old.request_url or row.url, row.kind, source, old.reason is Reason.NOFOLLOW)
+        found = FoundUrl(row.url, old.request_url or row.url, row.kind, source, old.reason is Reason.NOFOLLOW)
         return self._bounds.judge(found, parent)
 
-    def _judge_anew(self, row: Row, verdict: ScopeVerdict) -> bool:
+    def _judge_anew(self, row: StoredRow, verdict: ScopeVerdict) -> bool:
         """Whether a row that is not done stands differently now."""
         old, reason = row.standing, verdict.reason or self._bounds.exhausted(verdict.seed, row.kind)
         if old.reason is Reason.CLEARED or (old.reason is Reason.ROBOTS and self._settings.robots):
@@ -196,7 +196,7 @@ class SecondLook:
             self._open(row, standing, verdict)
         return True
 
-    def _stay(self, row: Row, standing: Standing, verdict: ScopeVerdict) -> bool:
+    def _stay(self, row: StoredRow, standing: RowState, verdict: ScopeVerdict) -> bool:
         """A row that stays pending may be in another lane now, and there may be a robots.txt to be read before it."""
         address, place = standing.request_url or row.url, (standing.place_seq, standing.place_idx)
         has_opened = self._entering.open_origin(address, verdict, rows.as_parent(row, verdict), place)
@@ -207,5 +207,5 @@ class SecondLook:
         return True
 
 
-def _nearer(old: Standing, verdict: ScopeVerdict) -> Standing:
+def _nearer(old: RowState, verdict: ScopeVerdict) -> RowState:
     return old._replace(depth=min(old.depth, verdict.depth), hops=min(old.hops, verdict.hops))

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from inchworm.engine.ledger.bounds import Bounds
 from inchworm.engine.ledger.draft.draft import Draft
 from inchworm.engine.ledger.entering import Entering
-from inchworm.model import Change, Entry, Found, Kind, Note, Outcome, Place, Reason, RunInfo, Source
+from inchworm.model import Change, FoundUrl, FrontierEntry, Kind, Note, Outcome, Place, Reason, RunInfo, Source
 from inchworm.ports import Believed, Differing, Judgement, Redirected, Store, Unreached
 from inchworm.rules.change import change, validators
 
@@ -80,8 +80,8 @@ class Sweep:
     def _enter(self, page: Unreached, place: Place, rank: int | None = None) -> None:
         unlinked = page.unlinked + page.finder_was_read
         depth = page.depth - 1 if page.source is Source.SPIDER else page.depth
-        found = Found(page.url, page.request_url, Kind.PAGE, page.source, rank=rank)
-        parent = Entry(page.found_on or 0, page.url, page.url, Kind.PAGE, page.source, 0, depth, 0, 0, (0, 0))
+        found = FoundUrl(page.url, page.request_url, Kind.PAGE, page.source, rank=rank)
+        parent = FrontierEntry(page.found_on or 0, page.url, page.url, Kind.PAGE, page.source, 0, depth, 0, 0, (0, 0))
         verdict = self._bounds.judge(found, parent)
         if unlinked > change.UNLINKED_RUNS and verdict.reason is None:
             verdict = verdict._replace(reason=Reason.UNLINKED)

@@ -11,7 +11,7 @@ from inchworm.engine.ledger.discovery import Discovery
 from inchworm.engine.ledger.draft.draft import Draft
 from inchworm.engine.ledger.redirects import Redirects
 from inchworm.engine.ledger.robots import RobotsRecord
-from inchworm.model import Entry, Kind, Outcome, State, Substate, Visit
+from inchworm.model import FinishedVisit, FrontierEntry, Kind, Outcome, State, Substate
 from inchworm.rules.order import order
 from inchworm.rules.text import content
 from inchworm.rules.web import control
@@ -56,7 +56,7 @@ class VisitRecords:
         self._path_matters = discovery.path_matters
         self._reader = content.fingerprint(settings.resources, settings.drop_params)
 
-    def expect(self, visits: Sequence[Visit]) -> None:
+    def expect(self, visits: Sequence[FinishedVisit]) -> None:
         """These come next: what has to be known of them is looked up together."""
         wanted = {found.url for visit in visits for found in visit.reading.links}
         wanted |= {visit.redirect.url for visit in visits if visit.redirect}
@@ -67,7 +67,7 @@ class VisitRecords:
         self._texts.expect(visits)
         self._bodies.expect(visits)
 
-    def add(self, visit: Visit) -> Outcome:
+    def add(self, visit: FinishedVisit) -> Outcome:
         """Put a visit on record, in its turn."""
         draft = self._draft
         draft.steps.next()
@@ -100,12 +100,12 @@ class VisitRecords:
             self._checkpoint(visit.at_ms)
         return outcome
 
-    def _nearest(self, entry: Entry) -> Entry:
+    def _nearest(self, entry: FrontierEntry) -> FrontierEntry:
         """The entry with the depth it has by now: a shorter way may have been found since it was dispatched."""
         known = self._draft.known.get(entry.url) if self._path_matters else None
         return entry._replace(depth=known.depth, hops=known.hops) if known else entry
 
-    def _count(self, visit: Visit, entry: Entry, outcome: Outcome) -> None:
+    def _count(self, visit: FinishedVisit, entry: FrontierEntry, outcome: Outcome) -> None:
         if entry.kind in control.KINDS:
             return
         if visit.requested:
@@ -116,7 +116,7 @@ class VisitRecords:
         requests = visit.requested and entry.kind is Kind.PAGE
         self._draft.seeds.use(entry.seed, kept=outcome is Outcome.PAGE, requests=requests)
 
-    def _follow_links(self, visit: Visit, entry: Entry) -> Sequence[int]:
+    def _follow_links(self, visit: FinishedVisit, entry: FrontierEntry) -> Sequence[int]:
         if self._ranking is None:
             return self._links_of(visit, entry)
         self._ranking.found_on(visit)
@@ -124,13 +124,13 @@ class VisitRecords:
         self._ranking.found_on(None)
         return links
 
-    def _links_of(self, visit: Visit, entry: Entry) -> Sequence[int]:
+    def _links_of(self, visit: FinishedVisit, entry: FrontierEntry) -> Sequence[int]:
         if visit.version is None or not visit.is_version:
             return self._discovery.follow_all(visit.reading.links, entry)
         forbidden = self._settings.robots and rows.forbids_following(visit.version.meta)
         return self._discovery.follow_known(visit.version, entry, forbidden)
 
-    def _again(self, entry: Entry, visit: Visit) -> None:
+    def _again(self, entry: FrontierEntry, visit: FinishedVisit) -> None:
         """A passing failure: a new place at the end of the lane. A robots.txt stays ahead of its host's pages."""
         place = entry.place if entry.kind is Kind.ROBOTS else (self._draft.steps.seq, 0)
         rank = entry.rank if entry.kind in control.KINDS or entry.rank is None else order.LAST
@@ -140,7 +140,7 @@ class VisitRecords:
         self._draft.frontier.move(row, again)
         self._draft.milestones.disturb(visit.failure)
 
-    def _settle(self, visit: Visit, entry: Entry, outcome: Outcome) -> None:
+    def _settle(self, visit: FinishedVisit, entry: FrontierEntry, outcome: Outcome) -> None:
         self._draft.frontier.settle(entry, State.DONE, None)
         if outcome in _COUNTED:
             self._draft.totals.add_one(_COUNTED[outcome])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from inchworm.engine.ledger import rows
 from inchworm.engine.own.bodies import EXPECTED, Bodies
-from inchworm.model import Entry, Mode, Note, RunInfo, Source, Substance, Version
+from inchworm.model import FrontierEntry, Mode, Note, RunInfo, Source, Substance, Version
 from inchworm.rules.change import validators
 from inchworm.rules.formats import media
 from inchworm.rules.page import document, parse
@@ -30,7 +30,7 @@ class EarlierRuns:
         self._asks_in_full = run.mode != Mode.INCREMENTAL or values.skip_cache
         self._expected: dict[int, Version | None] = {}
 
-    def expect(self, entry: Entry, upcoming: Iterator[Entry]) -> None:
+    def expect(self, entry: FrontierEntry, upcoming: Iterator[FrontierEntry]) -> None:
         if entry.url_id in self._expected:
             return
         if len(self._expected) > EXPECTED:
@@ -40,12 +40,12 @@ class EarlierRuns:
         self._expected |= {url_id: found.get(url_id) for url_id in wanted}
         self._bodies.expect(tuple(found.values()))
 
-    def version(self, entry: Entry) -> Version | None:
+    def version(self, entry: FrontierEntry) -> Version | None:
         if entry.url_id in self._expected:
             return self._expected.pop(entry.url_id)
         return self._store.version(entry.url_id, self._run.horizon)
 
-    def objection(self, entry: Entry, version: Version) -> Note | None:
+    def objection(self, entry: FrontierEntry, version: Version) -> Note | None:
         which = validators.usable(version)
         if not which:
             return Note.NO_VALIDATORS
@@ -58,7 +58,7 @@ class EarlierRuns:
         is_sampled = entry.source is Source.INITIAL or validators.is_sampled(entry.url, self._run.number)
         return Note.SAMPLED if is_sampled else None
 
-    def had(self, entry: Entry, text_hash: bytes) -> bool:
+    def had(self, entry: FrontierEntry, text_hash: bytes) -> bool:
         return self._store.has_text(entry.url_id, self._run.horizon, text_hash)
 
     def text_hash(self, version: Version, url: str) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 from inchworm import fault
 from inchworm.archive import warc
 from inchworm.errors import Broken, InchwormError, NotNow, Owned, WrongUse
-from inchworm.model import Checkpoint, CheckpointType, RunInfo
+from inchworm.model import CheckpointInfo, CheckpointType, RunInfo
 from inchworm.store.crawl.history import History
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.lock import Life, OwnerLock, ReadingMark, boot_ms, network_file_system
@@ -105,7 +105,7 @@ class CrawlOwner:
                 warc.copy_prefix(self.archive, name, length, new_name)
                 self.store.rename_file(self.token, file_id, new_name)
 
-    def checkpoint(self, kind: CheckpointType, now_ms: int, run: RunInfo | None = None) -> Checkpoint:
+    def checkpoint(self, kind: CheckpointType, now_ms: int, run: RunInfo | None = None) -> CheckpointInfo:
         """Make the last commit of a run, or of the one that is current, a place to come back to."""
         current = run or self.store.run()
         if current is None:

@@ -15,7 +15,7 @@ from inchworm.engine.session.hosts import Hosts
 from inchworm.engine.session.outages import Outages
 from inchworm.engine.session.window import Slot
 from inchworm.engine.visit import Tools, given_up, reused, unreadable_robots
-from inchworm.model import EndedBy, Entry, Kind, Outcome, Reason, Refusal, Seed, Turn, Visit
+from inchworm.model import EndedBy, FinishedVisit, FrontierEntry, Kind, Outcome, Reason, RefusedEntry, Seed, Turn
 from inchworm.rules.web import control
 from inchworm.rules.web.limits import before_too_little, exhausted, is_too_little, is_worth_it, may_reserve
 from inchworm.rules.web.url import origin_of
@@ -59,28 +59,28 @@ class Grants:
         if slot.granted:
             self._revoke(slot)
         slot.turn = self._turn_without_request(entry)
-        if isinstance(slot.turn, Visit):
+        if isinstance(slot.turn, FinishedVisit):
             self._reserve(slot)
         elif slot.turn is not None:
             self._free(slot)
         return slot.turn is not None
 
-    def _turn_without_request(self, entry: Entry) -> Turn | None:
+    def _turn_without_request(self, entry: FrontierEntry) -> Turn | None:
         if entry.kind is Kind.PAGE and (reason := exhausted(self.seeds[entry.seed], self._settings.page_limit)):
-            return Refusal(entry, reason)
+            return RefusedEntry(entry, reason)
         if self._hosts.is_known(entry.request_url):
             if trouble := self._hosts.trouble(entry.request_url):
                 return unreadable_robots(entry, trouble, self._tools)
             if not self._hosts.allows(entry.request_url):
-                return Refusal(entry, Reason.ROBOTS)
+                return RefusedEntry(entry, Reason.ROBOTS)
         return self._reuse(entry) if self._may_reuse(entry) else None
 
-    def _is_forbidden(self, entry: Entry) -> bool:
+    def _is_forbidden(self, entry: FrontierEntry) -> bool:
         """Whether a robots.txt that was read again says no to what was granted before."""
         url = entry.request_url
         return self._hosts.is_known(url) and bool(self._hosts.trouble(url) or not self._hosts.allows(url))
 
-    def _may_reuse(self, entry: Entry) -> bool:
+    def _may_reuse(self, entry: FrontierEntry) -> bool:
         return (
             self._tools.earlier is not None
             and self._settings.max_age > 0
@@ -89,7 +89,7 @@ class Grants:
             and self._may_reserve(entry)
         )
 
-    def _reuse(self, entry: Entry) -> Visit | None:
+    def _reuse(self, entry: FrontierEntry) -> FinishedVisit | None:
         assert self._tools.earlier is not None
         version = self._tools.earlier.version(entry)
         since_ms = self._tools.clock.now_ms() - round(self._settings.max_age * 1000)
@@ -132,7 +132,7 @@ class Grants:
 
     def give_back(self, turn: Turn) -> None:
         """A turn was committed: whatever it kept, its seed knows by now."""
-        if isinstance(turn, Visit) and turn.entry.kind is Kind.PAGE:
+        if isinstance(turn, FinishedVisit) and turn.entry.kind is Kind.PAGE:
             self._reserved[turn.entry.seed] -= 1
 
     # Whether it is worth it
@@ -142,7 +142,7 @@ class Grants:
         if not self._settings.stop_below:
             return False
         for turn, outcome in outcomes:
-            if isinstance(turn, Visit) and isinstance(outcome, Outcome):
+            if isinstance(turn, FinishedVisit) and isinstance(outcome, Outcome):
                 worth = is_worth_it(turn, outcome, bool(self._settings.query))
                 self._worth.extend([] if worth is None else [worth])
         self._ahead = self._may_be_ahead()
@@ -155,7 +155,7 @@ class Grants:
 
     # Pages of a seed's limit
 
-    def _may_reserve(self, entry: Entry) -> bool:
+    def _may_reserve(self, entry: FrontierEntry) -> bool:
         return may_reserve(self.seeds[entry.seed], self._reserved[entry.seed], self._settings.page_limit)
 
     def _reserve(self, slot: Slot) -> None:

@@ -26,7 +26,18 @@ from inchworm.engine.session.outages import Lookout, Outages
 from inchworm.engine.session.window import HELD_BYTES, Lane, Slot, Window
 from inchworm.engine.visit import PUSHING_BACK, Tools, visit
 from inchworm.errors import InchwormError
-from inchworm.model import EndedBy, Entry, Kind, Outcome, Progress, Reason, RunInfo, Turn, Unanswered, Visit
+from inchworm.model import (
+    EndedBy,
+    FinishedVisit,
+    FrontierEntry,
+    Kind,
+    LiveProgress,
+    Outcome,
+    Reason,
+    RunInfo,
+    Turn,
+    Unanswered,
+)
 from inchworm.ports import Store
 from inchworm.rules.order import order
 from inchworm.rules.web import control, outage, politeness
@@ -68,8 +79,8 @@ class SessionEnd(NamedTuple):
 class Watch(NamedTuple):
     """Callbacks: plain functions, called on the loop."""
 
-    progress: Callable[[Progress], None] = lambda _: None
-    visited: Callable[[Visit], None] | None = None
+    progress: Callable[[LiveProgress], None] = lambda _: None
+    visited: Callable[[FinishedVisit], None] | None = None
 
 
 class Loop:
@@ -218,8 +229,8 @@ class Loop:
         origins, self._outdated = self._outdated, set()
         return functools.partial(self._ledger.refresh_robots, origins) if origins else None
 
-    def progress(self) -> Progress:
-        return Progress(
+    def progress(self) -> LiveProgress:
+        return LiveProgress(
             self._counters,
             self._requests,
             self._size,
@@ -326,7 +337,7 @@ class Loop:
         lane.in_flight += 1
         task.add_done_callback(functools.partial(self._sent, lane))
 
-    def _look_up_ahead(self, lane: Lane, entry: Entry) -> None:
+    def _look_up_ahead(self, lane: Lane, entry: FrontierEntry) -> None:
         if self._tools.earlier is not None and self._tools.compares:
             most = min(LOOK_UPS, LOOK_UPS_IN_ALL // self._window.open_lanes())
             self._tools.earlier.expect(entry, (slot.entry for slot in islice(lane.todo, most)))
@@ -350,11 +361,11 @@ class Loop:
             lane.put_back(slot)
         self._held += _weight(slot.turn)
         self._uncommitted += _bytes(slot.turn)
-        if isinstance(slot.turn, Visit):
+        if isinstance(slot.turn, FinishedVisit):
             self._feel(slot.turn)
         self._wake.set()
 
-    def _feel(self, made: Visit) -> None:
+    def _feel(self, made: FinishedVisit) -> None:
         """Notice how the host bears us, before anything else is sent there."""
         url, now = made.entry.request_url, self._clock.monotonic()
         if made.status and self._outages.answered(origin_of(url)):
@@ -453,7 +464,7 @@ class Loop:
         self._grants.give_back(turn)
         if self._watch.visited is None or entry.kind in control.KINDS:
             return
-        if isinstance(turn, Visit) and isinstance(outcome, Outcome):
+        if isinstance(turn, FinishedVisit) and isinstance(outcome, Outcome):
             self._watch.visited(turn._replace(outcome=outcome))
 
     # Ending
@@ -517,18 +528,18 @@ def _is_robots_again(turn: Turn, outcome: Outcome | Reason) -> bool:
 
 
 def _is_heavy(batch: list[Turn]) -> bool:
-    links = sum(len(turn.reading.links) for turn in batch if isinstance(turn, Visit))
+    links = sum(len(turn.reading.links) for turn in batch if isinstance(turn, FinishedVisit))
     return links > HEAVY_LINKS or sum(map(_weight, batch)) > HEAVY_BYTES
 
 
 def _bytes(turn: Turn | None) -> int:
     """What an answer counts for the limit of bytes."""
-    return len(turn.record.payload) if isinstance(turn, Visit) and turn.record else 0
+    return len(turn.record.payload) if isinstance(turn, FinishedVisit) and turn.record else 0
 
 
 def _weight(turn: Turn | None) -> int:
     """The memory that an answer takes while it waits for its turn."""
-    return _bytes(turn) + (len(turn.reading.text) if isinstance(turn, Visit) else 0)
+    return _bytes(turn) + (len(turn.reading.text) if isinstance(turn, FinishedVisit) else 0)
 
 
 def _as_ours(error: BaseException) -> InchwormError:

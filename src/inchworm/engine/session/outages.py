@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from inchworm.engine.session.hosts import Hosts
 from inchworm.engine.visit import Tools, is_there
-from inchworm.model import Down, Unanswered
+from inchworm.model import DownHost, Unanswered
 from inchworm.rules.web import outage
 from inchworm.rules.web.url import origin_of
 
@@ -17,7 +17,7 @@ class Outages:
     """Hosts, by origin, that have answered in this crawl and cannot be reached now. `patience`: for how many seconds
     they are waited for before their URLs fail."""
 
-    def __init__(self, answered: Iterable[str], down: Iterable[Down], patience: float) -> None:
+    def __init__(self, answered: Iterable[str], down: Iterable[DownHost], patience: float) -> None:
         self._answered = set(answered)
         self._patience = patience
         self._in_vain: Counter[str] = Counter()
@@ -25,7 +25,7 @@ class Outages:
         self._looks: Counter[str] = Counter()
         self._look_at = dict.fromkeys(self._down, float("-inf"))
         self._given_up: set[str] = set()
-        self._news: dict[str, Down | None] = {}
+        self._news: dict[str, DownHost | None] = {}
 
     def __bool__(self) -> bool:
         return bool(self._down)
@@ -37,11 +37,11 @@ class Outages:
         """Whether nothing is to be asked there until it answers again."""
         return origin in self._down and origin not in self._given_up
 
-    def given_up(self, origin: str) -> Down | None:
+    def given_up(self, origin: str) -> DownHost | None:
         """What is wrong with a host whose URLs fail."""
         return self._down[origin] if origin in self._given_up else None
 
-    def all(self) -> tuple[Down, ...]:
+    def all(self) -> tuple[DownHost, ...]:
         return tuple(self._down.values())
 
     def unanswered(self, origin: str, kind: str, message: str, now: float, now_ms: int) -> None:
@@ -50,7 +50,7 @@ class Outages:
         if origin not in self._down and self._in_vain[origin] >= outage.DOWN_AFTER:
             self._look_at[origin] = now + outage.pause(0)
             self._looks[origin] = 1
-            self._note(Down(origin, kind, message, now_ms, 1))
+            self._note(DownHost(origin, kind, message, now_ms, 1))
 
     def answered(self, origin: str) -> bool:
         """A host answered. True: it was down until now."""
@@ -84,7 +84,7 @@ class Outages:
         if outage.is_hopeless(down, now_ms, self._patience):
             self._given_up.add(origin)
 
-    def take_news(self) -> tuple[list[Down], list[str]]:
+    def take_news(self) -> tuple[list[DownHost], list[str]]:
         """What is to be stored: the hosts that are down, and those that are up again."""
         news, self._news = self._news, {}
         return [one for one in news.values() if one], [origin for origin, one in news.items() if one is None]
@@ -92,7 +92,7 @@ class Outages:
     def has_news(self) -> bool:
         return bool(self._news)
 
-    def _note(self, down: Down) -> None:
+    def _note(self, down: DownHost) -> None:
         self._down[down.origin] = self._news[down.origin] = down
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from inchworm.model import Entry, Kind, Turn
+from inchworm.model import FrontierEntry, Kind, Turn
 from inchworm.ports import Store
 from inchworm.rules.order.order import BREADTH, LAG, choice
 from inchworm.rules.web import control
@@ -29,7 +29,7 @@ _CHUNK = 512
 class Slot:
     """An entry in the window, from loading to retiring."""
 
-    entry: Entry
+    entry: FrontierEntry
     granted: bool = False
     reserved: bool = False
     ready_at: float | None = None
@@ -43,7 +43,7 @@ class Lane:
     number: int
     slots: deque[Slot] = field(default_factory=deque)
     todo: deque[Slot] = field(default_factory=deque)
-    last: Entry | None = None
+    last: FrontierEntry | None = None
     has_more: bool = True
     leaving: int = 0
     in_flight: int = 0
@@ -98,7 +98,7 @@ class Window:
         lane.slots = deque(sorted(lane.slots, key=_place))
         lane.todo = deque(sorted(lane.todo, key=_place))
 
-    def committed(self, entries: Iterable[Entry], lanes: frozenset[int], seq: int) -> None:
+    def committed(self, entries: Iterable[FrontierEntry], lanes: frozenset[int], seq: int) -> None:
         """These entries left the window for good, these lanes may have new rows, and the record goes up to this seq."""
         self._seq = seq
         for entry in entries:

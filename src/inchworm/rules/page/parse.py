@@ -20,7 +20,7 @@ from typing import NamedTuple
 import turbohtml
 from turbohtml import Document, Element, Namespace, Node
 
-from inchworm.model import Found, Kind, Reading, Source, Substance
+from inchworm.model import FoundUrl, Kind, Reading, Source, Substance
 from inchworm.rules.formats.contents import MAX_LINKS, MAX_TEXT, MAX_TITLE
 from inchworm.rules.formats.media import Media, media_of
 from inchworm.rules.page import data, main_text
@@ -60,10 +60,10 @@ def substance(body: bytes, content_type: str, url: str, how: How | None = None) 
     return Substance(title[:MAX_TITLE], words[:MAX_TEXT], tuple(target for target in targets if target))
 
 
-def named_links(named: Iterable[tuple[str, str]], url: str, how: How) -> tuple[tuple[Found, ...], bool]:
+def named_links(named: Iterable[tuple[str, str]], url: str, how: How) -> tuple[tuple[FoundUrl, ...], bool]:
     """Links that a document without markup names, as whole addresses, each with what it says; and whether there were
     more than may be kept. What is relative is left out: nobody can tell to what."""
-    links: dict[str, Found] = {}
+    links: dict[str, FoundUrl] = {}
     base = _base(url, None)
     is_capped = False
     for address_, text in named:
@@ -306,7 +306,7 @@ _ROBOTS = frozenset({"robots", "inchworm"})
 def _read_html(document: Document, url: str, how: How) -> Reading:
     page, resources, resolver = _gather(document), how.resources, how.resolver
     base = _base(url, page.base)
-    links: dict[str, Found] = {}
+    links: dict[str, FoundUrl] = {}
     capped = resolver.add(links, page.hrefs, base, False)
     if resources and not capped:
         capped = resolver.add(links, _resources(document), base, True)
@@ -347,7 +347,7 @@ def _hrefs(part: Node) -> list[str]:
     return [href for href in found if href and href[0] != "#"]
 
 
-def _add_anchors(links: dict[str, Found], document: Document, base: _Base, resolver: Resolver) -> None:
+def _add_anchors(links: dict[str, FoundUrl], document: Document, base: _Base, resolver: Resolver) -> None:
     """Give each link the first text that leads to it, and the number of places in the page that links lead to."""
     # Links can lie in links, and each look at one costs all that is in it.
     room, places = MAX_TEXT, defaultdict[str, set[str]](set)
@@ -382,7 +382,7 @@ _LINKS = ("a", "area")
 def _read_css(body: bytes, content_type: str, url: str, resolver: Resolver) -> Reading:
     # Inside a <style> the parser finds the links of a sheet, comments and imports minded.
     document = _document(b"<style>" + body.removeprefix(b"\xef\xbb\xbf"), content_type)
-    links: dict[str, Found] = {}
+    links: dict[str, FoundUrl] = {}
     hrefs = (link.url for link in document.links() if link.attribute is None)
     capped = resolver.add(links, hrefs, _base(url, None), True)
     return Reading(links=tuple(links.values()), meta={"links_capped": True} if capped else {})
@@ -401,7 +401,7 @@ _SCHEME = re.compile(r"[\x00-\x20]*([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _EXTENDS_PAGE = re.compile(r"(?:https?:)?(?:[?#]|\Z)", re.IGNORECASE)
 _C0_AND_SPACE = "".join(map(chr, range(33)))
 _WITHOUT_BREAKS = str.maketrans("", "", "\t\n\r")
-_ASK_WITH_PAGE = Found("", "")
+_ASK_WITH_PAGE = FoundUrl("", "")
 
 
 class _Base(NamedTuple):
@@ -439,7 +439,7 @@ class Resolver:
         self._identity = (canonicalizer or urls.Canonicalizer()).identity
         self._shared = lru_cache(maxsize=65_536)(self._from_directory)
 
-    def add(self, links: dict[str, Found], hrefs: Iterable[str], base: _Base, resource: bool) -> bool:
+    def add(self, links: dict[str, FoundUrl], hrefs: Iterable[str], base: _Base, resource: bool) -> bool:
         """Add what the hrefs lead to, the first of equals only. True when there was more than may be kept."""
         url, directory, is_page, most = base.url, base.directory, base.is_page, base.max_links
         room = _SHARED_CHARS - len(directory)
@@ -464,17 +464,17 @@ class Resolver:
         found = self._resolve(base.url, href, False)
         return found.url if found else ""
 
-    def _from_directory(self, directory: str, href: str, resource: bool) -> Found | None:
+    def _from_directory(self, directory: str, href: str, resource: bool) -> FoundUrl | None:
         # The few that extend the page's own address ("?page=2") are told apart here, where it is paid once.
         if _EXTENDS_PAGE.match(href.strip(_C0_AND_SPACE).translate(_WITHOUT_BREAKS)):
             return _ASK_WITH_PAGE
         return self._resolve(directory, href, resource)
 
-    def _resolve(self, base: str, href: str, resource: bool) -> Found | None:
+    def _resolve(self, base: str, href: str, resource: bool) -> FoundUrl | None:
         if (target := urls.parse(href, base or None)) is None:
             return None
         url, request = self._identity(target), urls.request_form(target)
-        return Found(url, request, Kind.RESOURCE, Source.RESOURCE) if resource else Found(url, request)
+        return FoundUrl(url, request, Kind.RESOURCE, Source.RESOURCE) if resource else FoundUrl(url, request)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,15 @@ They have identities of their own, so that a page that links to the same URL sti
 
 from __future__ import annotations
 
-from inchworm.model import Found, Kind, Source
+from inchworm.model import FoundUrl, Kind, Source
 
 KINDS = (Kind.ROBOTS, Kind.SITEMAP)
 
 
-def robots_file(origin: str) -> Found:
+def robots_file(origin: str) -> FoundUrl:
     address = f"{origin}/robots.txt"
-    return Found(f"robots:{address}", address, Kind.ROBOTS, Source.INITIAL)
+    return FoundUrl(f"robots:{address}", address, Kind.ROBOTS, Source.INITIAL)
 
 
-def sitemap_file(address: str) -> Found:
-    return Found(f"sitemap:{address}", address, Kind.SITEMAP, Source.SITEMAP)
+def sitemap_file(address: str) -> FoundUrl:
+    return FoundUrl(f"sitemap:{address}", address, Kind.SITEMAP, Source.SITEMAP)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from inchworm.model import Change, Outcome, Reason, Seed, Visit
+from inchworm.model import Change, FinishedVisit, Outcome, Reason, Seed
 
 REQUEST_FACTOR = 10
 """A seed may use this many requests per page of its limit; after that it is mostly duplicates."""
@@ -20,7 +20,7 @@ def exhausted(seed: Seed, page_limit: int) -> Reason | None:
     return None
 
 
-def is_worth_it(visit: Visit, outcome: Outcome, has_query: bool) -> bool | None:
+def is_worth_it(visit: FinishedVisit, outcome: Outcome, has_query: bool) -> bool | None:
     """Whether a visit brought something: a page that matches the query, or one that is new. None: it is no page."""
     if outcome not in (Outcome.PAGE, Outcome.DUPLICATE):
         return None

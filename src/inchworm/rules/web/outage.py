@@ -6,7 +6,7 @@ that is down, and only one that has answered before can be; of another nobody kn
 
 from __future__ import annotations
 
-from inchworm.model import Down
+from inchworm.model import DownHost
 from inchworm.rules.words.times import iso
 
 DOWN_AFTER = 3
@@ -23,11 +23,11 @@ def pause(looks: int) -> float:
     return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(looks, 16)))
 
 
-def is_hopeless(down: Down, now_ms: int, patience: float) -> bool:
+def is_hopeless(down: DownHost, now_ms: int, patience: float) -> bool:
     """Whether a host has been down for so long, in time and in sessions, that its URLs fail."""
     return down.sessions >= SESSIONS and now_ms - down.since_ms >= patience * 1000
 
 
-def sentence(down: Down) -> str:
+def sentence(down: DownHost) -> str:
     """One host, why it cannot be reached and since when."""
     return f"{down.origin} has not answered since {iso(down.since_ms)}: {down.message}"

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 import re2
 
 from inchworm.errors import WrongUse
-from inchworm.model import Entry, Found, Kind, Reason, Seed, Source
+from inchworm.model import FoundUrl, FrontierEntry, Kind, Reason, Seed, Source
 from inchworm.rules.web import trap
 from inchworm.rules.web.url import host_of, hostname_of, path_of, shorten
 
@@ -241,7 +241,7 @@ class Judge(NamedTuple):
     external_hops: int = 0
     trap_depth: int = 0
 
-    def judge(self, found: Found, parent: Entry) -> ScopeVerdict:
+    def judge(self, found: FoundUrl, parent: FrontierEntry) -> ScopeVerdict:
         depth = _depth(found, parent)
         if max(len(found.url), len(found.request_url)) > MAX_URL_LENGTH:
             return ScopeVerdict(parent.seed, depth, parent.hops, Reason.URL_TOO_LONG)
@@ -251,25 +251,25 @@ class Judge(NamedTuple):
         reason = self._reason(found, depth, hops)
         return ScopeVerdict(seed, depth, hops, reason or self._trap(found, parent, depth))
 
-    def _trap(self, found: Found, parent: Entry, depth: int) -> Reason | None:
+    def _trap(self, found: FoundUrl, parent: FrontierEntry, depth: int) -> Reason | None:
         if not self.trap_depth or found.source is not Source.SPIDER:
             return None
         goes_on = depth > self.trap_depth and trap.counts_on(found.url, parent.url)
         return Reason.TRAP if goes_on or trap.repeats_itself(found.url) else None
 
-    def _is_inside(self, found: Found, number: int | None) -> bool:
+    def _is_inside(self, found: FoundUrl, number: int | None) -> bool:
         if number is not None or self.scope.kind == "any" or found.kind is Kind.ROBOTS:
             return True
         # Styles and sitemaps lie where they lie on a host; only pages are bound by the path.
         return found.kind is not Kind.PAGE and self.scope.covers_host(found.url)
 
-    def _hops(self, found: Found, parent: Entry) -> int:
+    def _hops(self, found: FoundUrl, parent: FrontierEntry) -> int:
         """How far outside. Hops lead over links: what only a sitemap names is further away than any of them goes."""
         if found.source is Source.SITEMAP:
             return self.external_hops + 1
         return max(parent.hops, 1) if found.source is Source.REDIRECT else parent.hops + 1
 
-    def _reason(self, found: Found, depth: int, hops: int) -> Reason | None:
+    def _reason(self, found: FoundUrl, depth: int, hops: int) -> Reason | None:
         if hops > self.external_hops:
             return Reason.HOPS if self.external_hops else Reason.OUT_OF_SCOPE
         if found.kind in (Kind.ROBOTS, Kind.SITEMAP):
@@ -282,7 +282,7 @@ class Judge(NamedTuple):
         return Reason.MAX_DEPTH if is_too_deep else None
 
 
-def _depth(found: Found, parent: Entry) -> int:
+def _depth(found: FoundUrl, parent: FrontierEntry) -> int:
     if found.source is Source.SPIDER:
         return parent.depth + 1
     return parent.depth if found.source in (Source.REDIRECT, Source.RESOURCE) else 0

@@ -10,12 +10,12 @@ from dataclasses import asdict
 from typing import Any
 
 from inchworm.model import Counters, Probe, Spot
-from inchworm.ports import Changes, Judgement, NewCheckpoint, NewEntry, Standing, VisitRow
+from inchworm.ports import Commit, Judgement, NewCheckpoint, NewFrontierRow, RowState, VisitRow
 from inchworm.store.database import Database
 
 COUNTERS = tuple(Counters.__slots__)
 COOKIE = "domain, path, name, host_only, value, secure, expires_ms"
-STANDING = ", ".join(Standing._fields)
+STANDING = ", ".join(RowState._fields)
 VISIT = ", ".join(f'"{name}"' for name in VisitRow._fields)
 LINKS = VisitRow._fields.index("links")
 
@@ -27,7 +27,7 @@ def marks(count: int) -> str:
     return ", ".join("?" * count)
 
 
-MOVE_ENTRY = f"UPDATE frontier SET ({STANDING}) = ({marks(len(Standing._fields))}) WHERE run_id = ? AND url_id = ?"
+MOVE_ENTRY = f"UPDATE frontier SET ({STANDING}) = ({marks(len(RowState._fields))}) WHERE run_id = ? AND url_id = ?"
 JUDGE_VISIT = f"UPDATE visit SET ({', '.join(Judgement._fields)}) = ({marks(len(Judgement._fields))}) WHERE run_id = ? AND seq = ?"
 ADD_CHECKPOINT = (
     "INSERT INTO checkpoint (number, run_id, state, seq, type, substate, created_ms, totals)"
@@ -35,13 +35,13 @@ ADD_CHECKPOINT = (
 )
 _ADD_ENTRY = (
     f"INSERT INTO frontier (run_id, url_id, kind, source, found, found_on, lastmod, unlinked, {STANDING})"
-    f" VALUES ({marks(8 + len(Standing._fields))})"
+    f" VALUES ({marks(8 + len(RowState._fields))})"
 )
 _SETTLE = "UPDATE frontier SET state = ?, reason = ?, done = ? WHERE run_id = ? AND url_id = ?"
 _ADD_VISIT = f"INSERT INTO visit (log_id, run_id, session, {VISIT}) VALUES ({marks(3 + len(VisitRow._fields))})"
 
 
-def write(db: Database, changes: Changes, log_id: int) -> int:
+def write(db: Database, changes: Commit, log_id: int) -> int:
     """Put rows into the open transaction. `log_id` is the last one given; the new last one comes back."""
     _write_frontier(db, changes)
     log_id = _write_visits(db, changes, log_id)
@@ -50,7 +50,7 @@ def write(db: Database, changes: Changes, log_id: int) -> int:
     return log_id
 
 
-def _write_frontier(db: Database, changes: Changes) -> None:
+def _write_frontier(db: Database, changes: Commit) -> None:
     run_id, many = changes.run_id, db.executemany
     many("INSERT INTO url (url_id, hash, url) VALUES (?, ?, ?)", changes.urls)
     many("INSERT INTO host (host_id, name) VALUES (?, ?)", changes.hosts)
@@ -78,7 +78,7 @@ def _write_frontier(db: Database, changes: Changes) -> None:
     )
 
 
-def _write_visits(db: Database, changes: Changes, log_id: int) -> int:
+def _write_visits(db: Database, changes: Commit, log_id: int) -> int:
     added = [
         (log_id + number, changes.run_id, changes.session, *visit[:LINKS], _pack(visit.links), *visit[LINKS + 1 :])
         for number, visit in enumerate(changes.visits, 1)
@@ -101,7 +101,7 @@ def _probe_row(probe: Probe, seq: int, file_id: int, spot: Spot) -> tuple[Any, .
     return probe.directory, seq, record.url, *said, file_id, spot.offset, spot.length
 
 
-def _write_knowledge(db: Database, changes: Changes) -> None:
+def _write_knowledge(db: Database, changes: Commit) -> None:
     """What was learned of hosts and pages on the way."""
     run_id, many = changes.run_id, db.executemany
     many(
@@ -144,7 +144,7 @@ def _write_knowledge(db: Database, changes: Changes) -> None:
     many(ADD_CHECKPOINT, [checkpoint_row(run_id, "crawling", one) for one in changes.checkpoints])
 
 
-def _write_totals(db: Database, changes: Changes) -> None:
+def _write_totals(db: Database, changes: Commit) -> None:
     numbers = [getattr(changes.counters, name) for name in COUNTERS]
     db.execute(
         "UPDATE run SET seq = ?, disturbed = ?, inbox_id = GREATEST(inbox_id, ?), nofollow = GREATEST(nofollow, ?), swept = ?,"
@@ -176,7 +176,7 @@ def checkpoint_row(run_id: int, state: str, new: NewCheckpoint) -> tuple[Any, ..
     return run_id, state, new.seq, new.type.value, new.substate.value, new.created_ms, totals
 
 
-def _entry_row(run_id: int, entry: NewEntry) -> tuple[Any, ...]:
+def _entry_row(run_id: int, entry: NewFrontierRow) -> tuple[Any, ...]:
     # Plain strings: SQLite's binding looks long at a member of an enum before it takes it for one.
     url_id, kind, source, found, found_on, lastmod, (state, reason, *rest), unlinked = entry
     why = reason and reason._value_

@@ -13,14 +13,14 @@ from typing import Any
 from inchworm import fault
 from inchworm.model import (
     CRAWLING,
-    Checkpoint,
+    CheckpointInfo,
     CheckpointType,
     Counters,
     RunInfo,
     RunState,
     Substate,
 )
-from inchworm.ports import Judgement, NewCheckpoint, Standing
+from inchworm.ports import Judgement, NewCheckpoint, RowState
 from inchworm.rules.order import order
 from inchworm.store.crawl import votes
 from inchworm.store.crawl.commit import (
@@ -68,15 +68,15 @@ class History:
 
     # Checkpoints
 
-    def checkpoints(self) -> list[Checkpoint]:
+    def checkpoints(self) -> list[CheckpointInfo]:
         """All there are, oldest first."""
         return [_checkpoint(row) for row in self._db.execute(f"{_CHECKPOINT} ORDER BY c.number")]
 
-    def checkpoint(self, number: int) -> Checkpoint | None:
+    def checkpoint(self, number: int) -> CheckpointInfo | None:
         row = self._db.execute(f"{_CHECKPOINT} AND c.number = ?", (number,)).fetchone()
         return _checkpoint(row) if row else None
 
-    def add(self, token: int, run: RunInfo, kind: CheckpointType, now_ms: int) -> Checkpoint:
+    def add(self, token: int, run: RunInfo, kind: CheckpointType, now_ms: int) -> CheckpointInfo:
         """A checkpoint of the run as it stands; the one that is there already when nothing happened since."""
         state = _state(run)
         same = f"{_CHECKPOINT} AND c.run_id = ? AND c.seq = ? AND c.type = ? AND c.state = ?"
@@ -88,10 +88,10 @@ class History:
                 found = self._db.execute(f"{_CHECKPOINT} ORDER BY c.number DESC LIMIT 1").fetchone()
         return _checkpoint(found)
 
-    def now(self, run: RunInfo) -> Checkpoint:
+    def now(self, run: RunInfo) -> CheckpointInfo:
         """The run as it stands, as if a checkpoint had been made."""
         substate, totals = self._substate(run), (run.counters, run.disturbed)
-        return Checkpoint(
+        return CheckpointInfo(
             -1,
             run.run_id,
             run.number,
@@ -121,7 +121,7 @@ class History:
 
     # Going back
 
-    def obstacle(self, point: Checkpoint) -> int | None:
+    def obstacle(self, point: CheckpointInfo) -> int | None:
         """The run because of which this one cannot go back: it builds on it, or was worked on since, and what it archived
         then may refer to what would go."""
         row = self._db.execute(
@@ -133,7 +133,7 @@ class History:
         ).fetchone()
         return int(row[0]) if row else None
 
-    def go_back(self, token: int, run: RunInfo, point: Checkpoint, now_ms: int) -> None:
+    def go_back(self, token: int, run: RunInfo, point: CheckpointInfo, now_ms: int) -> None:
         """Undo everything of a run after a checkpoint, in one transaction. The files are cut afterwards."""
         with self._store.committing(token):
             self._touch(run.run_id, point.seq)
@@ -245,7 +245,7 @@ class History:
     def _restore(self, run_id: int, source: int, seq: int) -> None:
         """Bring a run's rows to where those of `source` were at a seq, by the oldest of the later undo entries."""
         moved = self._db.execute(_OLDEST, (source, seq, "frontier")).fetchall()
-        rows = [(*_values(before, Standing._fields), run_id, url_id) for url_id, before in moved]
+        rows = [(*_values(before, RowState._fields), run_id, url_id) for url_id, before in moved]
         self._db.executemany(MOVE_ENTRY, rows)
         seeds = self._db.execute(_OLDEST, (source, seq, "seed")).fetchall()
         self._db.executemany(
@@ -261,7 +261,7 @@ class History:
             (run_id, seq),
         )
 
-    def _set_totals(self, run_id: int, point: Checkpoint) -> None:
+    def _set_totals(self, run_id: int, point: CheckpointInfo) -> None:
         numbers = [getattr(point.counters, name) for name in COUNTERS]
         self._db.execute(
             "UPDATE run SET seq = ?, disturbed = ?, state = 'paused', ended_ms = NULL, alarm = '',"
@@ -286,7 +286,7 @@ class History:
 
     # Branching off
 
-    def branch(self, point: Checkpoint, new: RunInfo) -> None:
+    def branch(self, point: CheckpointInfo, new: RunInfo) -> None:
         """Make `new` of what a checkpoint's run was there, inside the open transaction. Archive records are shared."""
         execute, old = self._db.execute, point.run_id
         execute(
@@ -331,13 +331,13 @@ class History:
         )
         self._set_totals(new.run_id, point)
 
-    def _copy(self, table: str, columns: str, position: str, point: Checkpoint, new: RunInfo) -> None:
+    def _copy(self, table: str, columns: str, position: str, point: CheckpointInfo, new: RunInfo) -> None:
         self._db.execute(
             f"INSERT INTO {table} (run_id, {columns}) SELECT ?, {columns} FROM {table} WHERE run_id = ? AND {position} <= ?",
             (new.run_id, point.run_id, point.seq),
         )
 
-    def _copy_visits(self, point: Checkpoint, new: RunInfo) -> None:
+    def _copy_visits(self, point: CheckpointInfo, new: RunInfo) -> None:
         """They get numbers of their own in the log, so that followers learn of them."""
         before = self._store.log() - 1
         self._db.execute(
@@ -349,7 +349,7 @@ class History:
 
     # Looking
 
-    def state_at(self, point: Checkpoint) -> list[tuple[str, str, str]]:
+    def state_at(self, point: CheckpointInfo) -> list[tuple[str, str, str]]:
         """URL, state and outcome of every page and resource as they were at a checkpoint, in the order of their places."""
         later = {
             url_id: json.loads(before)
@@ -383,12 +383,12 @@ def _values(before: str, names: tuple[str, ...]) -> list[Any]:
     return [kept.get(name) for name in names]
 
 
-def _checkpoint(row: tuple[Any, ...]) -> Checkpoint:
+def _checkpoint(row: tuple[Any, ...]) -> CheckpointInfo:
     number, run_id, run, seq, kind, state, substate, created_ms, totals = row
     numbers = json.loads(totals)
     disturbed = numbers.pop("disturbed")
     size = len(totals) + len(kind) + len(state) + len(substate) + 24
     kept = Counters(**{name: numbers.get(name, 0) for name in COUNTERS})
-    return Checkpoint(
+    return CheckpointInfo(
         number, run_id, run, seq, CheckpointType(kind), state, Substate(substate), created_ms, kept, disturbed, size
     )

@@ -18,10 +18,10 @@ from inchworm.model import (
     Choice,
     Cookie,
     Counters,
-    Down,
+    DownHost,
     EndedBy,
-    Entry,
-    Found,
+    FoundUrl,
+    FrontierEntry,
     Kind,
     Probe,
     Reason,
@@ -33,7 +33,7 @@ from inchworm.model import (
     Source,
     State,
 )
-from inchworm.ports import Changes, Known, Original, Row, Standing, VisitRow
+from inchworm.ports import Commit, Known, Original, RowState, StoredRow, VisitRow
 from inchworm.rules.order.order import CONTROL
 from inchworm.rules.web.url import hash64
 from inchworm.settings import NamedSettings
@@ -70,7 +70,7 @@ _LINKS = (
 )
 
 _ROW = (
-    f"SELECT f.url_id, u.url, f.kind, f.source, f.found_on, {', '.join(f'f.{name}' for name in Standing._fields)}"
+    f"SELECT f.url_id, u.url, f.kind, f.source, f.found_on, {', '.join(f'f.{name}' for name in RowState._fields)}"
     " FROM frontier f JOIN url u USING (url_id)"
 )
 _VISIT = ", ".join(f'v."{name}"' for name in VisitRow._fields)
@@ -216,7 +216,7 @@ class CrawlStore(AcrossRuns):
             bool(beside),
         )
 
-    def create_run(self, token: int, run: RunInfo, changes: Changes) -> None:
+    def create_run(self, token: int, run: RunInfo, changes: Commit) -> None:
         """A run and its seeds, in one transaction: there is no run without its first URLs."""
         with self.db.transaction():
             self._fence(token)
@@ -308,11 +308,11 @@ class CrawlStore(AcrossRuns):
     def has_several_lanes(self, run_id: int) -> bool:
         return len(self.db.execute("SELECT 1 FROM lane WHERE run_id = ? LIMIT 2", (run_id,)).fetchall()) > 1
 
-    def pending(self, run_id: int, lane: int, after: Entry | None, limit: int) -> list[Entry]:
+    def pending(self, run_id: int, lane: int, after: FrontierEntry | None, limit: int) -> list[FrontierEntry]:
         start = (*after.place, after.url_id) if after else (-2, 0, 0)
         return [_entry(row) for row in self.db.execute(_PENDING, (run_id, lane, *start, limit))]
 
-    def choose(self, run_id: int, lane: int, choice: Choice, skip: Set[int]) -> Entry | None:
+    def choose(self, run_id: int, lane: int, choice: Choice, skip: Set[int]) -> FrontierEntry | None:
         ranked, best = f"{_ENTRY} AND f.rank IS NOT NULL", "f.rank DESC, f.place_seq, f.place_idx, f.url_id LIMIT ?"
         # Nothing that an index knows: by that SQLite would find far too many rows, and sort them.
         since = "GREATEST(f.found, f.place_seq)"
@@ -369,26 +369,26 @@ class CrawlStore(AcrossRuns):
                 found[url] = _known(*standing)
         return found
 
-    def links(self, run_id: int, earlier: int, url_ids: Iterable[int]) -> list[tuple[Found, Known]]:
-        found: list[tuple[Found, Known]] = []
+    def links(self, run_id: int, earlier: int, url_ids: Iterable[int]) -> list[tuple[FoundUrl, Known]]:
+        found: list[tuple[FoundUrl, Known]] = []
         for url_id, url, request_url, kind, rank, *standing in self.db.among(_LINKS, url_ids, run_id, earlier):
             source = Source.RESOURCE if kind == Kind.RESOURCE else Source.SPIDER
-            link = Found(url, request_url or url, _KINDS[kind], source, rank=rank)
+            link = FoundUrl(url, request_url or url, _KINDS[kind], source, rank=rank)
             found.append((link, _known(url_id, *standing)))
         return found
 
-    def rows(self, run_id: int, url_ids: Sequence[int]) -> list[Row]:
+    def rows(self, run_id: int, url_ids: Sequence[int]) -> list[StoredRow]:
         return [
             _row(row) for row in self.db.among(f"{_ROW} WHERE f.run_id = ? AND f.url_id = ANY (?)", url_ids, run_id)
         ]
 
-    def all_rows(self, run_id: int) -> list[Row]:
+    def all_rows(self, run_id: int) -> list[StoredRow]:
         return self._rows("f.run_id = ? ORDER BY f.place_seq, f.place_idx, f.url_id", run_id)
 
-    def outside(self, run_id: int) -> list[Row]:
+    def outside(self, run_id: int) -> list[StoredRow]:
         return self._rows("f.run_id = ? AND f.hops > 0 ORDER BY f.place_seq, f.place_idx, f.url_id", run_id)
 
-    def failed(self, run_id: int, kind: str | None = None, url: str | None = None) -> list[Row]:
+    def failed(self, run_id: int, kind: str | None = None, url: str | None = None) -> list[StoredRow]:
         where = (
             "f.run_id = ? AND f.state = 'done' AND f.kind IN ('page', 'resource') AND EXISTS (SELECT 1 FROM visit v"
             " WHERE v.run_id = f.run_id AND v.seq = f.done AND v.outcome = 'failed' AND v.failure = COALESCE(?, v.failure))"
@@ -396,7 +396,7 @@ class CrawlStore(AcrossRuns):
         )
         return self._rows(where, run_id, kind, url)
 
-    def _rows(self, where: str, *arguments: object) -> list[Row]:
+    def _rows(self, where: str, *arguments: object) -> list[StoredRow]:
         return [_row(row) for row in self.db.execute(f"{_ROW} WHERE {where}", arguments)]
 
     def visit_of(self, run_id: int, url_id: int) -> VisitRow | None:
@@ -464,12 +464,12 @@ class CrawlStore(AcrossRuns):
     def answered(self) -> list[str]:
         return [origin for (origin,) in self.db.execute("SELECT origin FROM origin")]
 
-    def down(self) -> list[Down]:
+    def down(self) -> list[DownHost]:
         query = (
             "SELECT origin, down_kind, down_message, down_since_ms, down_sessions FROM origin"
             " WHERE down_since_ms > 0 ORDER BY down_since_ms, origin"
         )
-        return [Down(*row) for row in self.db.execute(query)]
+        return [DownHost(*row) for row in self.db.execute(query)]
 
     def carried_out(self, run_id: int) -> int:
         """The last request of another process that a commit of this run carried out."""
@@ -506,7 +506,7 @@ class CrawlStore(AcrossRuns):
             yield
             fault.point("in_commit")
 
-    def write(self, changes: Changes) -> None:
+    def write(self, changes: Commit) -> None:
         if changes.counters.known > 1.25 * self._cache_for:
             self._cache_for = changes.counters.known
             self.db.expect(self._cache_for)
@@ -521,10 +521,10 @@ class CrawlStore(AcrossRuns):
         return int(self.db.execute(query, arguments).fetchone()[0] or 0)
 
 
-def _entry(row: tuple[Any, ...]) -> Entry:
+def _entry(row: tuple[Any, ...]) -> FrontierEntry:
     url_id, url, request_url, kind, source, seed, depth, hops, lane, place_seq, place_idx, *rest = row
     attempts, not_before_ms, chain, tried, unlinked, rank = rest
-    return Entry(
+    return FrontierEntry(
         url_id,
         url,
         request_url or url,
@@ -548,14 +548,14 @@ def _known(url_id: int, state: str | None, reason: str | None, depth: int, hops:
     return Known(url_id, state is not None, _STATES[state], _REASONS[reason], depth, hops)
 
 
-def _row(row: Sequence[Any]) -> Row:
+def _row(row: Sequence[Any]) -> StoredRow:
     url_id, url, kind, source, found_on, *rest = row
-    return Row(url_id, url, _KINDS[kind], _SOURCES[source], found_on, _standing(rest))
+    return StoredRow(url_id, url, _KINDS[kind], _SOURCES[source], found_on, _standing(rest))
 
 
-def _standing(row: Sequence[Any]) -> Standing:
+def _standing(row: Sequence[Any]) -> RowState:
     state, reason, *rest = row
-    return Standing(_STATES[state], _REASONS[reason], *rest)
+    return RowState(_STATES[state], _REASONS[reason], *rest)
 
 
 def _session(row: tuple[Any, ...]) -> SessionInfo:

@@ -18,7 +18,7 @@ from inchworm.app.workspace import Workspace, defaults_of, settings_of_run
 from inchworm.engine import run
 from inchworm.errors import Frozen, NotNow, WrongUse
 from inchworm.job import Execution, Job, JobState, Task
-from inchworm.model import Checkpoint, CrawlInfo, Mode, RunInfo, RunState
+from inchworm.model import CheckpointInfo, CrawlInfo, Mode, RunInfo, RunState
 from inchworm.rules.order import order
 from inchworm.rules.schedule import states
 from inchworm.rules.schedule.states import Action
@@ -215,7 +215,7 @@ class HandOver:
             job_id=job.id,
         )
 
-    def _checkpoint_there(self, crawl: CrawlInfo, point: Checkpoint) -> str | None:
+    def _checkpoint_there(self, crawl: CrawlInfo, point: CheckpointInfo) -> str | None:
         """The last checkpoint, when nothing happened since it was made."""
         latest = next(reversed(self._checkpoints.list(crawl)), None)
         is_there = latest is not None and (latest.run, latest.seq) == (point.run, point.seq)
@@ -270,7 +270,7 @@ def _message(current: RunInfo, execution: Execution) -> str:
 
 
 # Continuing
-def _task(back: Back, point: Checkpoint, given: NamedSettings) -> Task:
+def _task(back: Back, point: CheckpointInfo, given: NamedSettings) -> Task:
     if back.checkpoint is None and not back.as_new_run:
         return Task("resume", settings=given)
     checkpoint = None if back.checkpoint is None else str(point.number)

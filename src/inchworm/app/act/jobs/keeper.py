@@ -13,7 +13,7 @@ from inchworm import settings
 from inchworm.app.workspace import Workspace
 from inchworm.engine.caller import Hooks
 from inchworm.job import Execution, JobState
-from inchworm.model import CrawlInfo, JsonObject, Progress, RunInfo
+from inchworm.model import CrawlInfo, JsonObject, LiveProgress, RunInfo
 from inchworm.store.crawl.view import View
 from inchworm.store.home.crawls import Home
 from inchworm.store.home.events import MOST_LINES, Events, Line
@@ -40,7 +40,7 @@ class Keeper:
         self._count = 0
         self.pages_before = 0
         self._run: RunInfo | None = None
-        self._progress: Progress | None = None
+        self._progress: LiveProgress | None = None
         self._seen = 0
         self._over = threading.Event()
         self._trouble: Exception | None = None
@@ -78,7 +78,7 @@ class Keeper:
         if session is None or session.ended_ms is None:
             return
         seconds = (session.ended_ms - session.started_ms) / 1000
-        told = _as_json(Progress(current.counters, session.requests, session.size, seconds, (), ""))
+        told = _as_json(LiveProgress(current.counters, session.requests, session.size, seconds, (), ""))
         self._jobs.report(self._execution.execution_id, self._execution.token, progress=told)
 
     def _started(self, _: CrawlInfo, current: RunInfo, session: int) -> None:
@@ -93,7 +93,7 @@ class Keeper:
         for text in settings.cautions(current.settings):
             self.say("warning", text)
 
-    def _moved(self, progress: Progress) -> None:
+    def _moved(self, progress: LiveProgress) -> None:
         self._progress = progress
 
     # The thread
@@ -180,7 +180,7 @@ class Keeper:
             events.write_lines(self._execution.execution_id, self._execution.token, lines)
 
 
-def _as_json(progress: Progress) -> JsonObject:
+def _as_json(progress: LiveProgress) -> JsonObject:
     counters = progress.counters
     return {
         "known": counters.known,

@@ -12,7 +12,7 @@ from inchworm.app.workspace import Workspace, identity
 from inchworm.engine.own.bodies import Bodies
 from inchworm.engine.stored import StoredPages
 from inchworm.errors import Unknown
-from inchworm.model import CrawlInfo, Response, RunInfo, Visit
+from inchworm.model import CrawlInfo, FinishedVisit, Response, RunInfo
 from inchworm.page import Page
 from inchworm.rules.formats import media
 from inchworm.store.crawl.browse import Browse
@@ -126,7 +126,7 @@ class Watching:
         self._stored = StoredPages(self._store, place.folder / "archive")
         self._view, self._run_id = View(self._store), current.run_id
 
-    def visited(self, visit: Visit) -> None:
+    def visited(self, visit: FinishedVisit) -> None:
         from inchworm.rules.page.document import DocumentContent  # whoever crawls has loaded it
 
         found = self._view.newest(self._run_id, visit.entry.url_id)

@@ -16,7 +16,7 @@ from inchworm.archive import reader as warc_reader
 from inchworm.engine.session.hosts import Hosts
 from inchworm.errors import NotNow, Unknown, WrongUse
 from inchworm.fetch import replay
-from inchworm.model import CrawlInfo, Entry, Failure, Found, Kind, Reason, RunInfo, Source
+from inchworm.model import CrawlInfo, Failure, FoundUrl, FrontierEntry, Kind, Reason, RunInfo, Source
 from inchworm.rules.web import control
 from inchworm.rules.web import url as urls
 from inchworm.rules.web.scope import Judge, Patterns, Scope
@@ -286,8 +286,8 @@ def _linked_by_a_seed(current: RunInfo, values: Settings, address: str) -> Reaso
     patterns = Patterns(values.include, values.exclude)
     judge = Judge(scope, patterns, values.max_depth, values.external_hops, values.trap_depth)
     seed = current.seeds[0]
-    page = Entry(0, seed.url, seed.url, Kind.PAGE, Source.INITIAL, seed.number, 0, 0, 0, (0, 0))
-    return judge.judge(Found(address, address), page).reason
+    page = FrontierEntry(0, seed.url, seed.url, Kind.PAGE, Source.INITIAL, seed.number, 0, 0, 0, (0, 0))
+    return judge.judge(FoundUrl(address, address), page).reason
 
 
 def url_states(look: Browse, current: RunInfo, url_ids: Sequence[int]) -> list[UrlState]:

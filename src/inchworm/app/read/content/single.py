@@ -13,7 +13,7 @@ from inchworm.app.refuse import refuse_private
 from inchworm.engine import run
 from inchworm.engine.own.owner import SystemClock
 from inchworm.errors import WrongUse
-from inchworm.model import Found
+from inchworm.model import FoundUrl
 from inchworm.page import Page
 from inchworm.ports import Clock
 from inchworm.rules.web import url as urls
@@ -96,7 +96,7 @@ class SinglePages:
         return SiteMap(page.url, listed, mapped.is_cut, page.record["message"] if page.is_gone else None, mapped.notes)
 
 
-def _found(text: str, guarded: bool) -> Found:
+def _found(text: str, guarded: bool) -> FoundUrl:
     run.refuse_words([text])
     (found,) = run.seeds_of([text])
     if guarded:
@@ -141,7 +141,7 @@ def _page(single: Single) -> Page:
     return Page(url, visit.content_type, lambda: body, record, load_headers=lambda: headers)
 
 
-def _site_url(found: Found) -> SiteUrl:
+def _site_url(found: FoundUrl) -> SiteUrl:
     return SiteUrl(found.request_url, found.url, str(found.source), found.lastmod or None)
 
 

@@ -22,7 +22,7 @@ from inchworm.model import (
     CheckpointType,
     Cookie,
     Counters,
-    Entry,
+    FrontierEntry,
     Outcome,
     Reason,
     RunInfo,
@@ -31,7 +31,7 @@ from inchworm.model import (
     Turn,
     Version,
 )
-from inchworm.ports import Changes, Judgement, NewCheckpoint, Row, Store, VisitRow
+from inchworm.ports import Commit, Judgement, NewCheckpoint, Store, StoredRow, VisitRow
 
 Outcomes = tuple[tuple[Turn, Outcome | Reason], ...]
 """What each turn came to, in their order."""
@@ -60,7 +60,7 @@ class Draft:
     def __init__(self, store: Store, run: RunInfo, session: int) -> None:
         self._store = store
         self._run_id, self._horizon = run.run_id, run.horizon
-        self._changes = changes = Changes(run.run_id, session)
+        self._changes = changes = Commit(run.run_id, session)
         self.steps = Steps(run.seq)
         self.ids = Ids(store, changes)
         self.totals = Totals(run.counters)
@@ -81,13 +81,13 @@ class Draft:
 
     # Reading
 
-    def rows(self, url_ids: Sequence[int]) -> list[Row]:
+    def rows(self, url_ids: Sequence[int]) -> list[StoredRow]:
         """These rows of the run as they stand by now; ids that the run does not know are left out."""
         if self.frontier.is_unwritten(url_ids):
             self.write()
         return self._store.rows(self._run_id, url_ids)
 
-    def row_of(self, entry: Entry) -> Row:
+    def row_of(self, entry: FrontierEntry) -> StoredRow:
         """The row of a pending entry. Where it was chosen by rank, others may have voted since."""
         if entry.rank is None:
             return rows.of_entry(entry)
@@ -132,7 +132,7 @@ class Draft:
         self._changes.clear_rows()
         self.frontier.written()
 
-    def changes(self) -> Changes:
+    def changes(self) -> Commit:
         """What is not written yet, and all totals."""
         self.totals.put_into(self._changes)
         self.seeds.put_into(self._changes)

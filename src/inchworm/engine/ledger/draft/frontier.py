@@ -8,15 +8,15 @@ from collections.abc import Collection
 from inchworm.engine.ledger.draft.known import KnownUrls
 from inchworm.engine.ledger.draft.steps import Steps
 from inchworm.engine.ledger.draft.totals import Totals
-from inchworm.model import Entry, Place, Reason, State
-from inchworm.ports import Changes, Known, NewEntry, Row, Standing
+from inchworm.model import FrontierEntry, Place, Reason, State
+from inchworm.ports import Commit, Known, NewFrontierRow, RowState, StoredRow
 from inchworm.rules.web import control
 
 
 class FrontierDraft:
     """What becomes of rows of the frontier in the next commit, and which lanes that concerns."""
 
-    def __init__(self, changes: Changes, steps: Steps, known: KnownUrls, totals: Totals) -> None:
+    def __init__(self, changes: Commit, steps: Steps, known: KnownUrls, totals: Totals) -> None:
         self._changes = changes
         self._steps = steps
         self._known = known
@@ -28,7 +28,7 @@ class FrontierDraft:
         """A new commit."""
         self._lanes.clear()
 
-    def enter(self, entry: NewEntry) -> None:
+    def enter(self, entry: NewFrontierRow) -> None:
         """A URL that the run meets for the first time."""
         standing = entry.standing
         self._changes.entries.append(entry)
@@ -38,7 +38,7 @@ class FrontierDraft:
         if entry.kind not in control.KINDS:
             self._totals.entered(standing.state)
 
-    def settle(self, entry: Entry, state: State, reason: Reason | None) -> None:
+    def settle(self, entry: FrontierEntry, state: State, reason: Reason | None) -> None:
         """A pending row is done or refused."""
         self._changes.settled.append((state, reason, self._steps.seq, entry.url_id))
         self._unwritten.add(entry.url_id)
@@ -46,13 +46,13 @@ class FrontierDraft:
         if entry.kind not in control.KINDS:
             self._totals.add(pending=-1)
 
-    def refuse(self, entry: Entry, reason: Reason) -> None:
+    def refuse(self, entry: FrontierEntry, reason: Reason) -> None:
         """A pending row is refused."""
         self.settle(entry, State.REFUSED, reason)
         if entry.kind not in control.KINDS:
             self._totals.add_one("refused")
 
-    def move(self, row: Row, standing: Standing) -> None:
+    def move(self, row: StoredRow, standing: RowState) -> None:
         """A row changes in place; what it was is kept for going back."""
         before = row.standing
         self._changes.undo.append((self._steps.seq, "frontier", row.url_id, json.dumps(before._asdict())))
@@ -67,7 +67,7 @@ class FrontierDraft:
         if waits and (not was_waiting or before.lane != standing.lane):
             self._count(standing.lane, 1)
 
-    def reopen(self, row: Row, standing: Standing, place: Place) -> None:
+    def reopen(self, row: StoredRow, standing: RowState, place: Place) -> None:
         """A row that was settled is pending again, at a new place."""
         again = standing._replace(state=State.PENDING, reason=None, done=None)
         self.move(row, again._replace(place_seq=place[0], place_idx=place[1]))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from inchworm.model import Spot
-from inchworm.ports import Changes, Store
+from inchworm.ports import Commit, Store
 from inchworm.rules.web import url as urls
 
 
 class Ids:
     """Ids of URLs, hosts and archive files."""
 
-    def __init__(self, store: Store, changes: Changes) -> None:
+    def __init__(self, store: Store, changes: Commit) -> None:
         self._changes = changes
         self._next_url, self._next_host, self._next_file = store.next_ids()
         self._hosts = dict(store.hosts())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from inchworm.ports import Changes, Known, Store
+from inchworm.ports import Commit, Known, Store
 
 _MOST = 50_000
 """How many URLs are remembered from one commit to the next."""
@@ -72,5 +72,5 @@ class KnownUrls:
     def note_nofollow(self) -> None:
         self._has_nofollow = True
 
-    def put_into(self, changes: Changes) -> None:
+    def put_into(self, changes: Commit) -> None:
         changes.nofollow = self._has_nofollow

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from inchworm.engine.ledger.draft.ids import Ids
 from inchworm.engine.ledger.draft.steps import Steps
-from inchworm.model import Cookie, Down, Probe, Spot, Visit
-from inchworm.ports import Changes, Store
+from inchworm.model import Cookie, DownHost, FinishedVisit, Probe, Spot
+from inchworm.ports import Commit, Store
 from inchworm.rules.web import cookies
 
 
 class Learned:
     """Knowledge that later requests and later runs go by."""
 
-    def __init__(self, store: Store, changes: Changes, steps: Steps, ids: Ids) -> None:
+    def __init__(self, store: Store, changes: Commit, steps: Steps, ids: Ids) -> None:
         self._changes = changes
         self._steps = steps
         self._ids = ids
@@ -32,7 +32,7 @@ class Learned:
         self._changes.robots.append((origin, self._steps.seq, verdict, rules))
         self._robots.append((origin, verdict, rules))
 
-    def cookies(self, visit: Visit) -> None:
+    def cookies(self, visit: FinishedVisit) -> None:
         """The cookies that an answer set, as far as its server may set them."""
         address = visit.record.url if visit.record else visit.entry.request_url
         for cookie in visit.cookies:
@@ -46,14 +46,14 @@ class Learned:
             self._answered.add(origin)
             self._changes.answered.append(origin)
 
-    def outages(self, down: Sequence[Down], up: Sequence[str]) -> None:
+    def outages(self, down: Sequence[DownHost], up: Sequence[str]) -> None:
         """Hosts that cannot be reached any more, or can again."""
         for one in down:
             self.answered(one.origin)
         self._changes.down.extend(down)
         self._changes.up.extend(up)
 
-    def quiet(self, visit: Visit) -> None:
+    def quiet(self, visit: FinishedVisit) -> None:
         """A host asked to be left alone for a while."""
         until_ms = visit.at_ms + visit.millis + visit.quiet_ms
         self._changes.quiet.append((until_ms, visit.quiet_ms, self._ids.host(visit.entry.request_url)))

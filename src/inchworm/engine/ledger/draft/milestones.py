@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inchworm.engine.ledger.draft.steps import Steps
 from inchworm.model import RunInfo
-from inchworm.ports import Changes
+from inchworm.ports import Commit
 
 
 class Milestones:
@@ -40,6 +40,6 @@ class Milestones:
         self._alarm = alarm
         self._concluded = self._steps.seq
 
-    def put_into(self, changes: Changes) -> None:
+    def put_into(self, changes: Commit) -> None:
         changes.seq, changes.disturbed = self._steps.seq, self._disturbed
         changes.swept, changes.concluded, changes.alarm = self._swept, self._concluded, self._alarm

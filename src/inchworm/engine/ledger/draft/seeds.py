@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 from inchworm.engine.ledger.draft.steps import Steps
 from inchworm.model import Seed
-from inchworm.ports import Changes
+from inchworm.ports import Commit
 
 
 class Seeds:
     """The seeds, by number."""
 
-    def __init__(self, seeds: Iterable[Seed], changes: Changes, steps: Steps) -> None:
+    def __init__(self, seeds: Iterable[Seed], changes: Commit, steps: Steps) -> None:
         self._seeds = {seed.number: seed for seed in seeds}
         self._changes = changes
         self._steps = steps
@@ -36,5 +36,5 @@ class Seeds:
         self._changes.undo.append((self._steps.seq, "seed", before.number, undo))
         self._seeds[after.number] = after
 
-    def put_into(self, changes: Changes) -> None:
+    def put_into(self, changes: Commit) -> None:
         changes.seeds = self.all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from inchworm.model import Counters, State
-from inchworm.ports import Changes
+from inchworm.ports import Commit
 
 
 class Totals:
@@ -53,6 +53,6 @@ class Totals:
         """Bytes that came in this session."""
         return self._size
 
-    def put_into(self, changes: Changes) -> None:
+    def put_into(self, changes: Commit) -> None:
         changes.counters = self.counters()
         changes.requests, changes.size = self._requests, self._size
