@@ -22,7 +22,7 @@ from inchworm.rules.schedule.occurrence import Ended, after_failure, after_succe
 from inchworm.rules.schedule.timetable import SLOT_MS
 from inchworm.service.dashboard.frame import SAID
 from inchworm.service.dashboard.jobs import ROWS, ShownJobs, execution_parts, jobs_parts, rhythm, span
-from inchworm.store.home.events import Line
+from inchworm.store.home.events import LogLine
 
 AT = "http://inchworm.test"
 EVIL = "<script>alert(1)</script>\"'&"
@@ -398,7 +398,7 @@ class TestEditing:
 class TestOneExecution:
     def test_its_log_as_the_script_goes_on_with_it(self, api: Api, crawl: str) -> None:
         execution = claimed(api, hourly(api, crawl))
-        lines = [Line(1, 0, "info", "It begins"), Line(2, 3_723_000, "warning", f"http_4xx: {EVIL}")]
+        lines = [LogLine(1, 0, "info", "It begins"), LogLine(2, 3_723_000, "warning", f"http_4xx: {EVIL}")]
         api.app.executions.events.write_lines(execution.execution_id, execution.token, lines)
         page = get(api, f"/executions/{execution.execution_id}")
         assert f'data-log="{execution.execution_id}" data-after="2">' in page
@@ -410,7 +410,7 @@ class TestOneExecution:
 
     def test_of_a_long_log_the_end(self, api: Api, crawl: str) -> None:
         execution = claimed(api, hourly(api, crawl))
-        lines = [Line(number, 0, "info", f"line {number}.") for number in range(1, 701)]
+        lines = [LogLine(number, 0, "info", f"line {number}.") for number in range(1, 701)]
         api.app.executions.events.write_lines(execution.execution_id, execution.token, lines)
         page = get(api, f"/executions/{execution.execution_id}")
         assert page.count("<li class=") == 500 and "line 201." in page and "line 200." not in page
@@ -418,7 +418,7 @@ class TestOneExecution:
 
     def test_of_long_lines_fewer(self, api: Api, crawl: str) -> None:
         execution = claimed(api, hourly(api, crawl))
-        lines = [Line(number, 0, "info", "x" * 2000) for number in range(1, 301)]
+        lines = [LogLine(number, 0, "info", "x" * 2000) for number in range(1, 301)]
         api.app.executions.events.write_lines(execution.execution_id, execution.token, lines)
         page = get(api, f"/executions/{execution.execution_id}")
         assert 50 <= page.count("<li class=") <= 60 and len(page) < 200_000 and 'data-after="300"' in page

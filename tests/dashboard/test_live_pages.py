@@ -14,7 +14,7 @@ from tests.dashboard.browser import Visitor, heap, link_for, login_of, visiting
 from tests.service.running import QUICK, Service, serving, wait_for
 
 from inchworm.app.root import App
-from inchworm.store.home.events import Line
+from inchworm.store.home.events import LogLine
 from inchworm.testing import Served, Site, linked_site
 
 TABS = 10
@@ -132,7 +132,7 @@ def _write_lines(live: Live, numbers: range) -> None:
     try:
         execution, now_ms = app.jobs.store.execution(live.execution_id), time.time_ns() // 1_000_000
         for start in range(0, len(numbers), 5000):
-            lines = [Line(one, now_ms, "info", f"This is line {one}.") for one in numbers[start : start + 5000]]
+            lines = [LogLine(one, now_ms, "info", f"This is line {one}.") for one in numbers[start : start + 5000]]
             app.executions.events.write_lines(live.execution_id, execution.token, lines)
     finally:
         app.close()

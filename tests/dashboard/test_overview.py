@@ -22,7 +22,7 @@ from inchworm.job import Task
 from inchworm.service.api.web import Verbs
 from inchworm.service.dashboard import live
 from inchworm.service.dashboard.frame import SAID
-from inchworm.service.dashboard.live import Board, Shown
+from inchworm.service.dashboard.live import Board, WatchedView
 from inchworm.service.templating import age, when
 from inchworm.settings import Settings
 from inchworm.store.sqlite import last_written
@@ -148,7 +148,7 @@ def test_a_view_is_made_again_only_when_something_happened(tmp_path: Path) -> No
         made.append(1)
         return {"a": str(len(made))}
 
-    one = Shown(make, lambda: next(marks))
+    one = WatchedView(make, lambda: next(marks))
 
     async def look() -> None:
         for _ in range(6):
@@ -165,7 +165,7 @@ def test_a_dear_view_is_looked_at_less_often_but_not_because_its_first_look_was_
             pass
         return {}
 
-    one = Shown(make, lambda: ())
+    one = WatchedView(make, lambda: ())
     asyncio.run(one.look())
     assert one.due_at <= time.monotonic()
     asyncio.run(one.look())
@@ -199,7 +199,7 @@ def test_a_view_that_goes_on_with_something_is_looked_at_every_time(tmp_path: Pa
 def test_a_watcher_gets_what_it_has_not_got(tmp_path: Path) -> None:
     async def watch() -> list[dict[str, object]]:
         now = {"a": "1", "b": "1"}
-        one = Shown(lambda: dict(now), lambda: ())
+        one = WatchedView(lambda: dict(now), lambda: ())
         source = live._watched("x:", one)
         first = await anext(source)
         waiting = asyncio.ensure_future(anext(source))

@@ -444,7 +444,7 @@ def test_a_page_that_one_run_does_not_have(world: World) -> None:
     get(world.api, f"/crawls/{world.paused}/diff?url={quote(world.url('/'))}", 409)
 
 
-def sides(before: str, after: str) -> list[comparing.Row]:
+def sides(before: str, after: str) -> list[comparing.PairedLine]:
     return comparing.side_by_side(before.split(), after.split())
 
 
@@ -483,7 +483,7 @@ def test_every_line_stands_somewhere_once_and_in_order(before: list[str], after:
 
 def test_lines_that_are_only_on_one_side_have_nothing_beside_them() -> None:
     rows = sides("a b", "a b c")
-    assert rows[-1] == comparing.Row(right=comparing.Side(3, (comparing.Piece("c", True),)))
+    assert rows[-1] == comparing.PairedLine(right=comparing.Side(3, (comparing.Piece("c", True),)))
     assert sides("", "") == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import logging
 import os
@@ -256,11 +257,12 @@ def test_failures_are_told_by_kind_and_host(home: Home) -> None:
 
 
 def test_many_hosts_are_listed_up_to_a_number(home: Home) -> None:
-    found = [
-        {"failure": "dns", "url": f"http://h{number}.test/", "request_url": f"http://h{number}.test/", "found_on": None}
-        | {"message": "name not found"}
-        for number in range(50)
-    ]
+    with Site(SMALL).serve() as served:
+        home.crawl(served.url("/"))
+    (gone,) = home.app.pages.failed(home.word)
+    stored = dataclasses.replace(gone, failure="dns", message="name not found", found_on=None)
+    addresses = (f"http://h{number}.test/" for number in range(50))
+    found = [dataclasses.replace(stored, url=address, request_url=address) for address in addresses]
     runner = CliRunner()
     with runner.isolation() as (out, *_):
         display.failed(found, "mine")

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from inchworm.model import RunState
 from inchworm.rules.words.json_form import FLAT
-from inchworm.service.api.web import Answer, ListPage, Page, api_routes, listed
+from inchworm.service.api.web import Answer, ListPage, ListSlice, api_routes, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,9 @@ def free() -> Line:
 @routes.get("/list", response_model=dict[str, Any])
 def some() -> ListPage[Line]:
     """A page of a list."""
-    return listed([Line(number, RunState.PAUSED, Counts(3)) for number in range(2)], Page(None, 1), lambda it: it.run)
+    return listed(
+        [Line(number, RunState.PAUSED, Counts(3)) for number in range(2)], ListSlice(None, 1), lambda it: it.run
+    )
 
 
 @routes.get("/text")

@@ -16,7 +16,7 @@ from inchworm.app.act.jobs.change import WantedJob
 from inchworm.app.root import App
 from inchworm.errors import WrongUse
 from inchworm.service.access.auth import Role
-from inchworm.service.api.live import Channel, Event, Hub
+from inchworm.service.api.live import Channel, Hub, LiveEvent
 from inchworm.testing import Page, Site, linked_site
 
 
@@ -45,11 +45,11 @@ def test_metadata_that_cannot_be_shown_is_refused(idle: Service, value: str) -> 
 
 
 def test_a_stream_that_cannot_be_read_does_not_end_the_others() -> None:
-    def broken(_: int, __: int) -> list[Event]:
+    def broken(_: int, __: int) -> list[LiveEvent]:
         raise RuntimeError("gone")
 
-    def whole(after: int, _: int) -> list[Event]:
-        return [Event(1, "x", "one")] if after < 1 else []
+    def whole(after: int, _: int) -> list[LiveEvent]:
+        return [LiveEvent(1, "x", "one")] if after < 1 else []
 
     async def both() -> bytes:
         hub = Hub()

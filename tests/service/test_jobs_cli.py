@@ -15,7 +15,7 @@ from inchworm.rules.schedule import occurrence
 from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.timetable import Shift
 from inchworm.rules.words.json_form import json_object
-from inchworm.store.home.events import Line
+from inchworm.store.home.events import LogLine
 
 URL = "https://a.test/docs"
 
@@ -448,7 +448,10 @@ def test_logs(home: Home) -> None:
     said = refused(home, "jobs", "logs", job["id"], code=1)
     assert "has not run yet" in said and "inchworm jobs run" in said
     execution = claimed(home)
-    lines = [Line(1, 1_700_000_000_000, "info", "It began"), Line(2, 1_700_000_001_000, "warning", "Something failed")]
+    lines = [
+        LogLine(1, 1_700_000_000_000, "info", "It began"),
+        LogLine(2, 1_700_000_001_000, "warning", "Something failed"),
+    ]
     home.app.executions.events.write_lines(execution.execution_id, execution.token, lines)
     assert home.cli("jobs", "logs", job["id"]).stdout.splitlines() == [
         "2023-11-14T22:13:20.000Z info    It began",

@@ -17,7 +17,7 @@ import pytest
 from tests.service.running import PATIENCE, Service, events_of, serving, wait_for
 
 from inchworm.service.access.auth import Role
-from inchworm.service.api.live import Channel, Event, Feed, Hub
+from inchworm.service.api.live import Channel, Feed, Hub, LiveEvent
 from inchworm.testing import Page, Site, linked_site
 
 
@@ -177,20 +177,20 @@ class TestManyAndSlow:
 
     def test_a_channel_is_read_once_however_many_watch(self) -> None:
         reads: list[int] = []
-        stored = [Event(n, "x", str(n)) for n in range(1, 4)]
+        stored = [LiveEvent(n, "x", str(n)) for n in range(1, 4)]
 
-        def fetch(after: int, limit: int) -> list[Event]:
+        def fetch(after: int, limit: int) -> list[LiveEvent]:
             reads.append(after)
             return [one for one in stored if one.number > after][:limit]
 
-        async def watchers() -> list[list[Event]]:
+        async def watchers() -> list[list[LiveEvent]]:
             hub, channel = Hub(), Channel(fetch)
             channel.start_at(0)
             work = asyncio.create_task(hub.work())
             streams = [hub.follow(hub.channel("x", lambda: channel), 0) for _ in range(500)]
             got = [await anext(one) for one in streams]
             before = len(reads)
-            stored.append(Event(4, "x", "4"))
+            stored.append(LiveEvent(4, "x", "4"))
             more = await asyncio.gather(*(anext(one) for one in streams))
             assert len(reads) - before <= 10
             hub.close()
@@ -204,9 +204,9 @@ class TestManyAndSlow:
         assert got == [stored[:3]] * 500 + [stored[3:]] * 500
 
     def test_what_comes_while_one_looks_is_not_missed(self) -> None:
-        stored: list[Event] = []
+        stored: list[LiveEvent] = []
 
-        def fetch(after: int, limit: int) -> list[Event]:
+        def fetch(after: int, limit: int) -> list[LiveEvent]:
             return [one for one in stored if one.number > after][:limit]
 
         async def race() -> None:
@@ -214,10 +214,10 @@ class TestManyAndSlow:
             work = asyncio.create_task(hub.work())
             stream = hub.follow(hub.channel("x", lambda: channel), 0)
             for number in range(1, 200):
-                stored.append(Event(number, "x", str(number)))
+                stored.append(LiveEvent(number, "x", str(number)))
                 if number % 50 == 0:
                     await asyncio.sleep(0.3)
-            got: list[Event] = []
+            got: list[LiveEvent] = []
             while len(got) < len(stored):
                 got += await asyncio.wait_for(anext(stream), 5)
             assert got == stored

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from inchworm.store.home.access import DAY_MS, Access, Answer, Standing
+from inchworm.store.home.access import DAY_MS, Access, KeptAnswer, KeyState
 from inchworm.store.home.crawls import Home
 
 NOW = 1_000_000_000_000
@@ -110,18 +110,18 @@ def test_a_code_lets_one_in_of_two_threads_on_one_connection(tmp_path):
 
 
 def test_a_request_is_carried_out_once(access):
-    assert access.begin("k", ONE, NOW) is Standing.FRESH
-    assert access.begin("k", ONE, NOW + 1) is Standing.IN_HAND
+    assert access.begin("k", ONE, NOW) is KeyState.FRESH
+    assert access.begin("k", ONE, NOW + 1) is KeyState.IN_HAND
     access.end("k", 201, '{"job": 1}')
-    assert access.begin("k", ONE, NOW + 2) == Answer(201, '{"job": 1}')
+    assert access.begin("k", ONE, NOW + 2) == KeptAnswer(201, '{"job": 1}')
 
 
 def test_a_key_belongs_to_one_request(access):
     access.begin("k", ONE, NOW)
-    assert access.begin("k", OTHER, NOW) is Standing.OTHER_REQUEST
+    assert access.begin("k", OTHER, NOW) is KeyState.OTHER_REQUEST
     access.end("k", 200, "")
-    assert access.begin("k", OTHER, NOW) is Standing.OTHER_REQUEST
-    assert access.begin("other", OTHER, NOW) is Standing.FRESH
+    assert access.begin("k", OTHER, NOW) is KeyState.OTHER_REQUEST
+    assert access.begin("other", OTHER, NOW) is KeyState.FRESH
 
 
 def test_the_first_answer_stands(access):
@@ -129,13 +129,13 @@ def test_the_first_answer_stands(access):
     access.end("k", 200, "first")
     access.end("k", 500, "second")
     access.forget("k")
-    assert access.begin("k", ONE, NOW) == Answer(200, "first")
+    assert access.begin("k", ONE, NOW) == KeptAnswer(200, "first")
 
 
 def test_what_failed_by_our_fault_may_be_tried_again(access):
     access.begin("k", ONE, NOW)
     access.forget("k")
-    assert access.begin("k", OTHER, NOW) is Standing.FRESH
+    assert access.begin("k", OTHER, NOW) is KeyState.FRESH
 
 
 @pytest.mark.parametrize("ended", [True, False])
@@ -143,13 +143,13 @@ def test_a_key_is_free_again_after_a_day(access, ended):
     access.begin("k", ONE, NOW)
     if ended:
         access.end("k", 200, "")
-    assert access.begin("k", ONE, NOW + DAY_MS - 1) is not Standing.FRESH
-    assert access.begin("k", OTHER, NOW + DAY_MS) is Standing.FRESH
+    assert access.begin("k", ONE, NOW + DAY_MS - 1) is not KeyState.FRESH
+    assert access.begin("k", OTHER, NOW + DAY_MS) is KeyState.FRESH
 
 
 def test_one_of_many_at_once_carries_a_request_out(tmp_path):
     answers = at_once(tmp_path, 6, lambda access: access.begin("k", ONE, NOW))
-    assert sorted(answers) == [Standing.FRESH] + [Standing.IN_HAND] * 5
+    assert sorted(answers) == [KeyState.FRESH] + [KeyState.IN_HAND] * 5
 
 
 def test_what_is_of_no_use_is_removed(tmp_path):
@@ -176,4 +176,4 @@ def test_all_of_it_outlives_the_process(tmp_path):
         access = Access(home)
         assert access.is_revoked("a")
         assert access.take_login(ONE, NOW)
-        assert access.begin("k", ONE, NOW) is Standing.IN_HAND
+        assert access.begin("k", ONE, NOW) is KeyState.IN_HAND

@@ -14,7 +14,7 @@ from inchworm.model import Reason, State
 from inchworm.store.crawl import browse, view
 from inchworm.store.crawl.browse import MOST_ALTERNATES, TREE_STEP, Browse
 from inchworm.store.follow import search
-from inchworm.store.follow.log import Page
+from inchworm.store.follow.log import LoggedPage
 
 
 @pytest.fixture
@@ -158,13 +158,13 @@ def test_where_a_url_lies(url: str, folder: str) -> None:
 # Full text
 
 
-def page_text(page: Page) -> str:
+def page_text(page: LoggedPage) -> str:
     return f"worm number {page.url_id}"
 
 
 def asked(book: Book, folder: Path, seconds: float) -> tuple[search.Found, int]:
     question = search.Question(search.parsed("worm"), 5)
-    return browse.search(folder / "search.db", search.Source(book.store, page_text), question, seconds)
+    return browse.search(folder / "search.db", search.SearchSource(book.store, page_text), question, seconds)
 
 
 def test_a_search_answers_when_its_time_is_over_and_goes_on_with_the_next(book: Book, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from inchworm.model import Counters, Kind, Reason, RunInfo, RunState, Seed, Sour
 from inchworm.ports import Commit, NewFrontierRow, RowState, VisitRow
 from inchworm.rules.web.url import hash64
 from inchworm.rules.words.json_form import json_form
-from inchworm.store.crawl.compare import Comparison
+from inchworm.store.crawl.compare import ComparisonReader
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.lock import Life
 
@@ -103,7 +103,7 @@ class Book:
 
     def compare(self, first: RunInfo, second: RunInfo) -> tuple[str, str] | None:
         """What became of the page, and why nothing is known of it."""
-        found = {one.url: one for one in Comparison(self.store, first, second)}
+        found = {one.url: one for one in ComparisonReader(self.store, first, second)}
         assert found["http://a.test/"].change == "unchanged"
         one = found.get("http://a.test/page")
         return (one.change.value, one.why) if one else None

@@ -13,7 +13,7 @@ from inchworm.errors import Lost
 from inchworm.job import Execution, Job, JobState
 from inchworm.rules.schedule.occurrence import Ended
 from inchworm.store.home.crawls import Home
-from inchworm.store.home.events import KEEP_EVENTS, Events, Line, Service, tell
+from inchworm.store.home.events import KEEP_EVENTS, Events, LogLine, Service, tell
 from inchworm.store.home.jobs import Jobs
 
 HOSTILE = "http://a.test/\r\n\x1b[31m\x00\u202egnp.exe\u2028🦔"
@@ -124,7 +124,7 @@ def test_pruning_nothing(events: Events) -> None:
 
 def test_lines_come_back_in_order_and_as_they_were(home: Home, events: Events) -> None:
     execution = running(home)
-    lines = [Line(number, NOON + number, "info", f"{number} {HOSTILE}") for number in range(1, 8)]
+    lines = [LogLine(number, NOON + number, "info", f"{number} {HOSTILE}") for number in range(1, 8)]
     events.write_lines(execution.execution_id, execution.token, lines[:3])
     events.write_lines(execution.execution_id, execution.token, lines[3:])
     assert events.lines(execution.execution_id) == lines
@@ -135,15 +135,15 @@ def test_lines_come_back_in_order_and_as_they_were(home: Home, events: Events) -
 
 def test_logs_are_kept_apart(home: Home, events: Events) -> None:
     first, second = running(home, "a"), running(home, "b")
-    events.write_lines(first.execution_id, first.token, [Line(1, NOON, "info", "first")])
-    events.write_lines(second.execution_id, second.token, [Line(1, NOON, "info", "second")])
+    events.write_lines(first.execution_id, first.token, [LogLine(1, NOON, "info", "first")])
+    events.write_lines(second.execution_id, second.token, [LogLine(1, NOON, "info", "second")])
     assert [line.text for line in events.lines(first.execution_id)] == ["first"]
     assert events.lines(99) == []
 
 
 def test_only_who_carries_an_execution_out_writes_its_log(home: Home, events: Events) -> None:
     execution = running(home)
-    line = [Line(1, NOON, "info", "hello")]
+    line = [LogLine(1, NOON, "info", "hello")]
     for number, token in ((execution.execution_id, "other"), (99, execution.token)):
         with pytest.raises(Lost) as raised:
             events.write_lines(number, token, line)

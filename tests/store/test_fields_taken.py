@@ -22,8 +22,8 @@ from tests.store.test_search_index import _EVENTS, ONE, TEXTS, THREE, TWO, Diary
 from inchworm.errors import Broken, NotNow
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.follow import fields, log
-from inchworm.store.follow.fields import LOST, Source, Taken
-from inchworm.store.follow.log import Page
+from inchworm.store.follow.fields import LOST, FieldSource, Taken
+from inchworm.store.follow.log import LoggedPage
 
 PAGES = "SELECT v.log_id, v.run_id, v.text_hash, u.url FROM visit v JOIN url u USING (url_id)"
 THERE = " WHERE v.kind = 'page' AND v.outcome IN ('page', 'duplicate') ORDER BY v.log_id"
@@ -45,12 +45,12 @@ class Kept:
     def close(self) -> None:
         self.diary.close()
 
-    def take(self, page: Page) -> Taken:
+    def take(self, page: LoggedPage) -> Taken:
         self.read.append(page.url)
         return Taken([row_of(page.text_hash, page.url)])
 
-    def source(self, take: Callable[[Page], Taken] | None = None, digest: str = "one") -> Source:
-        return Source(self.diary.reading, take or self.take, digest)
+    def source(self, take: Callable[[LoggedPage], Taken] | None = None, digest: str = "one") -> FieldSource:
+        return FieldSource(self.diary.reading, take or self.take, digest)
 
     def catch_up(self) -> int:
         """Take what is missing; how many pages were read for it."""
@@ -200,9 +200,9 @@ class _Death(BaseException):
 
 def _die(kept: Kept, after: object) -> None:
     """Catching up ends in the middle."""
-    read: list[Page] = []
+    read: list[LoggedPage] = []
 
-    def take(page: Page) -> Taken:
+    def take(page: LoggedPage) -> Taken:
         read.append(page)
         if len(read) > after:
             raise _Death
@@ -237,7 +237,7 @@ def test_rules_that_change_while_fields_are_taken(kept: Kept, monkeypatch: pytes
         kept.diary.visit(f"p{number}", text=list(TEXTS)[number])
     other = kept.source(lambda page: Taken([["other"]]), "two")
 
-    def take(page: Page) -> Taken:
+    def take(page: LoggedPage) -> Taken:
         fields.catch_up(kept.path, other)
         return Taken([["mine"]])
 
@@ -256,7 +256,7 @@ def test_a_page_that_cannot_be_read_has_no_fields_and_is_counted(kept: Kept) -> 
     kept.diary.visit("a", text=ONE)
     tried: list[str] = []
 
-    def take(page: Page) -> Taken:
+    def take(page: LoggedPage) -> Taken:
         tried.append(page.url)
         return Taken(None, "it broke the reader") if page.text_hash == ONE else kept.take(page)
 
@@ -352,7 +352,7 @@ def test_several_at_once(kept: Kept, how: str) -> None:
 
     def work() -> None:
         with contextlib.closing(CrawlStore(kept.diary.reading.path, read_only=True)) as store:
-            fields.catch_up(kept.path, Source(store, kept.take, "one"))
+            fields.catch_up(kept.path, FieldSource(store, kept.take, "one"))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:

@@ -17,7 +17,7 @@ from tests.store.test_search_index import _EVENTS, ONE, TEXTS, THREE, TWO, Diary
 
 from inchworm.errors import NotNow
 from inchworm.store.follow import index, log
-from inchworm.store.follow.index import Order, Refusal, Source, Told
+from inchworm.store.follow.index import IndexSource, Order, ServerRefusal, Told
 
 
 class Away(Exception):
@@ -34,7 +34,7 @@ class Remote:
         self.dies_after = -1
         self.refuses: set[str] = set()
 
-    def take(self, orders: Iterable[Order]) -> Sequence[Refusal]:
+    def take(self, orders: Iterable[Order]) -> Sequence[ServerRefusal]:
         orders = list(orders)
         assert len({order.url for order in orders}) == len(orders), "each URL once"
         for number, order in enumerate(orders):
@@ -44,7 +44,7 @@ class Remote:
                 raise Away
             self.put(order)
         self.taken += orders
-        return [Refusal(order.url, "not that one") for order in orders if order.url in self.refuses]
+        return [ServerRefusal(order.url, "not that one") for order in orders if order.url in self.refuses]
 
     def put(self, order: Order) -> None:
         if order.url not in self.refuses and order.version >= self.held.get(order.url, (-1,))[0]:
@@ -77,7 +77,7 @@ class Kept:
         self.diary.close()
 
     def tell(self) -> None:
-        source = Source(self.diary.reading, self.remote.take, 77)
+        source = IndexSource(self.diary.reading, self.remote.take, 77)
         index.working(self.folder, lambda told: told.catch_up(source))
 
     def truth(self) -> dict[str, set[str]]:

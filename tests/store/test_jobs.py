@@ -30,7 +30,7 @@ from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.states import Action
 from inchworm.rules.schedule.timetable import DAY_MS, SLOTS, Shift, WaitingJob
 from inchworm.store.home.crawls import Home
-from inchworm.store.home.events import Events, Line
+from inchworm.store.home.events import Events, LogLine
 from inchworm.store.home.jobs import KEEP_EXECUTIONS, KEEP_MS, Jobs, place_of
 from inchworm.testing import ManualClock
 
@@ -273,7 +273,7 @@ def test_a_deleted_job_takes_its_executions_and_their_logs_along(home: Home, job
     jobs.add(daily("a"))
     execution = claimed(jobs)
     events = Events(home)
-    events.write_lines(execution.execution_id, execution.token, [Line(1, NOON, "info", "hello")])
+    events.write_lines(execution.execution_id, execution.token, [LogLine(1, NOON, "info", "hello")])
     finish(jobs, execution, NOON + 5)
     jobs.delete("a")
     assert jobs.find(JobFilter(), None, 9) == [] and jobs.loads() == [0] * SLOTS
@@ -528,7 +528,7 @@ def every_word(home: Home, execution: Execution) -> dict[str, Callable[[], objec
         "beat": lambda: jobs.beat(number, token),
         "report": lambda: jobs.report(number, token, pages=1000),
         "finish": lambda: finish(jobs, execution, NOON + HOUR),
-        "log": lambda: events.write_lines(number, token, [Line(1, NOON, "info", "still here")]),
+        "log": lambda: events.write_lines(number, token, [LogLine(1, NOON, "info", "still here")]),
     }
 
 
@@ -783,7 +783,7 @@ def test_pruning_keeps_a_hundred_executions_of_each_job(home: Home, jobs: Jobs) 
         now = jobs.get("many").due_ms or 0
         execution = claimed(jobs, now)
         kept.append(execution.execution_id)
-        events.write_lines(execution.execution_id, execution.token, [Line(1, now, "info", "hello")])
+        events.write_lines(execution.execution_id, execution.token, [LogLine(1, now, "info", "hello")])
         finish(jobs, execution, now)
     assert jobs.prune(NOON + HOUR) == 5
     assert jobs.prune(NOON + HOUR) == 0

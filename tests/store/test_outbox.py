@@ -18,11 +18,11 @@ from inchworm.store.home.outbox import (
     STALE_MS,
     DeliveryState,
     Outbox,
-    Outcome,
     Outgoing,
     Promise,
     RunPromises,
     Share,
+    TryOutcome,
 )
 
 NOW = 1_700_000_000_000
@@ -64,7 +64,7 @@ def only(outbox: Outbox) -> Any:
     return found
 
 
-def send(outbox: Outbox, result: Try, now_ms: int, who: str = "me") -> Outcome | None:
+def send(outbox: Outbox, result: Try, now_ms: int, who: str = "me") -> TryOutcome | None:
     """Claim the one delivery that is due, and record this."""
     (claimed,) = outbox.claim(who, now_ms, 10)
     return outbox.record(claimed.delivery_id, who, result, now_ms)
@@ -122,7 +122,7 @@ def test_a_claim_that_is_old_can_be_taken_over(home: Home, outbox: Outbox) -> No
     assert outbox.claim("you", NOW + STALE_MS, 1) == [claimed]
     assert outbox.record(claimed.delivery_id, "me", ARRIVED, NOW + STALE_MS) is None
     assert (only(outbox).state, outbox.tries(claimed.delivery_id)) == (WAITING, [])
-    assert outbox.record(claimed.delivery_id, "you", ARRIVED, NOW + STALE_MS) == Outcome(DELIVERED)
+    assert outbox.record(claimed.delivery_id, "you", ARRIVED, NOW + STALE_MS) == TryOutcome(DELIVERED)
     assert outbox.record(claimed.delivery_id, "you", DOWN, NOW + STALE_MS) is None
     assert only(outbox).tries == 1
 
@@ -178,7 +178,7 @@ def test_everybody_claims_at_once_and_each_delivery_goes_to_one(home: Home) -> N
             while claimed := outbox.claim(who, NOW, 3):
                 for one in claimed:
                     got.append(one.outgoing.event_id)
-                    assert outbox.record(one.delivery_id, who, ARRIVED, NOW) == Outcome(DELIVERED)
+                    assert outbox.record(one.delivery_id, who, ARRIVED, NOW) == TryOutcome(DELIVERED)
 
     threads = [threading.Thread(target=work, args=(f"t{number}",)) for number in range(4)]
     for thread in threads:
@@ -194,7 +194,7 @@ def test_everybody_claims_at_once_and_each_delivery_goes_to_one(home: Home) -> N
 
 def test_it_arrives(home: Home, outbox: Outbox) -> None:
     enqueue(home, letter())
-    assert send(outbox, ARRIVED, NOW + 5) == Outcome(DELIVERED)
+    assert send(outbox, ARRIVED, NOW + 5) == TryOutcome(DELIVERED)
     found = only(outbox)
     assert (found.state, found.tries, found.settled_ms, found.status) == (DELIVERED, 1, NOW + 5, 200)
     assert outbox.claim("me", NOW + HOUR, 10) == []
@@ -212,7 +212,7 @@ def test_it_is_tried_again_until_it_arrives(home: Home, outbox: Outbox) -> None:
         waits.append(outcome.due_ms - now_ms)
         now_ms = outcome.due_ms
     assert waits == [patience.wait_ms(1, number) for number in range(1, 13)]
-    assert send(outbox, ARRIVED, now_ms) == Outcome(DELIVERED)
+    assert send(outbox, ARRIVED, now_ms) == TryOutcome(DELIVERED)
     tries = outbox.tries(1)
     assert [one.number for one in tries] == list(range(1, 14))
     assert [(one.status, one.trouble) for one in tries[-2:]] == [(0, "no connection"), (200, "")]
@@ -226,7 +226,7 @@ def test_it_is_given_up(home: Home, outbox: Outbox) -> None:
         outcome = send(outbox, DOWN, now_ms)
         assert outcome is not None
         now_ms = outcome.due_ms or now_ms
-    assert outcome == Outcome(FAILED)
+    assert outcome == TryOutcome(FAILED)
     assert GIVEN_UP_MS <= now_ms - NOW < GIVEN_UP_MS + LONGEST_MS
     assert (only(outbox).state, only(outbox).settled_ms, only(outbox).trouble) == (FAILED, now_ms, "no connection")
     assert outbox.claim("me", now_ms + HOUR, 1) == []
@@ -264,7 +264,7 @@ def test_what_is_settled_can_be_sent_again(home: Home, outbox: Outbox, result: T
     assert (found.state, found.due_ms, found.tries, found.settled_ms) == (WAITING, later, 1, None)
     (claimed,) = outbox.claim("me", later, 1)
     assert (claimed.outgoing.event_id, claimed.outgoing.body) == ("e1", b"as it was")
-    assert outbox.record(1, "me", ARRIVED, later + 1) == Outcome(DELIVERED)
+    assert outbox.record(1, "me", ARRIVED, later + 1) == TryOutcome(DELIVERED)
     assert (only(outbox).tries, only(outbox).settled_ms) == (2, later + 1)
     assert [one.number for one in outbox.tries(1)] == [1, 2]
 
@@ -287,7 +287,7 @@ def test_what_waits_can_be_had_sooner(home: Home, outbox: Outbox) -> None:
     enqueue(home, letter())
     send(outbox, DOWN, NOW)
     assert outbox.replay(1, NOW + 1)
-    assert send(outbox, ARRIVED, NOW + 1) == Outcome(DELIVERED)
+    assert send(outbox, ARRIVED, NOW + 1) == TryOutcome(DELIVERED)
     assert not outbox.replay(99, NOW)
 
 

@@ -11,9 +11,9 @@ import pytest
 from inchworm.model import CheckpointType, Counters, Kind, RunInfo, RunState, Seed, Source, State, Substate
 from inchworm.ports import Commit, NewCheckpoint, NewFrontierRow, RowState, VisitRow
 from inchworm.rules.web.url import hash64
-from inchworm.store.crawl.compare import Comparison, Tally
+from inchworm.store.crawl.compare import ComparisonReader, Tally
 from inchworm.store.crawl.history import History
-from inchworm.store.crawl.progress import Changed, Moment, Progress, Waiting, Whole
+from inchworm.store.crawl.progress import Moment, ProgressReader, RunChange, Waiting, Whole
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.lock import Life
 
@@ -63,8 +63,8 @@ class Book:
             self.store.write(changes)
 
     @property
-    def progress(self) -> Progress:
-        return Progress(self.store, self.runs[-1].run_id)
+    def progress(self) -> ProgressReader:
+        return ProgressReader(self.store, self.runs[-1].run_id)
 
 
 def address(page: int) -> str:
@@ -140,14 +140,14 @@ def test_changes_are_listed_in_order_from_behind_a_step_on(book):
     book.visit(3, 4, change="modified")
     book.visit(4, 5, change="unchanged")
     found = book.progress.changed("modified", 1, 0, 10)
-    assert found == [Changed(1, address(1), "Title 1", "bytes"), Changed(4, address(3), "Title 3", "")]
+    assert found == [RunChange(1, address(1), "Title 1", "bytes"), RunChange(4, address(3), "Title 3", "")]
     assert book.progress.changed("modified", 1, 1, 10) == found[1:]
     assert book.progress.changed("modified", 1, 0, 1) == found[:1]
-    assert book.progress.changed("deleted", 1, 0, 10) == [Changed(2, address(2), "Title 2", "")]
+    assert book.progress.changed("deleted", 1, 0, 10) == [RunChange(2, address(2), "Title 2", "")]
     assert [one.number for one in book.progress.changed("unchanged", 1, 0, 10)] == [5]
     assert Whole(book.store).titled([2, 4], (1, second.run_id)) == [
-        Changed(2, address(2), "Title 2", ""),
-        Changed(4, address(4), "Title 4", ""),
+        RunChange(2, address(2), "Title 2", ""),
+        RunChange(4, address(4), "Title 4", ""),
     ]
 
 
@@ -159,7 +159,7 @@ def test_counting_bit_by_bit_gives_what_comparing_at_once_does(book):
         was = b"2" if page % 7 == 0 else b"1"
         outcome = "deleted" if page % 11 == 0 else "page"
         book.visit(page, page - 5, outcome, payload=was, text_hash=was, change="new" if page > 30 else "modified")
-    comparison = Comparison(book.store, *book.runs)
+    comparison = ComparisonReader(book.store, *book.runs)
     whole = {one.url: one for one in comparison}
     steps = [one for start in range(0, 40, 7) for one in comparison.part(start, start + 7)]
     assert [url_id for url_id, _ in steps] == sorted(url_id for url_id, _ in steps)
@@ -185,7 +185,7 @@ def unchanged(steps: list) -> list[int]:
 def test_a_tally_without_time_counts_nothing_yet(book):
     book.visit(1, 1)
     tally = Tally(is_backwards=True)
-    tally.count(Comparison(book.store, RUN, RUN), 1, 0)
+    tally.count(ComparisonReader(book.store, RUN, RUN), 1, 0)
     assert (tally.looked_at, sum(tally.counts().values())) == (0, 0)
 
 

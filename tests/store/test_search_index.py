@@ -22,13 +22,13 @@ from hypothesis import strategies as st
 
 from inchworm.errors import Broken, WrongUse
 from inchworm.model import CheckpointType, Counters, Kind, RunInfo, RunState, Seed, State
-from inchworm.model import Source as FoundBy
+from inchworm.model import SearchSource as FoundBy
 from inchworm.ports import Commit, Judgement, NewFrontierRow, RowState, VisitRow
 from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.history import History
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.follow import log, search
-from inchworm.store.follow.search import MAX_WORDS, Page, Question, Source, parsed, words
+from inchworm.store.follow.search import MAX_WORDS, Page, Question, SearchSource, parsed, words
 from inchworm.store.lock import Life
 
 SEED = Seed(0, "http://a.test/", "a.test", "/")
@@ -151,7 +151,7 @@ class Diary:
         return {TEXTS[key]: {url for url, text in there.items() if text == key} for key in TEXTS}
 
     def found(self, texts: dict[bytes, str] = TEXTS) -> dict[str, set[str]]:
-        source = Source(self.reading, lambda page: texts.get(page.payload or b""))
+        source = SearchSource(self.reading, lambda page: texts.get(page.payload or b""))
         answers = {}
         for text in TEXTS.values():
             found = search.search(self.path, source, Question(parsed(text.split()[4]), 10))
@@ -445,7 +445,7 @@ def test_a_branch_is_newer_than_what_it_left(diary: Diary) -> None:
 def test_the_primary_url_comes_first(diary: Diary) -> None:
     for path, outcome in (("c", "page"), ("a", "duplicate"), ("b", "duplicate")):
         diary.visit(path, outcome, ONE)
-    source = Source(diary.reading, lambda page: TEXTS.get(page.payload or b""))
+    source = SearchSource(diary.reading, lambda page: TEXTS.get(page.payload or b""))
     (result,) = search.search(diary.path, source, Question(parsed("apples"), 10)).results
     assert [url[-1] for url in result.urls] == ["c", "a", "b"]
     assert (result.title, result.run, result.at_ms) == (f"Title {ONE!r}", 0, 1)
@@ -458,7 +458,7 @@ def test_the_primary_url_comes_first(diary: Diary) -> None:
 def test_titles_weigh_more_than_text(diary: Diary) -> None:
     diary.visit("long", text=ONE, title="Something else")
     diary.visit("short", text=TWO, title="All about apples")
-    source = Source(diary.reading, lambda page: TEXTS.get(page.payload or b""))
+    source = SearchSource(diary.reading, lambda page: TEXTS.get(page.payload or b""))
     found = search.search(diary.path, source, Question(parsed("apples"), 1))
     assert (found.total, [result.urls for result in found.results]) == (2, [["http://a.test/short"]])
     assert found.results[0].score > 0
@@ -466,7 +466,7 @@ def test_titles_weigh_more_than_text(diary: Diary) -> None:
 
 def test_what_the_archive_lost_is_found_by_its_title(diary: Diary) -> None:
     diary.visit("a", text=ONE, payload=LOST)
-    source = Source(diary.reading, lambda page: TEXTS.get(page.payload or b""))
+    source = SearchSource(diary.reading, lambda page: TEXTS.get(page.payload or b""))
     assert search.search(diary.path, source, Question(parsed("title"), 10)).total == 1
     assert search.search(diary.path, source, Question(parsed("apples"), 10)).total == 0
     diary.visit("b", "duplicate", ONE)
@@ -482,7 +482,7 @@ def test_much_text_is_taken_in_small_bites(diary: Diary, monkeypatch: pytest.Mon
     for number in range(12):
         diary.visit(f"p{number}", text=list(TEXTS)[number % 5])
     told: list[tuple[int, int]] = []
-    source = Source(diary.reading, lambda page: TEXTS[page.payload or b""], lambda *numbers: told.append(numbers))
+    source = SearchSource(diary.reading, lambda page: TEXTS[page.payload or b""], lambda *numbers: told.append(numbers))
     assert search.search(diary.path, source, Question(parsed("about"), 10)).total == 5
     assert told[0] == (0, 12) and told[-1] == (12, 12) and told == sorted(told) and len(told) > 3
     diary.check()
@@ -546,7 +546,7 @@ def _die(diary: Diary, after: object) -> None:
         return TEXTS[page.payload or b""]
 
     with contextlib.suppress(_Death):
-        search.search(diary.path, Source(diary.reading, text_of), Question(parsed("about"), 1))
+        search.search(diary.path, SearchSource(diary.reading, text_of), Question(parsed("about"), 1))
 
 
 @given(st.lists(_EVENTS, max_size=50))
@@ -626,7 +626,7 @@ def test_several_at_once(diary: Diary, how: str) -> None:
 
     def work() -> None:
         with contextlib.closing(CrawlStore(diary.reading.path, read_only=True)) as store:
-            source = Source(store, lambda page: texts[page.payload or b""])
+            source = SearchSource(store, lambda page: texts[page.payload or b""])
             answers.append(search.search(diary.path, source, Question(parsed("shared"), 100)).total)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
@@ -671,7 +671,7 @@ def test_who_is_slower_does_not_overwrite_what_another_has_looked_up(diary: Diar
             diary.found()
         return TEXTS.get(page.payload or b"")
 
-    search.search(diary.path, Source(diary.reading, text_of), Question(parsed("apples"), 10))
+    search.search(diary.path, SearchSource(diary.reading, text_of), Question(parsed("apples"), 10))
     diary.check()
 
 
@@ -687,6 +687,6 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(diary: Diary) -> None:
         read.append(page.url)
         return f"{page.title} shared"
 
-    found = search.search(diary.path, Source(diary.reading, text_of), Question(parsed("shared"), 100))
+    found = search.search(diary.path, SearchSource(diary.reading, text_of), Question(parsed("shared"), 100))
     assert found.total == 30
     assert len(read) == 30 - 7, "ten pages were read before the last death, seven of them for good"

@@ -35,19 +35,19 @@ from inchworm.rules.schedule.patience import Try
 from inchworm.rules.schedule.timetable import Shift
 from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.browse import Browse
-from inchworm.store.crawl.compare import Comparison
+from inchworm.store.crawl.compare import ComparisonReader
 from inchworm.store.crawl.frontier import _FILTERS, Frontier
 from inchworm.store.crawl.history import History
-from inchworm.store.crawl.now import Line, Now, Since
-from inchworm.store.crawl.progress import Progress, Whole
+from inchworm.store.crawl.now import LineOfRuns, Now, Since
+from inchworm.store.crawl.progress import ProgressReader, Whole
 from inchworm.store.crawl.reports import Reports
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import Sought, View
-from inchworm.store.follow.log import URL, VISIT, Log
+from inchworm.store.follow.log import URL, VISIT, CrawlLog
 from inchworm.store.home.access import Access
 from inchworm.store.home.crawls import Home
 from inchworm.store.home.events import Events, Service
-from inchworm.store.home.events import Line as LogLine
+from inchworm.store.home.events import LineOfRuns as LogLine
 from inchworm.store.home.jobs import Jobs
 from inchworm.store.home.outbox import Outbox, Outgoing, Promise, RunPromises, Share
 from inchworm.store.lock import Life
@@ -98,11 +98,19 @@ def _crawl(path: Path) -> None:
     point = history.add(token, RUN, CheckpointType.MANUAL, 0)
     names |= {"point": replace_seq(point), "line": now.line(NEXT), "since": Since(RUN)}
     for reader in (
-        *(store, View(store), Browse(store), Progress(store, 2), Whole(store), Reports(store, 1), Frontier(store, 1)),
-        *(Comparison(store, RUN, NEXT), now, Log(store), history),
+        *(
+            store,
+            View(store),
+            Browse(store),
+            ProgressReader(store, 2),
+            Whole(store),
+            Reports(store, 1),
+            Frontier(store, 1),
+        ),
+        *(ComparisonReader(store, RUN, NEXT), now, CrawlLog(store), history),
     ):
         _call_all(reader, names)
-    list(Comparison(store, RUN, NEXT))
+    list(ComparisonReader(store, RUN, NEXT))
     _more(store, token)
     _ask(lambda: history.branch(point, replace(NEXT, run_id=3, number=2, origin=0, origin_seq=5)))
     _ask(lambda: store.newest_branch(0))
@@ -139,13 +147,13 @@ def _call_all(reader: Any, names: dict[str, Any]) -> None:
     own = {**names}
     if isinstance(reader, Frontier):
         own |= {"wanted": dict.fromkeys(_FILTERS, "page"), "after": 0}
-    if isinstance(reader, View | Progress | Comparison):
+    if isinstance(reader, View | ProgressReader | ComparisonReader):
         own["after"] = 0
     if isinstance(reader, View | Now):
         own["text_hash"] = HASH.hex()
     if isinstance(reader, History):
         own["kind"] = CheckpointType.MANUAL
-    if isinstance(reader, Log):
+    if isinstance(reader, CrawlLog):
         own |= {"query": "SELECT run_id FROM run WHERE run_id = ?", "after": 0}
     if isinstance(reader, Whole):
         own["before"] = 100
@@ -177,8 +185,8 @@ def _ask(question: Any) -> None:
 
 def _more(store: CrawlStore, token: int) -> None:
     """What one call does not show: the other ways of asking."""
-    view, browse, now, log = View(store), Browse(store), Now(store), Log(store)
-    both = Line((1, 2), 100)
+    view, browse, now, log = View(store), Browse(store), Now(store), CrawlLog(store)
+    both = LineOfRuns((1, 2), 100)
     with store.committing(token):
         store.write(Commit(2, 1, seq=9))
     for questions in (
@@ -190,7 +198,7 @@ def _more(store: CrawlStore, token: int) -> None:
         (lambda: now.pages(both, resources=False), lambda: now.has_text(both, HERE, HASH.hex())),
         (lambda: now.changed(Since(RUN, 0), both), lambda: now.changed(Since(RUN), both)),
         (lambda: log.visits(VISIT, 0, 9), lambda: log.judged(VISIT, 1, 0)),
-        (lambda: Progress(store, 1).changed("unchanged", 0, 0, 3), lambda: store.believed(1, 1)),
+        (lambda: ProgressReader(store, 1).changed("unchanged", 0, 0, 3), lambda: store.believed(1, 1)),
         (lambda: store.shared_validators(2), lambda: store.version(5, 2), lambda: store.histories(None)),
     ):
         for question in questions:

@@ -31,7 +31,7 @@ from inchworm.sink.fields import OWN, ROW, TAKEN, FieldRows, columns_of, spread,
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.follow import fields as stored
 from inchworm.store.follow import follower
-from inchworm.store.follow.log import Page as FollowedPage
+from inchworm.store.follow.log import LoggedPage as FollowedPage
 
 FILE = "fields.db"
 
@@ -97,7 +97,7 @@ class CrawlFields:
 
     def source(
         self, progress: follower.Progress = lambda _done, _total: None, is_over: Callable[[], bool] = lambda: False
-    ) -> stored.Source:
+    ) -> stored.FieldSource:
         """`is_over`: whether nobody wants them any more."""
         bodies, taker = Bodies(self.store, self.folder / "archive"), Taker(self.rules)
 
@@ -107,12 +107,12 @@ class CrawlFields:
             response = bodies.of(page.payload)
             return taker.take(None if response is None else response.body, page.content_type, page.request_url)
 
-        return stored.Source(self.store, take, self.rules.digest, progress)
+        return stored.FieldSource(self.store, take, self.rules.digest, progress)
 
     def catch_up(self, progress: follower.Progress = lambda _done, _total: None) -> None:
         stored.catch_up(self.path, self.source(progress))
 
-    def counts(self, run_id: int, source: stored.Source | None = None) -> stored.Counts:
+    def counts(self, run_id: int, source: stored.FieldSource | None = None) -> stored.Counts:
         """What came of the pages of a run, brought up to date."""
         return stored.counts(self.path, source or self.source(), run_id)
 
@@ -198,8 +198,10 @@ class FieldColumns:
 
     def values(self, page: Page) -> JsonObject:
         """The fields of one of these pages, as JSON has them."""
-        own = OWN.get(page) if self._own else {column.name: column.json(page) for column in self.columns}
-        return dict(own or {})
+        if not self._own:
+            return {column.name: column.json(page) for column in self.columns}
+        own = OWN.get(page)
+        return dict(own) if isinstance(own, Mapping) else {}
 
 
 def rows_on_the_spot(

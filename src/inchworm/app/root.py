@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from inchworm.app.act.jobs.hand_over import HandOver
     from inchworm.app.act.jobs.repetition import Repetitions
     from inchworm.app.act.plan import Plans
-    from inchworm.app.act.queue import Queue
+    from inchworm.app.act.queue import QueueActs
     from inchworm.app.act.repeat import Repeater
     from inchworm.app.act.start import Starter
     from inchworm.app.act.steer import Steering
@@ -192,10 +192,10 @@ class App:
         return Steering(self.workspace, self.runs, self.checkpoints, self.plans)
 
     @cached_property
-    def queue(self) -> Queue:
-        from inchworm.app.act.queue import Queue
+    def queue(self) -> QueueActs:
+        from inchworm.app.act.queue import QueueActs
 
-        return Queue(self.workspace, self.frontier)
+        return QueueActs(self.workspace, self.frontier)
 
     @cached_property
     def schedule(self) -> JobActs:

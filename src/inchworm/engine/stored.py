@@ -13,7 +13,7 @@ from inchworm.errors import Unknown
 from inchworm.model import Change, Failure
 from inchworm.page import Page
 from inchworm.sink.columns import renamed
-from inchworm.store.crawl.now import Changed, Line, Now
+from inchworm.store.crawl.now import ChangedUrl, LineOfRuns, Now
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import View
 
@@ -81,7 +81,7 @@ class StoredPages:
             others = self._expect(some)
             yield from (self._page(visit, others) for visit in some)
 
-    def changed(self, changes: Iterable[Changed], before: Line) -> Iterator[Page]:
+    def changed(self, changes: Iterable[ChangedUrl], before: LineOfRuns) -> Iterator[Page]:
         """Pages with what became of them since the runs before; of one that no run tells of any more only that."""
         for some in _parts(changes):
             others = self._expect([one.visit for one in some if one.visit is not None])
@@ -92,7 +92,7 @@ class StoredPages:
                     yield self._withdrawn(one, before)
 
     def _page(
-        self, visit: Visit, others: _Others, before: Line | None = None, said: DocumentContent | None = None
+        self, visit: Visit, others: _Others, before: LineOfRuns | None = None, said: DocumentContent | None = None
     ) -> Page:
         """`before`: the runs that have its previous version, if not those that its own run was compared with."""
         return Page(
@@ -105,7 +105,7 @@ class StoredPages:
             said,
         )
 
-    def _withdrawn(self, one: Changed, before: Line) -> Page:
+    def _withdrawn(self, one: ChangedUrl, before: LineOfRuns) -> Page:
         told = {"url": one.request_url or one.url, "canonical_url": one.url, "change": str(Change.DELETED)}
         earlier = self._earlier({**told, "url": one.url}, before)
         return Page(told["url"], "", lambda: None, {**told, "outcome": "deleted"}, earlier)
@@ -132,7 +132,7 @@ class StoredPages:
 
     # What is known of one, when it is asked for
 
-    def _earlier(self, visit: Visit, before: Line | None) -> Callable[[], Page | None]:
+    def _earlier(self, visit: Visit, before: LineOfRuns | None) -> Callable[[], Page | None]:
         def earlier() -> Page | None:
             if visit["change"] == Change.NEW:
                 return None

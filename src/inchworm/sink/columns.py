@@ -33,7 +33,7 @@ class Column(NamedTuple):
 
     name: str
     type: Type
-    get: Callable[[Page], Any]
+    get: Callable[[Page], Json]
     help: str
     key: str = ""
 
@@ -42,10 +42,10 @@ class Column(NamedTuple):
         """Its name where there are no levels."""
         return self.name.replace(".", "_")
 
-    def json(self, page: Page) -> Any:
+    def json(self, page: Page) -> Json:
         """Its value as JSON has it."""
         value = self.get(page)
-        return iso(value) if self.type is Type.TIME and value is not None else value
+        return iso(value) if self.type is Type.TIME and isinstance(value, int) else value
 
 
 def _known(name: str, help_: str, kind: Type = Type.TEXT, key: str = "") -> Column:

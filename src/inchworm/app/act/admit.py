@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from inchworm.app.workspace import Workspace
-from inchworm.store.home.access import Access, Answer, Standing
+from inchworm.store.home.access import Access, KeptAnswer, KeyState
 
 _NOT_NOW = 409
 
-Given = Answer
+Given = KeptAnswer
 """What was answered already."""
 
-Unanswered = Standing
+Unanswered = KeyState
 """How a request stands that has no answer yet."""
 
 

@@ -33,11 +33,11 @@ from inchworm.store.home.outbox import (
     Claimed,
     DeliveryState,
     Outbox,
-    Outcome,
     Outgoing,
     Promise,
     RunPromises,
     Share,
+    TryOutcome,
 )
 
 AT_ONCE = 16
@@ -62,7 +62,7 @@ class Sent(NamedTuple):
     delivery_id: int
     address: str
     result: Try
-    outcome: Outcome
+    outcome: TryOutcome
 
 
 class Deliverer:

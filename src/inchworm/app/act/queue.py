@@ -40,7 +40,7 @@ class EntryAdded:
     message: str
 
 
-class Queue:
+class QueueActs:
     """Changes the queue of a run."""
 
     def __init__(self, workspace: Workspace, frontier: FrontierRows) -> None:

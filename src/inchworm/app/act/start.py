@@ -7,7 +7,6 @@ import functools
 import json
 import uuid
 from collections.abc import Sequence
-from typing import Any
 
 from inchworm import settings
 from inchworm.app.act.plan import Plan, Planner, Plans, Start
@@ -18,7 +17,7 @@ from inchworm.engine import run
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.engine.own.owner import CrawlOwner
 from inchworm.errors import WrongUse
-from inchworm.model import CheckpointType, CrawlInfo, RunInfo
+from inchworm.model import CheckpointType, CrawlInfo, FoundUrl, RunInfo
 from inchworm.rules.order import order
 from inchworm.rules.web import url as urls
 from inchworm.settings import SESSION, NamedSettings, Settings
@@ -109,7 +108,7 @@ class Starter:
             self._workspace.home.configure(crawl.crawl_id, typed=True)
         return dataclasses.replace(crawl, typed=True)
 
-    def _new(self, start: Start, seeds: Sequence[Any]) -> CrawlInfo:
+    def _new(self, start: Start, seeds: Sequence[FoundUrl]) -> CrawlInfo:
         name = start.name or run.default_name(seeds)
         typed = tuple(run.without_secrets(text) for text in start.seeds)
         return CrawlInfo(

@@ -20,7 +20,7 @@ from inchworm.model import Change, CrawlInfo, RunInfo
 from inchworm.page import opened
 from inchworm.ports import VisitRow
 from inchworm.rules.words.json_form import FLAT, Json, json_object
-from inchworm.store.crawl.compare import Compared, Comparison, turned
+from inchworm.store.crawl.compare import Compared, ComparisonReader, turned
 from inchworm.store.crawl.session import CrawlStore
 
 _IN_MEMORY = 250_000
@@ -134,7 +134,7 @@ class Changes:
         """Two runs, and what became of each page from the one to the other, as it comes from the store."""
         with self._workspace.reading(crawl) as store:
             a, b = self._two(crawl, store, first, second)
-            comparison = Comparison(store, *sorted((a, b), key=lambda one: one.run_id))
+            comparison = ComparisonReader(store, *sorted((a, b), key=lambda one: one.run_id))
             turn = turned if a.run_id > b.run_id else lambda change: change
             with comparison.snapshot():
                 yield a, b, (one._replace(change=turn(one.change)) for one in comparison)

@@ -12,8 +12,8 @@ from inchworm.app.workspace import Workspace
 from inchworm.errors import NotNow, WrongUse
 from inchworm.model import Change, CrawlInfo, RunInfo, RunState
 from inchworm.rules.words import explain, failures
-from inchworm.store.crawl.compare import Comparison, Tally
-from inchworm.store.crawl.progress import Changed, Progress, Whole
+from inchworm.store.crawl.compare import ComparisonReader, Tally
+from inchworm.store.crawl.progress import ProgressReader, RunChange, Whole
 from inchworm.store.crawl.session import CrawlStore
 
 _STEADY = 10_000
@@ -94,9 +94,9 @@ class Pair:
         """Whether the second run noted down itself what it found changed since the first."""
         return self.second.parent == self.first.number
 
-    def comparison(self) -> Comparison:
+    def comparison(self) -> ComparisonReader:
         earlier, later = sorted((self.first, self.second), key=lambda one: one.run_id)
-        return Comparison(self.store, earlier, later)
+        return ComparisonReader(self.store, earlier, later)
 
     def key(self) -> Hashable:
         return (str(self.store.path), *map(stamp, (self.first, self.second)))
@@ -151,7 +151,7 @@ def stamp(one: RunInfo) -> tuple[int, int, int | None]:
 
 
 # Two runs
-Source = Callable[[int, int], tuple[list[Changed], int | None]]
+Source = Callable[[int, int], tuple[list[RunChange], int | None]]
 """Gives a part of a list: behind a number, at most so much; and behind which number it goes on."""
 
 
@@ -182,9 +182,9 @@ def _source(pair: Pair, change: Change, tally: Tally | None) -> Source:
 
 
 def _recorded(pair: Pair, change: Change) -> Source:
-    progress = Progress(pair.store, pair.second.run_id)
+    progress = ProgressReader(pair.store, pair.second.run_id)
 
-    def source(after: int, limit: int) -> tuple[list[Changed], int | None]:
+    def source(after: int, limit: int) -> tuple[list[RunChange], int | None]:
         found = progress.changed(change.value, pair.first.run_id, after, limit + 1)
         return found[:limit], found[limit - 1].number if len(found) > limit else None
 
@@ -194,7 +194,7 @@ def _recorded(pair: Pair, change: Change) -> Source:
 def _alike(pair: Pair, last: int) -> Source:
     comparison = pair.comparison()
 
-    def source(after: int, limit: int) -> tuple[list[Changed], int | None]:
+    def source(after: int, limit: int) -> tuple[list[RunChange], int | None]:
         numbers, next_after = comparison.unchanged(after, last, limit)
         return _titled(pair, numbers), next_after
 
@@ -202,7 +202,7 @@ def _alike(pair: Pair, last: int) -> Source:
 
 
 def _tallied(pair: Pair, change: Change, tally: Tally, last: int) -> Source:
-    def source(after: int, limit: int) -> tuple[list[Changed], int | None]:
+    def source(after: int, limit: int) -> tuple[list[RunChange], int | None]:
         numbers = tally.listed(change, after, limit + 1)
         more = numbers[limit - 1] if len(numbers) > limit else None
         # What comes behind the last one is perhaps not counted yet.
@@ -212,17 +212,17 @@ def _tallied(pair: Pair, change: Change, tally: Tally, last: int) -> Source:
     return source
 
 
-def _titled(pair: Pair, numbers: list[int]) -> list[Changed]:
+def _titled(pair: Pair, numbers: list[int]) -> list[RunChange]:
     return Whole(pair.store).titled(numbers, (pair.first.run_id, pair.second.run_id))
 
 
-def _sifted(source: Source, wanted: PagesWanted) -> tuple[list[Changed], int | None]:
+def _sifted(source: Source, wanted: PagesWanted) -> tuple[list[RunChange], int | None]:
     """A part of a list with only those that have this text in their URL. Looks at a bounded number of them, so there
     may be less than is wanted though there is more."""
     text = wanted.text.lower()
     if not text:
         return source(wanted.after, wanted.limit)
-    found: list[Changed] = []
+    found: list[RunChange] = []
     after: int | None = wanted.after
     for _ in range(_SIFTED // _CHUNK):
         if after is None or len(found) >= wanted.limit:
@@ -235,7 +235,7 @@ def _sifted(source: Source, wanted: PagesWanted) -> tuple[list[Changed], int | N
     return found, after
 
 
-def _pages(pair: Pair, change: Change, rows: Iterable[Changed]) -> list[ComparedPage]:
+def _pages(pair: Pair, change: Change, rows: Iterable[RunChange]) -> list[ComparedPage]:
     comparison = pair.comparison()
     found = []
     for one in rows:

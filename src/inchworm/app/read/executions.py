@@ -15,7 +15,7 @@ from inchworm.errors import Frozen, InchwormError, NotNow, Unknown, WrongUse
 from inchworm.job import Execution, ExecutionState, JobState
 from inchworm.model import CrawlInfo, Json
 from inchworm.rules.words.times import iso
-from inchworm.store.home.events import Events, Line, Service
+from inchworm.store.home.events import Events, LogLine, Service
 
 _LOOK_SECONDS = 0.5
 _SESSION_LOOK_SECONDS = 0.05
@@ -93,7 +93,7 @@ class ExecutionReads:
             raise NotNow("This job has not run yet, so it has no log.", "`inchworm jobs run` starts it.")
         return last[0]
 
-    def log(self, execution_id: int, follow: bool = False) -> Iterator[Line]:
+    def log(self, execution_id: int, follow: bool = False) -> Iterator[LogLine]:
         """The whole log of an execution: as it is now, or, to `follow` it, as it comes, to its end."""
         after, is_over = 0, not follow
         while True:
@@ -106,7 +106,7 @@ class ExecutionReads:
             is_over = self._jobs.store.execution(execution_id).state is not ExecutionState.RUNNING
             time.sleep(0.0 if is_over else _LOOK_SECONDS)
 
-    def log_tail(self, execution_id: int, limit: int = 500) -> list[Line]:
+    def log_tail(self, execution_id: int, limit: int = 500) -> list[LogLine]:
         """The end of an execution's log: so many lines, fewer when they are long."""
         lines, room = self.events.last_lines(execution_id, limit), _MOST_CHARACTERS
         for index in range(len(lines) - 1, -1, -1):

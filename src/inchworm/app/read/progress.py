@@ -16,7 +16,7 @@ from inchworm.model import Counters, CrawlInfo, RunInfo, RunState, SessionInfo, 
 from inchworm.rules.words import failures
 from inchworm.rules.words.times import iso
 from inchworm.store.crawl.history import History
-from inchworm.store.crawl.progress import Progress
+from inchworm.store.crawl.progress import ProgressReader
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import View
 
@@ -134,7 +134,7 @@ class RunProgress:
             )
             is_last = current.number == last.number
             running = is_last and self._workspace.is_running(crawl)
-            progress, now_ms = Progress(store, current.run_id), self._workspace.clock.now_ms()
+            progress, now_ms = ProgressReader(store, current.run_id), self._workspace.clock.now_ms()
             sessions = _sessions(progress, store.sessions(current.run_id), current, running, now_ms)
             marks = progress.marks()
             return RunDetail(
@@ -174,7 +174,7 @@ class RunProgress:
 
 
 def _sessions(
-    progress: Progress, sessions: Iterable[SessionInfo], current: RunInfo, running: bool, now_ms: int
+    progress: ProgressReader, sessions: Iterable[SessionInfo], current: RunInfo, running: bool, now_ms: int
 ) -> Sequence[SessionProgress]:
     starts = progress.starts()
     found: list[SessionProgress] = []
@@ -188,7 +188,7 @@ def _sessions(
     return found[::-1]
 
 
-def _end_of(progress: Progress, one: SessionInfo, steps: tuple[int, int], now_ms: int | None) -> int:
+def _end_of(progress: ProgressReader, one: SessionInfo, steps: tuple[int, int], now_ms: int | None) -> int:
     """When a session ended. Of one that crashed nobody wrote that down, so its last visit tells."""
     is_open = one.state is SessionState.IN_PROGRESS
     if is_open and now_ms is not None:
@@ -200,7 +200,9 @@ def _end_of(progress: Progress, one: SessionInfo, steps: tuple[int, int], now_ms
     return found.at_ms if found and found.session == one.number else one.started_ms
 
 
-def _pace(progress: Progress, current: RunInfo, sessions: Sequence[SessionProgress], now_ms: int | None) -> RunPace:
+def _pace(
+    progress: ProgressReader, current: RunInfo, sessions: Sequence[SessionProgress], now_ms: int | None
+) -> RunPace:
     before = {}
     worked = 0.0
     for one in sessions:
@@ -227,14 +229,14 @@ def _sample(seq: int) -> list[int]:
     return [*range(stride, seq, stride), seq] if seq else []
 
 
-def _lately(progress: Progress, current: RunInfo, session: SessionProgress, now_ms: int) -> float:
+def _lately(progress: ProgressReader, current: RunInfo, session: SessionProgress, now_ms: int) -> float:
     """Steps a second, in the last half minute."""
     since_ms = max(now_ms - _LATELY_MS, session.started_ms)
     count = progress.since(since_ms, session.first + 1, current.seq)
     return count / max(1.0, (now_ms - since_ms) / 1000)
 
 
-def _failures(progress: Progress, store: CrawlStore, current: RunInfo) -> Sequence[FailureCount]:
+def _failures(progress: ProgressReader, store: CrawlStore, current: RunInfo) -> Sequence[FailureCount]:
     """What failed, by kind, the most frequent first."""
     counts = progress.failures()
     if (total := sum(counts.values())) != current.counters.failed:
@@ -253,7 +255,7 @@ def _meaning(kind: str) -> str:
     return f"{known.sentence} {known.advice}" if known else ""
 
 
-def _hosts(progress: Progress, now_ms: int) -> RunHosts:
+def _hosts(progress: ProgressReader, now_ms: int) -> RunHosts:
     count, busy = progress.hosts()
     rows = [
         HostLine(

@@ -39,7 +39,7 @@ SHOWN_GROUPS = 20
 _HANGING = len("inchworm: ")
 
 
-class Shown(Protocol):
+class SessionScreen(Protocol):
     """A place where a session can be watched."""
 
     def started(self, crawl: CrawlInfo, run: RunInfo, session: int) -> None: ...
@@ -54,7 +54,7 @@ class Shown(Protocol):
 
 
 @contextlib.contextmanager
-def live() -> Iterator[Shown]:
+def live() -> Iterator[SessionScreen]:
     """The right display for where standard error goes."""
     if sys.stderr.isatty():
         from inchworm.cli.screen.live import Terminal
@@ -62,10 +62,10 @@ def live() -> Iterator[Shown]:
         with Terminal() as terminal:
             yield terminal
     else:
-        yield Log()
+        yield ProgressLog()
 
 
-class Log:
+class ProgressLog:
     """Progress as lines, for files and pipes: few, whole, and readable. A long crawl speaks once a minute."""
 
     def __init__(self) -> None:

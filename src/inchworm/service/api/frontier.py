@@ -17,7 +17,7 @@ from inchworm.service.api.web import (
     Body,
     Home,
     ListPage,
-    Page,
+    ListSlice,
     Paged,
     Service,
     api_routes,
@@ -92,7 +92,7 @@ def list_entries(
     return listed(found, page, lambda one: one.url_id)
 
 
-def _of_all(page: Page, rows_after: Callable[[After | None], Sequence[ListedEntry]]) -> ListPage[EntryLine]:
+def _of_all(page: ListSlice, rows_after: Callable[[After | None], Sequence[ListedEntry]]) -> ListPage[EntryLine]:
     """One page of a list over all crawls."""
     place = cursor_of(page, int, str, int)
     pairs = rows_after((place[0], place[1], place[2]) if place else None)

@@ -43,7 +43,7 @@ routes = APIRouter(tags=["live"])
 log = logging.getLogger("inchworm.live")
 
 
-class Event(NamedTuple):
+class LiveEvent(NamedTuple):
     """One event: its number, what it is, and what it says, in JSON."""
 
     number: int
@@ -55,12 +55,12 @@ class Event(NamedTuple):
         return f"id: {self.number}\nevent: {self.kind}\ndata: {self.text}\n\n".encode()
 
 
-Fetch = Callable[[int, int], list[Event]]
+Fetch = Callable[[int, int], list[LiveEvent]]
 """Events after a number, at most so many. Called in a thread."""
 
 
-def event(number: int, kind: str, data: Mapping[str, Any]) -> Event:
-    return Event(number, kind, json.dumps(dict(data)))
+def event(number: int, kind: str, data: Mapping[str, Any]) -> LiveEvent:
+    return LiveEvent(number, kind, json.dumps(dict(data)))
 
 
 class Channel:
@@ -72,7 +72,7 @@ class Channel:
         self.watchers = 0
         self.asked_for = 0.0
         self.over = False
-        self._recent: deque[Event] = deque(maxlen=_RECENT)
+        self._recent: deque[LiveEvent] = deque(maxlen=_RECENT)
         self._last: int | None = None
         self.moved = asyncio.Event()
 
@@ -101,7 +101,7 @@ class Channel:
         self.moved.set()
         self.moved = asyncio.Event()
 
-    async def after(self, number: int) -> list[Event]:
+    async def after(self, number: int) -> list[LiveEvent]:
         """What came after a number: at once, from memory if it is recent."""
         if self._recent and self._recent[0].number <= number + 1:
             return [one for one in self._recent if one.number > number][:_BATCH]
@@ -144,7 +144,7 @@ class Hub:
         except Exception:
             log.exception("The stream %s could not be read; it is tried again", name)
 
-    async def follow(self, channel: Channel, after: int) -> AsyncGenerator[list[Event], None]:
+    async def follow(self, channel: Channel, after: int) -> AsyncGenerator[list[LiveEvent], None]:
         """Everything after a number, until the channel is over, the reader leaves, or the service stops. Nothing, in
         an empty list, when nothing has happened for a while."""
         channel.watchers += 1
@@ -256,7 +256,7 @@ async def stream_log(
 
 
 def log_channel(service: Verbs, execution_id: int) -> Channel:
-    def fetch(after: int, limit: int) -> list[Event]:
+    def fetch(after: int, limit: int) -> list[LiveEvent]:
         lines = service.app.executions.events.lines(execution_id, after, limit)
         return [
             event(one.number, "log", {"number": one.number, "at": iso(one.at_ms), "level": one.level, "text": one.text})
@@ -297,7 +297,7 @@ def _last_event(service: Verbs) -> int:
 
 
 def _crawler_channel(service: Verbs) -> Channel:
-    def fetch(after: int, limit: int) -> list[Event]:
+    def fetch(after: int, limit: int) -> list[LiveEvent]:
         found = service.app.executions.events.after(after, limit)
         return [event(one.event_id, one.kind, {"at": iso(one.at_ms), **one.data}) for one in found]
 
@@ -311,7 +311,7 @@ class Feed:
         self._kind = kind
         self.number = 0
         self._shown: Mapping[str, Any] = {}
-        self._last: Event | None = None
+        self._last: LiveEvent | None = None
 
     def show(self, snapshot: Mapping[str, Any], ignored: Iterable[str] = ()) -> None:
         shown = {name: value for name, value in snapshot.items() if name not in ignored}
@@ -319,7 +319,7 @@ class Feed:
             self.number += 1
             self._shown, self._last = shown, event(self.number, self._kind, snapshot)
 
-    def after(self, number: int, _: int) -> list[Event]:
+    def after(self, number: int, _: int) -> list[LiveEvent]:
         """The newest, for whoever has not got it. Numbers begin anew with the service."""
         last = self._last
         return [last] if last is not None and (number < last.number) else []

@@ -23,7 +23,7 @@ from inchworm.service.api.web import (
     Body,
     Home,
     ListPage,
-    Page,
+    ListSlice,
     Paged,
     api_routes,
     as_file,
@@ -148,7 +148,7 @@ def list_pages(
     return _listed(app, crawl_id, wanted, run, page)
 
 
-def _listed(app: App, crawl_id: str, wanted: dict[str, str], run: int | None, page: Page) -> ListPage[VisitLine]:
+def _listed(app: App, crawl_id: str, wanted: dict[str, str], run: int | None, page: ListSlice) -> ListPage[VisitLine]:
     crawl, after = crawl_of(app, crawl_id), cursor_of(page, int)
     found = app.pages.listed(crawl.crawl_id, wanted, run, ListPart(max(0, after[0]) if after else 0, page.limit))
     return goes_on(found.items, found.next_after)

@@ -216,7 +216,7 @@ def crawl_of(app: App, crawl_id: str) -> CrawlInfo:
 # Lists
 
 
-class Page(NamedTuple):
+class ListSlice(NamedTuple):
     """Which part of a list is wanted: what came after the cursor, at most so much."""
 
     after: Any
@@ -226,11 +226,11 @@ class Page(NamedTuple):
 def _page(
     cursor: Annotated[str | None, Query(description="`next_cursor` of the page before", max_length=1000)] = None,
     limit: Annotated[int, Query(ge=1, le=MOST, description="how many at most")] = 50,
-) -> Page:
-    return Page(_opened(cursor) if cursor else None, limit)
+) -> ListSlice:
+    return ListSlice(_opened(cursor) if cursor else None, limit)
 
 
-Paged = Annotated[Page, Depends(_page)]
+Paged = Annotated[ListSlice, Depends(_page)]
 
 
 class ListPage(NamedTuple, Generic[T]):
@@ -240,7 +240,7 @@ class ListPage(NamedTuple, Generic[T]):
     next_cursor: str | None
 
 
-def listed(items: Sequence[T], page: Page, cursor_of: Callable[[T], Any]) -> ListPage[T]:
+def listed(items: Sequence[T], page: ListSlice, cursor_of: Callable[[T], Any]) -> ListPage[T]:
     """One page of a list. Ask for one item more than the limit."""
     shown = items[: page.limit]
     more = len(items) > page.limit
@@ -271,7 +271,7 @@ def wrong_cursor() -> HTTPException:
     return HTTPException(400, "That cursor is not one of ours.")
 
 
-def cursor_of(page: Page, *kinds: type) -> tuple[Any, ...] | None:
+def cursor_of(page: ListSlice, *kinds: type) -> tuple[Any, ...] | None:
     """The parts of a cursor, when they are what we put into it."""
     if page.after is None:
         return None

@@ -16,7 +16,7 @@ from inchworm.app.root import App
 from inchworm.errors import Unknown
 from inchworm.model import Change, CrawlInfo
 from inchworm.service.api.iterations import CrawlId
-from inchworm.service.api.web import Home, Page, Paged, crawl_of, cursor_of, listed
+from inchworm.service.api.web import Home, ListSlice, Paged, crawl_of, cursor_of, listed
 from inchworm.service.dashboard.frame import page, pages, part
 from inchworm.service.dashboard.live import Parts, view
 
@@ -112,7 +112,7 @@ def _parts(crawl: CrawlInfo, found: ComparisonPart, q: str, cursor: str) -> Part
 def _cursor(after: int | None) -> str | None:
     """The cursor of what comes behind a number."""
     more = [after, after] if after is not None else []
-    return listed(more, Page(None, 1), lambda number: number).next_cursor
+    return listed(more, ListSlice(None, 1), lambda number: number).next_cursor
 
 
 # One page in two runs
@@ -132,7 +132,7 @@ class Side(NamedTuple):
     pieces: tuple[Piece, ...]
 
 
-class Row(NamedTuple):
+class PairedLine(NamedTuple):
     """Two lines side by side. `folded`: so many lines that are the same are left out here."""
 
     left: Side | None = None
@@ -166,7 +166,7 @@ def diff(
     return page(request, "diff.html", **context)
 
 
-def fitting(rows: Sequence[Row]) -> int:
+def fitting(rows: Sequence[PairedLine]) -> int:
     """How many of the rows go onto one page."""
     size = 0
     for number, row in enumerate(rows[:ROWS]):
@@ -177,13 +177,13 @@ def fitting(rows: Sequence[Row]) -> int:
     return min(len(rows), ROWS)
 
 
-def side_by_side(before: Sequence[str], after: Sequence[str]) -> list[Row]:
+def side_by_side(before: Sequence[str], after: Sequence[str]) -> list[PairedLine]:
     """Two texts line by line, what is the same folded to a few lines around what is not. One row more than is shown is
     enough."""
     return list(islice(_rows(before, after), ROWS + 1))
 
 
-def _rows(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:
+def _rows(before: Sequence[str], after: Sequence[str]) -> Iterator[PairedLine]:
     effort = pairs = 0
     for tag, a, b, c, d in difflib.SequenceMatcher(None, before, after).get_opcodes():
         if tag == "equal":
@@ -197,7 +197,7 @@ def _rows(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:
             new = None if right is None else clipped(after[right])
             effort += _effort(old, new)
             marked = words(old or "", new or "") if effort < _MOST_EFFORT else whole(old or "", new or "")
-            yield Row(
+            yield PairedLine(
                 None if left is None else Side(left + 1, marked[0]),
                 None if right is None else Side(right + 1, marked[1]),
             )
@@ -247,16 +247,16 @@ def _effort(old: str | None, new: str | None) -> int:
     return len(_WORD.findall(old)) * len(_WORD.findall(new)) if old and new else 0
 
 
-def _same(number: int, text: str, other: int) -> Row:
+def _same(number: int, text: str, other: int) -> PairedLine:
     pieces = (Piece(clipped(text)),)
-    return Row(Side(number + 1, pieces), Side(other + 1, pieces), is_same=True)
+    return PairedLine(Side(number + 1, pieces), Side(other + 1, pieces), is_same=True)
 
 
-def _folded(rows: list[Row], is_first: bool, is_last: bool) -> list[Row]:
+def _folded(rows: list[PairedLine], is_first: bool, is_last: bool) -> list[PairedLine]:
     head, tail = 0 if is_first else CONTEXT, 0 if is_last else CONTEXT
     if len(rows) < max(_FOLD, head + tail + 2):
         return rows
-    return [*rows[:head], Row(folded=len(rows) - head - tail), *rows[len(rows) - tail :]]
+    return [*rows[:head], PairedLine(folded=len(rows) - head - tail), *rows[len(rows) - tail :]]
 
 
 Marked = tuple[tuple[Piece, ...], tuple[Piece, ...]]

@@ -50,7 +50,7 @@ _HOURS = {"minutes": 1 / 60, "hours": 1, "days": 24}
 # Settings
 
 
-class Row(NamedTuple):
+class SettingRow(NamedTuple):
     """A setting as it stands in the form. `value`: what is set for this crawl; `holds`: what holds at the moment."""
 
     name: str
@@ -116,11 +116,11 @@ def _settings_page(
     )
 
 
-def _row(name: str, value: str, holds: Any) -> Row:
+def _row(name: str, value: str, holds: Any) -> SettingRow:
     field = settings.FIELDS[name]
     meta = field.metadata
     text = ", ".join(holds) if isinstance(holds, list | tuple) else _text(holds)
-    return Row(
+    return SettingRow(
         name,
         name.replace("_", " ").capitalize(),
         meta["help"],

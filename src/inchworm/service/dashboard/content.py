@@ -23,7 +23,7 @@ from inchworm.rules.formats import plain
 from inchworm.rules.words.explain import REASONS
 from inchworm.rules.words.failures import KINDS
 from inchworm.service.access import gate
-from inchworm.service.api.web import Home, ListPage, Page, Paged, Service, crawl_of, cursor_of, goes_on, listed
+from inchworm.service.api.web import Home, ListPage, ListSlice, Paged, Service, crawl_of, cursor_of, goes_on, listed
 from inchworm.service.dashboard.frame import Fields, Form, back, page, pages, part
 from inchworm.service.dashboard.live import Parts, view
 from inchworm.service.templating import one_of
@@ -117,7 +117,7 @@ def listing(
     )
 
 
-def _settled(app: App, crawl: CrawlInfo, wanted: PageFilter, paged: Page) -> ListPage[VisitLine]:
+def _settled(app: App, crawl: CrawlInfo, wanted: PageFilter, paged: ListSlice) -> ListPage[VisitLine]:
     given = {"outcome": wanted.outcome, "failure": wanted.kind, "change": wanted.change, "text": wanted.q.strip()}
     after = cursor_of(paged, int)
     sought = {name: value for name, value in given.items() if value}
@@ -126,7 +126,7 @@ def _settled(app: App, crawl: CrawlInfo, wanted: PageFilter, paged: Page) -> Lis
     return goes_on(found.items, found.next_after)
 
 
-def _entries(app: App, crawl: CrawlInfo, wanted: PageFilter, paged: Page) -> ListPage[Any]:
+def _entries(app: App, crawl: CrawlInfo, wanted: PageFilter, paged: ListSlice) -> ListPage[Any]:
     given = {"state": wanted.outcome, **({"reason": wanted.reason} if wanted.reason else {})}
     after = cursor_of(paged, int)
     rows = app.frontier.list(crawl, given, number_of(wanted.run), max(0, after[0]) if after else 0, ROWS + 1)

@@ -15,7 +15,7 @@ from inchworm.engine import run
 from inchworm.errors import NotNow, WrongUse
 from inchworm.model import CrawlInfo, RunState
 from inchworm.rules.web import url as urls
-from inchworm.service.api.web import Home, Page, Paged, Service, Verbs, crawl_of, cursor_of, listed
+from inchworm.service.api.web import Home, ListSlice, Paged, Service, Verbs, crawl_of, cursor_of, listed
 from inchworm.service.dashboard.charts.growth import growth
 from inchworm.service.dashboard.frame import Fields, Form, back, page, pages, part
 from inchworm.service.dashboard.live import Parts, view
@@ -44,7 +44,7 @@ def list_parts(app: App, asked: str) -> Parts:
     values = dict(parse_qsl(asked))
     seen, text = (values.get("at", ""), values.get("id", "")), values.get("text", "")
     found = app.crawls.list(seen if any(seen) else None, _CRAWLS + 1, text, newest_first=True)
-    shown = listed(found, Page(None, _CRAWLS), lambda one: [one.created_at, one.crawl_id])
+    shown = listed(found, ListSlice(None, _CRAWLS), lambda one: [one.created_at, one.crawl_id])
     query = {"text": text, "cursor": "seen" if any(seen) else ""}
     return {"crawls": part("_crawls_rows.html", **shown._asdict(), query=query)}
 
@@ -85,7 +85,7 @@ def crawl_parts(app: App, crawl_id: str) -> Parts:
 def _runs_part(app: App, found: CrawlInfo, sizes: Sequence[RunSize], before: int | None) -> str:
     """Runs, each as long a bar as it is large. `before`: the number that they are below, if they are not the newest."""
     runs = app.runs.list(found, before, _RUNS + 1) if sizes else []
-    shown = listed(runs[::-1], Page(None, _RUNS), lambda one: one.run)
+    shown = listed(runs[::-1], ListSlice(None, _RUNS), lambda one: one.run)
     rows = [(one, _counts(one)) for one in shown.items]
     totals = [sum(count for _, count in counts) for _, counts in rows]
     longest = max([1, *totals, *(one.pages for one in sizes)])

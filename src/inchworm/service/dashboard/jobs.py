@@ -24,7 +24,7 @@ from inchworm.rules.words.figures import clip
 from inchworm.rules.words.times import iso
 from inchworm.service.api.jobs import ExecutionId, JobId
 from inchworm.service.api.web import Home, ListPage, Paged, Service, cursor_of, listed
-from inchworm.service.api.web import Page as Place
+from inchworm.service.api.web import ListSlice as Place
 from inchworm.service.dashboard.frame import Fields, Form, back, page, pages, part
 from inchworm.service.dashboard.live import Parts, view
 from inchworm.service.templating import age, one_of

@@ -59,7 +59,7 @@ def view(name: str, works: bool = False) -> Callable[[Make], Make]:
     return register
 
 
-class Shown:
+class WatchedView:
     """A view that somebody watches. `mark` stays the same as long as nothing happens that it could show."""
 
     def __init__(self, make: Callable[[], Parts], mark: Callable[[], tuple[int, ...]], works: bool = False) -> None:
@@ -107,16 +107,18 @@ class Board:
     def __init__(self, verbs: Verbs, own: Mapping[str, Make] | None = None) -> None:
         self._verbs = verbs
         self._own = own or {}
-        self._shown: dict[str, Shown] = {}
+        self._shown: dict[str, WatchedView] = {}
 
-    def shown(self, name: str) -> Shown:
+    def shown(self, name: str) -> WatchedView:
         """The view of this name, for whoever begins to watch it."""
         kind, _, rest = name.partition(":")
         make = self._own.get(kind) or VIEWS.get(kind)
         if make is None:
             raise Unknown(f"There is no view {kind!r}.", "Load the page again.")
         if name not in self._shown:
-            self._shown[name] = Shown(lambda: self._parts(make, rest), lambda: self._mark(kind, rest), kind in WORKING)
+            self._shown[name] = WatchedView(
+                lambda: self._parts(make, rest), lambda: self._mark(kind, rest), kind in WORKING
+            )
         self._shown[name].wanted_at = time.monotonic()
         return self._shown[name]
 
@@ -165,7 +167,7 @@ def _source(board: Board, hub: Hub, service: Verbs, name: str) -> AsyncGenerator
     return _watched(name, board.shown(name))
 
 
-async def _watched(name: str, shown: Shown) -> AsyncGenerator[bytes, None]:
+async def _watched(name: str, shown: WatchedView) -> AsyncGenerator[bytes, None]:
     """Whatever parts of a view are not as they were when they were sent."""
     sent: dict[str, str] = {}
     shown.watchers += 1

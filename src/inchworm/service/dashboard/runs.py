@@ -17,7 +17,7 @@ from inchworm.model import Counters, CrawlInfo, RunState
 from inchworm.rules.words.explain import DOWNLOADED
 from inchworm.service.api.iterations import CrawlId, Number
 from inchworm.service.api.web import Home, Paged, Service, crawl_of, cursor_of, listed
-from inchworm.service.api.web import Page as Place
+from inchworm.service.api.web import ListSlice as Place
 from inchworm.service.dashboard.charts import draw
 from inchworm.service.dashboard.frame import Fields, Form, back, page, pages, part
 from inchworm.service.dashboard.live import Parts, view

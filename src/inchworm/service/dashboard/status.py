@@ -13,7 +13,7 @@ from inchworm.app.root import App
 from inchworm.errors import InchwormError
 from inchworm.service.api.health import Health
 from inchworm.service.api.web import Home, Paged, cursor_of, listed
-from inchworm.service.api.web import Page as Place
+from inchworm.service.api.web import ListSlice as Place
 from inchworm.service.dashboard.frame import Fields, back, page, pages, part
 from inchworm.service.dashboard.live import Make, Parts, view
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from inchworm.errors import Broken, WrongUse
 from inchworm.rules.page.dates import standard
+from inchworm.rules.words.json_form import Json
 from inchworm.rules.words.times import iso
 from inchworm.sink.servers.elastic import Door, NoAnswer, ServerAddress, ServerAnswer, door_to, wrong_credentials
 
@@ -112,7 +113,7 @@ class DocumentUpdate(NamedTuple):
 
     url: str
     version: int
-    fields: Mapping[str, Any] | None
+    fields: Mapping[str, Json] | None
 
 
 class RefusedDocument(NamedTuple):

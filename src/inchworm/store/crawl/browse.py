@@ -121,7 +121,7 @@ class _Index(index.Index):
         return super().todo(min(limit, INDEX_STEP))
 
 
-def search(path: Path, source: index.Source, question: index.Question, seconds: float) -> tuple[index.Found, int]:
+def search(path: Path, source: index.SearchSource, question: index.Question, seconds: float) -> tuple[index.Found, int]:
     """Bring the index at `path` up to date for so long, a first step at least, and ask it; how many URLs are missing."""
     until = time.monotonic() + seconds
     first = True

@@ -57,7 +57,7 @@ class Compared(NamedTuple):
     why: str = ""
 
 
-class Comparison:
+class ComparisonReader:
     """Two runs side by side; `first` is the earlier one."""
 
     def __init__(self, store: CrawlStore, first: RunInfo, second: RunInfo) -> None:
@@ -162,7 +162,7 @@ class Tally:
         self._unchanged = 0
         self.looked_at = 0
 
-    def count(self, comparison: Comparison, last: int, seconds: float) -> None:
+    def count(self, comparison: ComparisonReader, last: int, seconds: float) -> None:
         """Go on counting up to the URL of this number, for so long at most."""
         until = time.monotonic() + seconds
         while self.looked_at < last and time.monotonic() < until:

@@ -26,7 +26,7 @@ _THERE = ("page", "duplicate", "resource")
 Visit = dict[str, Any]
 
 
-class Line(NamedTuple):
+class LineOfRuns(NamedTuple):
     """Runs that follow each other, and up to which entry of the log they count."""
 
     run_ids: tuple[int, ...]
@@ -54,7 +54,7 @@ class Since(NamedTuple):
     at_ms: int | None = None
 
 
-class Changed(NamedTuple):
+class ChangedUrl(NamedTuple):
     """What became of a page. The visit is None where no run tells of it any more."""
 
     change: Change
@@ -73,18 +73,18 @@ class Now:
 
     # Lines
 
-    def line(self, end: RunInfo) -> Line:
+    def line(self, end: RunInfo) -> LineOfRuns:
         """A run and those before it on its line."""
         rows = self._db.execute(line_from(ITSELF), (end.run_id,))
-        return Line(tuple(run_id for (run_id,) in rows), self._log_end())
+        return LineOfRuns(tuple(run_id for (run_id,) in rows), self._log_end())
 
-    def line_at(self, since: Since) -> Line:
+    def line_at(self, since: Since) -> LineOfRuns:
         """The runs that there were then."""
-        return self.line(since.run) if since.run else Line((), 0)
+        return self.line(since.run) if since.run else LineOfRuns((), 0)
 
-    def before(self, run_id: int) -> Line:
+    def before(self, run_id: int) -> LineOfRuns:
         """The runs that a run was compared with."""
-        return Line(tuple(one for (one,) in self._db.execute(earlier_runs(), (run_id,))), self._log_end())
+        return LineOfRuns(tuple(one for (one,) in self._db.execute(earlier_runs(), (run_id,))), self._log_end())
 
     def ended_by(self, end: RunInfo, at_ms: int) -> RunInfo | None:
         """The newest run of a line that had ended by then."""
@@ -100,13 +100,13 @@ class Now:
 
     # The state
 
-    def pages(self, line: Line, resources: bool = False) -> Iterator[Visit]:
+    def pages(self, line: LineOfRuns, resources: bool = False) -> Iterator[Visit]:
         """The newest version of every page that is there, in the order in which their URLs were first found."""
         for url_ids in self._steps("SELECT url_id FROM url WHERE url_id > ? ORDER BY url_id LIMIT ?"):
             newest = self._newest(url_ids, line, resources)
             yield from self._visits([one.log_id for one in newest.values() if one.is_there])
 
-    def page(self, line: Line, url: str) -> Visit | None:
+    def page(self, line: LineOfRuns, url: str) -> Visit | None:
         """What these runs have last on a URL: whether there is a page, or else what came of asking for it."""
         known = self._known([url]).get(url)
         newest = self._newest([known], line, resources=True) if known is not None else {}
@@ -114,29 +114,29 @@ class Now:
             return next(self._visits([one.log_id for one in newest.values()]), None)
         return self._last(line, known, "v.kind IN ('page', 'resource')")
 
-    def version(self, line: Line, url: str) -> Visit | None:
+    def version(self, line: LineOfRuns, url: str) -> Visit | None:
         """The last that these runs have of a page itself, wherever it is now."""
         known = self._known([url]).get(url)
         return self._last(line, known, "v.outcome IN ('page', 'duplicate', 'resource')") if known is not None else None
 
-    def _last(self, line: Line, url_id: int, condition: str) -> Visit | None:
+    def _last(self, line: LineOfRuns, url_id: int, condition: str) -> Visit | None:
         # The plus: a URL has few visits, a run has many.
         where = f"v.url_id = ? AND /*sqlite +*/v.run_id = ANY (?) AND v.log_id <= ? AND {condition}"
         found = self._view.visits(f"{where} ORDER BY v.log_id DESC LIMIT 1", url_id, line.run_ids, line.until)
         return next(found, None)
 
-    def there(self, line: Line, urls: Iterable[str]) -> Iterator[Visit]:
+    def there(self, line: LineOfRuns, urls: Iterable[str]) -> Iterator[Visit]:
         """The newest version of each of these pages and resources that is there."""
         newest = self._newest(list(self._known(list(urls)).values()), line, resources=True)
         return self._visits([one.log_id for one in newest.values() if one.is_there])
 
-    def has_text(self, line: Line, url: str, text_hash: str) -> bool:
+    def has_text(self, line: LineOfRuns, url: str, text_hash: str) -> bool:
         """Whether this page is there now, with this text."""
         known = self._store.known(line.run_ids[0], [url], rows=False).get(url) if line.run_ids else None
         newest = self._newest([known.url_id], line) if known else {}
         return any(one.is_there and one.text_hash == bytes.fromhex(text_hash) for one in newest.values())
 
-    def _newest(self, url_ids: Sequence[int], line: Line, resources: bool = False) -> dict[int, _Newest]:
+    def _newest(self, url_ids: Sequence[int], line: LineOfRuns, resources: bool = False) -> dict[int, _Newest]:
         """Of each URL the newest visit that tells whether it is there."""
         if not url_ids or not line.run_ids:
             return {}
@@ -161,7 +161,7 @@ class Now:
 
     # What changed
 
-    def changed(self, since: Since, line: Line) -> Iterator[Changed]:
+    def changed(self, since: Since, line: LineOfRuns) -> Iterator[ChangedUrl]:
         """What became of each page since then: those that differ, and all of which nobody can tell."""
         before = self.line_at(since)
         runs, redone = tuple(set(before.run_ids) ^ set(line.run_ids)), self._redone(since.run)
@@ -174,8 +174,8 @@ class Now:
         yield from self._withdrawn_only(since, line, (is_candidate, (runs, *redone)))
 
     def _compared(
-        self, urls: dict[int, str], lines: tuple[Line, Line], redone: tuple[int, int], doubted: set[str]
-    ) -> Iterator[Changed]:
+        self, urls: dict[int, str], lines: tuple[LineOfRuns, LineOfRuns], redone: tuple[int, int], doubted: set[str]
+    ) -> Iterator[ChangedUrl]:
         then, now = (self._newest(list(urls), line) for line in lines)
         told: dict[int, Change] = {}
         for url_id, url in urls.items():
@@ -184,7 +184,7 @@ class Now:
             if (change := _difference(old, new, is_doubted)) is not None:
                 told[url_id] = change
         visits = {visit["url"]: visit for visit in self._visits([now[one].log_id for one in told if one in now])}
-        yield from (Changed(change, urls[url_id], visits.get(urls[url_id])) for url_id, change in told.items())
+        yield from (ChangedUrl(change, urls[url_id], visits.get(urls[url_id])) for url_id, change in told.items())
 
     def _redone(self, run: RunInfo | None) -> tuple[int, int]:
         """A run that went back, and after which entry of the log what it did is not what somebody may have seen."""
@@ -201,8 +201,8 @@ class Now:
         return {url for (url,) in self._db.execute(query, (*values, urls))}
 
     def _withdrawn_only(
-        self, since: Since, line: Line, candidates: tuple[str, tuple[object, ...]]
-    ) -> Iterator[Changed]:
+        self, since: Since, line: LineOfRuns, candidates: tuple[str, tuple[object, ...]]
+    ) -> Iterator[ChangedUrl]:
         """Those that no run since then has visited."""
         condition, values = _is_withdrawn(since)
         query = f"SELECT url, MAX(request_url) FROM withdrawn WHERE {condition} AND url > ? GROUP BY url ORDER BY url LIMIT ?"
@@ -219,7 +219,7 @@ class Now:
                     continue
                 one = newest.get(known.get(url, 0))
                 is_there = one is not None and one.is_there
-                yield Changed(Change.MODIFIED if is_there else Change.DELETED, url, visits.get(url), address)
+                yield ChangedUrl(Change.MODIFIED if is_there else Change.DELETED, url, visits.get(url), address)
 
     def _visited(self, known: dict[str, int], candidates: tuple[str, tuple[object, ...]]) -> set[int]:
         is_candidate, values = candidates

@@ -39,7 +39,7 @@ class Waiting(NamedTuple):
     wait_until_ms: int
 
 
-class Changed(NamedTuple):
+class RunChange(NamedTuple):
     """A page that a run found changed. `number` is its place in a list: a seq, or the number of its URL."""
 
     number: int
@@ -48,7 +48,7 @@ class Changed(NamedTuple):
     note: str
 
 
-class Progress:
+class ProgressReader:
     """Questions about one run. Reads only, and never a whole run."""
 
     def __init__(self, store: CrawlStore, run_id: int) -> None:
@@ -122,12 +122,12 @@ class Progress:
 
     # What changed
 
-    def changed(self, change: str, before: int, after: int, limit: int) -> list[Changed]:
+    def changed(self, change: str, before: int, after: int, limit: int) -> list[RunChange]:
         """Pages with which this happened, as the run noted it down, in the order of record from behind a seq on. One
         that has no title any more has that of the run `before`."""
         indexed = _IN_INDEX if change in _INDEXED else ""
         query = f"{_CHANGED}{indexed} ORDER BY v.seq LIMIT ?"
-        return [Changed(*row) for row in self._db.execute(query, (before, self._run_id, change, after, limit))]
+        return [RunChange(*row) for row in self._db.execute(query, (before, self._run_id, change, after, limit))]
 
     # Checkpoints
 
@@ -157,11 +157,11 @@ class Whole:
         """The highest number of a URL."""
         return int(self._db.execute("SELECT MAX(url_id) FROM url").fetchone()[0] or 0)
 
-    def titled(self, url_ids: Sequence[int], runs: tuple[int, int]) -> list[Changed]:
+    def titled(self, url_ids: Sequence[int], runs: tuple[int, int]) -> list[RunChange]:
         """These URLs, each with its title in the second run, or else in the first; in the order of their numbers."""
         first, second = runs
         query = (
             f"SELECT u.url_id, u.url, COALESCE({_TITLE}, {_TITLE}, ''), '' FROM url u"
             " WHERE u.url_id = ANY (?) ORDER BY u.url_id"
         )
-        return [Changed(*row) for row in self._db.execute(query, (second, first, list(url_ids)))]
+        return [RunChange(*row) for row in self._db.execute(query, (second, first, list(url_ids)))]

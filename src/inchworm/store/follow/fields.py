@@ -23,7 +23,7 @@ from inchworm.rules.text.content import READER
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.database import Database, DatabaseFailed
 from inchworm.store.follow.follower import File, Follower, Progress, Unfit, make_anew, shared, used
-from inchworm.store.follow.log import VISIT, Log, Page
+from inchworm.store.follow.log import VISIT, CrawlLog, LoggedPage
 
 VERSION = f"1 reader={READER}"
 """What was taken by another version is taken anew."""
@@ -72,11 +72,11 @@ class Taken(NamedTuple):
 LOST = Taken(None, "the archive does not have it")
 
 
-class Source(NamedTuple):
+class FieldSource(NamedTuple):
     """What is taken: a crawl's log, what takes the rows of a page, and what tells its rules from others."""
 
     store: CrawlStore
-    take: Callable[[Page], Taken]
+    take: Callable[[LoggedPage], Taken]
     digest: str
     progress: Progress = lambda _done, _total: None
 
@@ -91,12 +91,12 @@ class Counts(NamedTuple):
     matched: dict[int, int]
 
 
-def catch_up(path: Path, source: Source) -> None:
+def catch_up(path: Path, source: FieldSource) -> None:
     """Bring the file at `path` to where the log ends now, making it anew where it is of no use."""
     used(_file(path), lambda db: Fields(db).catch_up(source))
 
 
-def counts(path: Path, source: Source, run_id: int) -> Counts:
+def counts(path: Path, source: FieldSource, run_id: int) -> Counts:
     """Bring the file up to date; what came of the pages of a run."""
 
     def work(db: Database) -> Counts:
@@ -150,9 +150,9 @@ class Fields(Follower):
 
     subject = VISIT
 
-    def catch_up(self, source: Source) -> None:
+    def catch_up(self, source: FieldSource) -> None:
         """Take what is missing. Others may do the same at the same time, by the same rules."""
-        log = Log(source.store)
+        log = CrawlLog(source.store)
         self._adopt(source.digest)
         self.follow(log)
         self.work_off(lambda: self._look_up(source, log), source.progress)
@@ -180,7 +180,7 @@ class Fields(Follower):
 
     # Looking visits up
 
-    def _look_up(self, source: Source, log: Log) -> None:
+    def _look_up(self, source: FieldSource, log: CrawlLog) -> None:
         """Take the rows of some visits. Should another process have been faster, that was for nothing."""
         with self.db.snapshot():
             self.refuse_others(source.digest)
@@ -199,7 +199,7 @@ class Fields(Follower):
                 self._drop_unless_used(content_id)
             self.cross_off(settled)
 
-    def _read(self, pages: Sequence[Page], source: Source) -> dict[int, Taken | None]:
+    def _read(self, pages: Sequence[LoggedPage], source: FieldSource) -> dict[int, Taken | None]:
         """What was taken of as many pages as there is room for in memory; None where it is known already."""
         found: dict[int, Taken | None] = {}
         fresh: set[bytes] = set()
@@ -219,7 +219,7 @@ class Fields(Follower):
         row = self.db.execute("SELECT content_id FROM content WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
-    def _enter(self, page: Page, taken: Taken | None) -> None:
+    def _enter(self, page: LoggedPage, taken: Taken | None) -> None:
         # Another visit with this body may still have it.
         key = _key(page) if taken is not LOST else b"lost %d" % page.log_id
         content_id = self._content(key)
@@ -274,7 +274,7 @@ class Fields(Follower):
         return Counts(found["pages"], found["rows"], found["failed"], numbers)
 
 
-def _key(page: Page) -> bytes:
+def _key(page: LoggedPage) -> bytes:
     """What the rows of a page depend on beside the rules: its body, what it is said to be, and its address."""
     if page.payload is None:
         return b"lost %d" % page.log_id

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 
 from inchworm.errors import Broken
 from inchworm.store.database import Database, DatabaseFailed, DatabaseTrouble
-from inchworm.store.follow.log import URL, Log
+from inchworm.store.follow.log import URL, CrawlLog
 from inchworm.store.sqlite import make_own, open_own
 
 _SCHEMA = """
@@ -164,7 +164,7 @@ class Follower:
     def number(self, query: str) -> int:
         return int(self.db.execute(query).fetchone()[0])
 
-    def follow(self, log: Log) -> None:
+    def follow(self, log: CrawlLog) -> None:
         """Note everything up to where the log ends now. Others may do the same at the same time."""
         seen, end = self.number("SELECT log_id FROM followed"), log.end()
         if seen > end:
@@ -182,7 +182,7 @@ class Follower:
             left = self.left()
         progress(total, total)
 
-    def _step(self, log: Log) -> int:
+    def _step(self, log: CrawlLog) -> int:
         """Note what some entries of the log, and verdicts given since, have something to say of; how far it came."""
         with self.db.transaction(), log.snapshot():
             seen = self.number("SELECT log_id FROM followed")
@@ -206,7 +206,7 @@ class Follower:
         execute("DELETE FROM judged WHERE run_id = ? AND seq >= ?", later)
         execute("UPDATE step SET seq = MIN(seq, ?) WHERE run_id = ?", (from_seq - 1, run_id))
 
-    def _look_at_verdicts(self, log: Log) -> None:
+    def _look_at_verdicts(self, log: CrawlLog) -> None:
         """A step may have judged older visits anew, which leaves no entry in the log."""
         for run_id, seen, seq in self._new_steps(log):
             judged = log.judged(self.subject, run_id, seen)
@@ -214,7 +214,7 @@ class Follower:
             self.db.executemany("INSERT OR IGNORE INTO todo VALUES (?)", [(subject,) for _, _, subject in judged])
             self.db.execute("INSERT OR REPLACE INTO step VALUES (?, ?)", (run_id, seq))
 
-    def _new_steps(self, log: Log) -> list[tuple[int, int, int]]:
+    def _new_steps(self, log: CrawlLog) -> list[tuple[int, int, int]]:
         """Each run with steps that were not looked at: up to where they were, and where it stands."""
         seen = dict(self.db.execute("SELECT run_id, seq FROM step").fetchall())
         return [(run_id, seen.get(run_id, 0), seq) for run_id, seq in log.runs() if seq > seen.get(run_id, 0)]

@@ -14,16 +14,17 @@ import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from inchworm.errors import NotNow
 from inchworm.rules.formats.pdf import is_readable
 from inchworm.rules.text.content import READER
+from inchworm.rules.words.json_form import JsonObject
 from inchworm.store.crawl.commit import marks
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.database import DatabaseFailed
 from inchworm.store.follow.follower import File, Follower, Progress, make_anew, used
-from inchworm.store.follow.log import Log, Page
+from inchworm.store.follow.log import CrawlLog, LoggedPage
 from inchworm.store.sqlite import open_own
 
 VERSION = f"1 reader={READER} pdf={int(is_readable())}"
@@ -73,8 +74,8 @@ T = TypeVar("T")
 class Content(NamedTuple):
     """What a document is made of: the page, all else that its visit says, and every URL with this content."""
 
-    page: Page
-    fields: dict[str, Any]
+    page: LoggedPage
+    fields: JsonObject
     urls: list[str]
 
 
@@ -86,18 +87,18 @@ class Order(NamedTuple):
     content: Content | None
 
 
-class Refusal(NamedTuple):
+class ServerRefusal(NamedTuple):
     """A document that the server does not take, and why."""
 
     url: str
     reason: str
 
 
-Deliver = Callable[[Iterable[Order]], Sequence[Refusal]]
+Deliver = Callable[[Iterable[Order]], Sequence[ServerRefusal]]
 """Tells the server all this, or raises; what it does not take."""
 
 
-class Source(NamedTuple):
+class IndexSource(NamedTuple):
     """What the server is told of: a crawl's log; and who tells it."""
 
     store: CrawlStore
@@ -106,7 +107,7 @@ class Source(NamedTuple):
     progress: Progress = lambda _done, _total: None
 
 
-class Standing(NamedTuple):
+class IndexState(NamedTuple):
     """How an index stands."""
 
     generation: str
@@ -174,11 +175,11 @@ class Told(Follower):
     def begin(self, generation: str, address: str, name: str) -> None:
         self.db.execute("INSERT OR REPLACE INTO server VALUES (1, ?, ?, ?, 0, 0)", (generation, address, name))
 
-    def catch_up(self, source: Source) -> None:
+    def catch_up(self, source: IndexSource) -> None:
         """Tell the server everything up to where the log ends now."""
         # What was told must not be forgotten, not even in a power cut.
         self.db.execute("PRAGMA synchronous = FULL")
-        log = Log(source.store)
+        log = CrawlLog(source.store)
         self.follow(log)
 
         def step() -> None:
@@ -192,15 +193,15 @@ class Told(Follower):
         """How many URLs have to be looked up, and documents to be told of."""
         return super().left() + self.number("SELECT COUNT(*) FROM under_way")
 
-    def standing(self, store: CrawlStore) -> Standing:
+    def standing(self, store: CrawlStore) -> IndexState:
         row = self.db.execute("SELECT generation, address, name, told_ms FROM server").fetchone()
         documents, aside = (self.number(f"SELECT COUNT(*) FROM {table}") for table in ("document", "set_aside"))
         generation, address, name, told_ms = row or ("", "", "", 0)
-        return Standing(generation, address, name, told_ms, documents, aside, self.behind(store))
+        return IndexState(generation, address, name, told_ms, documents, aside, self.behind(store))
 
     def behind(self, store: CrawlStore) -> int:
         """How many entries of the log, and URLs that were noted, the server has not been told of."""
-        return max(0, Log(store).end() - self.number("SELECT log_id FROM followed")) + self.left()
+        return max(0, CrawlLog(store).end() - self.number("SELECT log_id FROM followed")) + self.left()
 
     def set_aside(self) -> list[tuple[str, str, int]]:
         """What the server does not take: URL, reason, and when that was."""
@@ -208,7 +209,7 @@ class Told(Follower):
 
     # Looking URLs up
 
-    def _look_up(self, log: Log) -> None:
+    def _look_up(self, log: CrawlLog) -> None:
         """Find out which documents change by what became of some URLs."""
         url_ids = self.todo(_CHUNK)
         with log.snapshot():
@@ -218,7 +219,7 @@ class Told(Follower):
                 self._place(key)
             self.cross_off(url_ids)
 
-    def _settle(self, url_id: int, page: Page | None) -> set[bytes]:
+    def _settle(self, url_id: int, page: LoggedPage | None) -> set[bytes]:
         """Put a URL to where it belongs; which contents that changes."""
         row = self.db.execute("SELECT key FROM page WHERE url_id = ?", (url_id,)).fetchone()
         now = page.key if page and page.is_there else None
@@ -249,7 +250,7 @@ class Told(Follower):
 
     # Telling
 
-    def _tell(self, source: Source, log: Log) -> None:
+    def _tell(self, source: IndexSource, log: CrawlLog) -> None:
         """Tell the server of some documents, as they are to be now."""
         urls = [url for (url,) in self.db.execute("SELECT url FROM under_way LIMIT ?", (_CHUNK,))]
         if not urls:
@@ -264,12 +265,12 @@ class Told(Follower):
             rows = [(one.url, one.reason, source.now_ms) for one in refused]
             self.db.executemany("INSERT OR REPLACE INTO set_aside VALUES (?, ?, ?)", rows)
 
-    def _next_version(self, log: Log) -> int:
+    def _next_version(self, log: CrawlLog) -> int:
         """Written down before it is used: after a crash nobody knows whether it was."""
         self.db.execute("UPDATE server SET version = MAX(version + 1, ?)", (log.end(),))
         return self.number("SELECT version FROM server")
 
-    def _contents(self, urls: Sequence[str], log: Log) -> dict[str, Content]:
+    def _contents(self, urls: Sequence[str], log: CrawlLog) -> dict[str, Content]:
         """What the documents of these URLs are to hold. Going back gives numbers of URLs anew, so that for a while two
         may stand for one URL; a visit that is still there tells which."""
         keys = [row for url in urls for row in self.db.execute("SELECT key FROM document WHERE url = ?", (url,))]

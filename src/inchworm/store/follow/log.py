@@ -27,7 +27,7 @@ _IS_PAGE = "v.kind = 'page' AND v.outcome IN ('page', 'duplicate')"
 _MATTERS = {URL: TELLING, VISIT: _IS_PAGE}
 
 
-class Page(NamedTuple):
+class LoggedPage(NamedTuple):
     """What the crawl has last on a URL."""
 
     url_id: int
@@ -77,7 +77,7 @@ _VISITED = (
 )
 
 
-class Log:
+class CrawlLog:
     """What followers ask of the crawl's own store."""
 
     def __init__(self, store: CrawlStore) -> None:
@@ -125,27 +125,27 @@ class Log:
         )
         return self.rows(query, run_id, after)
 
-    def newest(self, url_ids: Sequence[int]) -> dict[int, Page]:
+    def newest(self, url_ids: Sequence[int]) -> dict[int, LoggedPage]:
         """The newest visit of each URL that tells whether the page is there."""
         newest = (
             "SELECT MAX(v.log_id) FROM visit v /*sqlite INDEXED BY visit_url*/"
             f" WHERE v.url_id = ANY (?) AND {TELLING} GROUP BY v.url_id"
         )
         query = f"{_PAGES} WHERE v.log_id IN ({newest}) ORDER BY v.url_id"
-        return {row[0]: Page._make(row) for row in self.rows(query, url_ids)}
+        return {row[0]: LoggedPage._make(row) for row in self.rows(query, url_ids)}
 
-    def pages(self, log_ids: Sequence[int]) -> dict[int, Page]:
+    def pages(self, log_ids: Sequence[int]) -> dict[int, LoggedPage]:
         """Of these visits those that are there and found a page, by their number."""
         query = f"{_PAGES} WHERE v.log_id = ANY (?) AND {_IS_PAGE}"
-        return {row[2]: Page._make(row) for row in self.rows(query, log_ids)}
+        return {row[2]: LoggedPage._make(row) for row in self.rows(query, log_ids)}
 
-    def visited(self, log_ids: Sequence[int]) -> dict[int, tuple[Page, dict[str, Any]]]:
+    def visited(self, log_ids: Sequence[int]) -> dict[int, tuple[LoggedPage, dict[str, Any]]]:
         """The visits that are still there. One that is not was undone, and its turn will come."""
         rows = self.rows(_VISITED, log_ids)
-        width = len(Page._fields)
+        width = len(LoggedPage._fields)
         found = {}
         for row in rows:
             fields = dict(zip(_FIELDS, row[width:], strict=True))
             fields["meta"] = json.loads(fields["meta"]) if fields["meta"] else {}
-            found[row[2]] = (Page._make(row[:width]), fields)
+            found[row[2]] = (LoggedPage._make(row[:width]), fields)
         return found

@@ -24,7 +24,7 @@ from inchworm.store.crawl.commit import marks
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.database import Database
 from inchworm.store.follow.follower import File, Follower, Progress, Unfit, used
-from inchworm.store.follow.log import Log, Page
+from inchworm.store.follow.log import CrawlLog, LoggedPage
 
 VERSION = f"2 reader={READER} pdf={int(is_readable())} unicode={unicodedata.unidata_version}"
 """An index of another version is made anew: it has other words."""
@@ -59,7 +59,7 @@ CREATE VIRTUAL TABLE words USING fts5 (title, body, content = '', tokenize = 'as
 """
 
 
-class Result(NamedTuple):
+class FoundContent(NamedTuple):
     """One content that was found. `urls` has the primary one first; the snippet is what was asked for of its text."""
 
     urls: list[str]
@@ -78,14 +78,14 @@ class Found(NamedTuple):
     """The best results, and how many there are in all."""
 
     total: int
-    results: list[Result]
+    results: list[FoundContent]
 
 
-class Source(NamedTuple):
+class SearchSource(NamedTuple):
     """What the index is made of: a crawl's log, and a way to get the text of a page (None: it is lost)."""
 
     store: CrawlStore
-    text_of: Callable[[Page], str | None]
+    text_of: Callable[[LoggedPage], str | None]
     progress: Progress = lambda _done, _total: None
 
 
@@ -97,7 +97,7 @@ class Question(NamedTuple):
     snippet: Callable[[str, Query], str] = lambda text, _: text
 
 
-def search(path: Path, source: Source, question: Question) -> Found:
+def search(path: Path, source: SearchSource, question: Question) -> Found:
     """Bring the index at `path` up to date, making it anew where it is of no use, and ask it."""
 
     def work(db: Database) -> Found:
@@ -111,15 +111,15 @@ def search(path: Path, source: Source, question: Question) -> Found:
 class Index(Follower):
     """One crawl's index, open."""
 
-    def catch_up(self, source: Source) -> None:
+    def catch_up(self, source: SearchSource) -> None:
         """Bring the index to where the log ends now. Others may do the same at the same time."""
-        log = Log(source.store)
+        log = CrawlLog(source.store)
         self.follow(log)
         self.work_off(lambda: self._look_up(source, log), source.progress)
 
     # Looking URLs up
 
-    def _look_up(self, source: Source, log: Log) -> None:
+    def _look_up(self, source: SearchSource, log: CrawlLog) -> None:
         """Look some URLs up and read their pages. Should another process have been faster, that was for nothing."""
         with self.db.snapshot():
             turn = self.turn()
@@ -137,7 +137,7 @@ class Index(Follower):
                 self._drop_unless_used(content_id)
             self.cross_off(settled)
 
-    def _texts(self, pages: dict[int, Page], source: Source) -> _Texts:
+    def _texts(self, pages: dict[int, LoggedPage], source: SearchSource) -> _Texts:
         """What is to be entered for each page that is there; for as many as there is room in memory."""
         texts: _Texts = {}
         room = _CHUNK_CHARS
@@ -156,7 +156,7 @@ class Index(Follower):
         row = self.db.execute("SELECT content_id FROM content WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
-    def _settle(self, url_id: int, page: Page | None, texts: _Texts) -> int | None:
+    def _settle(self, url_id: int, page: LoggedPage | None, texts: _Texts) -> int | None:
         """Put a URL to where it belongs; the content that it has left comes back."""
         row = self.db.execute("SELECT content_id FROM page WHERE url_id = ?", (url_id,)).fetchone()
         before = row[0] if row else None
@@ -170,7 +170,7 @@ class Index(Follower):
         )
         return before if before != now else None
 
-    def _enter(self, page: Page, texts: _Texts) -> int:
+    def _enter(self, page: LoggedPage, texts: _Texts) -> int:
         key = page.key
         title, text = plain(page.title), texts[key] or ""
         if texts[key] is None:
@@ -221,7 +221,7 @@ class Index(Follower):
             best = heapq.nsmallest(question.limit, ranked())
             return Found(total, [self._result(content_id, -score, question) for score, content_id in best])
 
-    def _result(self, content_id: int, score: float, question: Question) -> Result:
+    def _result(self, content_id: int, score: float, question: Question) -> FoundContent:
         title, text = self._text(content_id)
         pages = self.db.execute(
             "SELECT url, run, at_ms FROM page WHERE content_id = ? ORDER BY run_id DESC, is_copy, seq", (content_id,)
@@ -230,7 +230,7 @@ class Index(Follower):
             raise Unfit("it has a text without a page")
         _, run, at_ms = pages[0]
         urls = [url for url, _, _ in pages]
-        return Result(urls, title, question.snippet(text, question.query), run, at_ms, score)
+        return FoundContent(urls, title, question.snippet(text, question.query), run, at_ms, score)
 
 
 # ---- words

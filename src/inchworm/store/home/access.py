@@ -12,7 +12,7 @@ _GRACE_MS = DAY_MS
 """How long a revoked token is remembered beyond its end: those who check it may be late, or have clocks that are."""
 
 
-class Standing(StrEnum):
+class KeyState(StrEnum):
     """What is known of a request that bears a key, as long as there is no answer to give."""
 
     FRESH = "fresh"
@@ -21,7 +21,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class KeptAnswer:
     """What was answered to a request, to be given again."""
 
     status: int
@@ -67,7 +67,7 @@ class Access:
             db.execute("DELETE FROM login WHERE until_ms <= ?", (now_ms,))
             return db.execute("DELETE FROM login WHERE code = ?", (code_digest,)).rowcount == 1
 
-    def begin(self, key: str, request_digest: bytes, now_ms: int) -> Standing | Answer:
+    def begin(self, key: str, request_digest: bytes, now_ms: int) -> KeyState | KeptAnswer:
         """What to do with a request that bears this key: carry it out when it is fresh, and then call `end`.
 
         One that nobody ended, because its process died, stays in hand for a day: nobody knows how far it came.
@@ -79,13 +79,13 @@ class Access:
                 (key, request_digest, now_ms),
             )
             if added.rowcount == 1:
-                return Standing.FRESH
+                return KeyState.FRESH
             request, status, body = db.execute(
                 "SELECT request, status, body FROM answered WHERE key = ?", (key,)
             ).fetchone()
         if request != request_digest:
-            return Standing.OTHER_REQUEST
-        return Standing.IN_HAND if status is None else Answer(status, body)
+            return KeyState.OTHER_REQUEST
+        return KeyState.IN_HAND if status is None else KeptAnswer(status, body)
 
     def end(self, key: str, status: int, body: str) -> None:
         """The answer to the request that bears this key. The first one stands."""

@@ -15,14 +15,14 @@ MOST_LINES = 20_000
 """An execution's log ends here: a crawl with a million failures must not fill the disk with them."""
 
 
-class Event(NamedTuple):
+class HomeEvent(NamedTuple):
     event_id: int
     at_ms: int
     kind: str
     data: Mapping[str, Any]
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """One line of an execution's log."""
 
     number: int
@@ -64,13 +64,13 @@ class Events:
         with self._home.reading() as db:
             return db.execute("SELECT COALESCE(MAX(event_id), 0) FROM event").fetchone()[0] or 0
 
-    def after(self, event_id: int, limit: int = 500) -> list[Event]:
+    def after(self, event_id: int, limit: int = 500) -> list[HomeEvent]:
         with self._home.reading() as db:
             rows = db.execute(
                 "SELECT event_id, at_ms, kind, data FROM event WHERE event_id > ? ORDER BY event_id LIMIT ?",
                 (event_id, limit),
             ).fetchall()
-        return [Event(number, at_ms, kind, json.loads(data)) for number, at_ms, kind, data in rows]
+        return [HomeEvent(number, at_ms, kind, json.loads(data)) for number, at_ms, kind, data in rows]
 
     def prune(self) -> None:
         with self._home.writing() as db:
@@ -78,7 +78,7 @@ class Events:
 
     # Logs
 
-    def write_lines(self, execution_id: int, token: str, lines: Iterable[Line]) -> None:
+    def write_lines(self, execution_id: int, token: str, lines: Iterable[LogLine]) -> None:
         """Add lines to the log of an execution, for whoever still carries it out."""
         with self._home.writing() as db:
             query = "SELECT 1 FROM execution WHERE execution_id = ? AND token = ? AND state = 'running'"
@@ -89,23 +89,23 @@ class Events:
                 [(execution_id, *line) for line in lines],
             )
 
-    def lines(self, execution_id: int, after: int = 0, limit: int = 500) -> list[Line]:
+    def lines(self, execution_id: int, after: int = 0, limit: int = 500) -> list[LogLine]:
         with self._home.reading() as db:
             rows = db.execute(
                 "SELECT number, at_ms, level, text FROM log_line WHERE execution_id = ? AND number > ?"
                 " ORDER BY number LIMIT ?",
                 (execution_id, after, limit),
             ).fetchall()
-        return [Line(*row) for row in rows]
+        return [LogLine(*row) for row in rows]
 
-    def last_lines(self, execution_id: int, limit: int) -> list[Line]:
+    def last_lines(self, execution_id: int, limit: int) -> list[LogLine]:
         """The end of an execution's log, in its order."""
         with self._home.reading() as db:
             rows = db.execute(
                 "SELECT number, at_ms, level, text FROM log_line WHERE execution_id = ? ORDER BY number DESC LIMIT ?",
                 (execution_id, limit),
             ).fetchall()
-        return [Line(*row) for row in reversed(rows)]
+        return [LogLine(*row) for row in reversed(rows)]
 
     # Services
 

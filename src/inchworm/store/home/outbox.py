@@ -88,7 +88,7 @@ class Tried(NamedTuple):
     trouble: str
 
 
-class Outcome(NamedTuple):
+class TryOutcome(NamedTuple):
     """What a try made of a delivery; `due_ms`: when it is tried again."""
 
     state: DeliveryState
@@ -157,7 +157,7 @@ class Outbox:
         stale = (now_ms - self._stale_ms, now_ms + self._stale_ms)
         return where, [*values, due_ms, now_ms + patience.LONGEST_MS, *stale]
 
-    def record(self, delivery_id: int, who: str, result: Try, now_ms: int) -> Outcome | None:
+    def record(self, delivery_id: int, who: str, result: Try, now_ms: int) -> TryOutcome | None:
         """Write down what came of a try; None, and nothing is written, when another sender has taken over."""
         with self._home.writing() as db:
             row = db.execute(
@@ -318,8 +318,8 @@ def _statuses(db: Database, delivery_id: int, since_ms: int) -> tuple[int, ...]:
     return tuple(status for (status,) in db.execute(query, (delivery_id, since_ms)))
 
 
-def _outcome(effort: Effort, result: Try, now_ms: int) -> Outcome:
+def _outcome(effort: Effort, result: Try, now_ms: int) -> TryOutcome:
     if result.has_arrived:
-        return Outcome(DeliveryState.DELIVERED)
+        return TryOutcome(DeliveryState.DELIVERED)
     due_ms = patience.next_ms(effort, result, now_ms)
-    return Outcome(DeliveryState.FAILED) if due_ms is None else Outcome(DeliveryState.WAITING, due_ms)
+    return TryOutcome(DeliveryState.FAILED) if due_ms is None else TryOutcome(DeliveryState.WAITING, due_ms)

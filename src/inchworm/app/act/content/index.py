@@ -29,7 +29,7 @@ from inchworm.sink.servers.index import WAITS, Delivered, DocumentUpdate, Server
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.follow import index as stored
 from inchworm.store.follow.follower import Progress
-from inchworm.store.follow.index import Order, Refusal, Told
+from inchworm.store.follow.index import Order, ServerRefusal, Told
 
 MADE_BY = "inchworm"
 
@@ -207,18 +207,18 @@ class _Teller:
         def work(told: Told) -> None:
             if told.generation() != generation:
                 raise Vanished
-            told.catch_up(stored.Source(self._ends.store, self._deliver, self._now_ms, self._progress))
+            told.catch_up(stored.IndexSource(self._ends.store, self._deliver, self._now_ms, self._progress))
 
         self._generation = generation
         stored.working(self._folder, work)
 
-    def _deliver(self, orders: Iterable[Order]) -> Sequence[Refusal]:
+    def _deliver(self, orders: Iterable[Order]) -> Sequence[ServerRefusal]:
         # A server makes an index that is not there by itself, and then not ours.
         if (self._ends.server.meta(self._name) or {}).get("generation") != self._generation:
             raise Vanished
         done = self._ends.server.deliver(self._name, self._lines(orders))
         self._done += done
-        return [Refusal(one.url, one.reason) for one in done.refused]
+        return [ServerRefusal(one.url, one.reason) for one in done.refused]
 
     def _lines(self, orders: Iterable[Order]) -> Iterator[DocumentUpdate]:
         for url, version, content in orders:

@@ -16,7 +16,7 @@ from inchworm.job import Execution, JobState
 from inchworm.model import CrawlInfo, JsonObject, LiveProgress, RunInfo
 from inchworm.store.crawl.view import View
 from inchworm.store.home.crawls import Home
-from inchworm.store.home.events import MOST_LINES, Events, Line
+from inchworm.store.home.events import MOST_LINES, Events, LogLine
 from inchworm.store.home.jobs import Jobs
 
 CONTROL = dict.fromkeys((*range(32), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�")
@@ -36,7 +36,7 @@ class Keeper:
         self._execution = execution
         self._crawl = crawl
         self._beat_seconds = max(0.1, stale_lock / _BEATS_PER_STALE)
-        self._lines: list[Line] = []
+        self._lines: list[LogLine] = []
         self._count = 0
         self.pages_before = 0
         self._run: RunInfo | None = None
@@ -60,7 +60,7 @@ class Keeper:
             if self._count == MOST_LINES and not is_end:
                 level, text = "warning", "There is more, which is left out here."
             self._count += 1
-            line = Line(self._count, self._workspace.clock.now_ms(), level, text[:2000].translate(CONTROL))
+            line = LogLine(self._count, self._workspace.clock.now_ms(), level, text[:2000].translate(CONTROL))
             self._lines.append(line)
 
     def catch_up(self) -> None:

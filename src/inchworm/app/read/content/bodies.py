@@ -19,7 +19,7 @@ from inchworm.store.crawl.browse import Browse
 from inchworm.store.crawl.now import Now
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import View
-from inchworm.store.follow.log import Page as FollowedPage
+from inchworm.store.follow.log import LoggedPage as FollowedPage
 
 MOST_TEXT = 20_000
 """Characters of a text that are shown."""

@@ -17,7 +17,7 @@ from inchworm.store.crawl import browse
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.follow import search as index
 from inchworm.store.follow.follower import Progress
-from inchworm.store.follow.log import Page
+from inchworm.store.follow.log import LoggedPage
 
 LIMIT = 10
 SEARCH_SECONDS = 1.0
@@ -79,7 +79,7 @@ class TextSearch:
         crawl = self._workspace.find(word)
         folder = self._workspace.crawl_folder(crawl)
         with self._workspace.reading(crawl) as store:
-            source = index.Source(store, Texts(store, folder / "archive").of, progress)
+            source = index.SearchSource(store, Texts(store, folder / "archive").of, progress)
             if seconds is None:
                 found, unread = index.search(folder / "search.db", source, question), None
             else:
@@ -94,7 +94,7 @@ def _pages_in(store: CrawlStore) -> int:
     return known.counters.pages + known.counters.duplicates if known else 0
 
 
-def _result(one: index.Result) -> SearchResult:
+def _result(one: index.FoundContent) -> SearchResult:
     return SearchResult(one.urls[0], one.title, one.snippet, one.run, iso(one.at_ms), one.urls, round(one.score, 6))
 
 
@@ -104,7 +104,7 @@ class Texts:
     def __init__(self, store: CrawlStore, archive: Path) -> None:
         self._bodies = Bodies(store, archive)
 
-    def of(self, page: Page) -> str | None:
+    def of(self, page: LoggedPage) -> str | None:
         """The main text of a page, laid out; None when the archive has lost it. One that nobody can read must not keep
         all others from being found: it has none."""
         response = self._bodies.of(page.payload)
