@@ -85,7 +85,7 @@ class App:
     def crawls(self) -> Crawls:
         from inchworm.app.read.crawls import Crawls
 
-        return Crawls(self.workspace, self.runs, self.jobs)
+        return Crawls(self.workspace, self.runs, lambda: self.jobs)
 
     @cached_property
     def iterations(self) -> Iterations:

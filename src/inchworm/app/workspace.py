@@ -11,8 +11,7 @@ from pathlib import Path
 
 from inchworm import settings
 from inchworm.engine import run
-from inchworm.engine.ledger.commit import Author, Ledger
-from inchworm.engine.own.owner import CrawlOwner, NoArchive, SystemClock
+from inchworm.engine.own.owner import CrawlOwner, SystemClock
 from inchworm.errors import Broken, NotNow, Unknown, WrongUse
 from inchworm.model import CrawlInfo, RunInfo
 from inchworm.ports import Clock
@@ -155,12 +154,6 @@ class Workspace:
                 "It may be waiting for a slow server; look again with `inchworm status`.",
             )
         return None
-
-
-def ledger_of(owner: CrawlOwner, current: RunInfo) -> Ledger:
-    """The ledger of a run, to change something in it outside of a session."""
-    values = settings.changed(Settings(), settings_of_run(current))
-    return Ledger(owner.store, NoArchive(), current, Author(0, owner.token), values)
 
 
 def settings_of_run(current: RunInfo) -> NamedSettings:

@@ -17,7 +17,6 @@ from typing import Any
 import click
 
 from inchworm import __version__, settings
-from inchworm.app.act.plan import Start
 from inchworm.cli.options import (
     RUN_OPTIONS,
     SESSION_OPTIONS,
@@ -150,6 +149,8 @@ def crawl(urls: tuple[str, ...], name: str, fresh: bool, mode: str | None, as_js
         files = tuple(text for text in urls if text.endswith((".warc", ".warc.gz")) and Path(text).is_file())
         urls, named["replay"] = tuple(text for text in urls if text not in files), (*named["replay"], *files)
     refuse_words(urls)
+    from inchworm.app.act.plan import Start  # whoever only looks does not wait for it
+
     start = Start(urls, name, named, fresh, mode or "")
     for note in settings.notes(os.environ):
         say(note, err=True)

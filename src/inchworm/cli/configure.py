@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from inchworm import settings
 from inchworm.app.act.configure import Configuration
-from inchworm.app.read.crawls import CrawlDetail
 from inchworm.cli.commands import main
 from inchworm.cli.options import RUN_OPTIONS, SESSION_OPTIONS, given, json_flag, opened, setting_options
 from inchworm.cli.screen import display
 from inchworm.cli.screen.door import print_json
 from inchworm.errors import WrongUse
+
+if TYPE_CHECKING:
+    from inchworm.app.read.crawls import CrawlDetail
 
 _NAMES = (*SESSION_OPTIONS[:4], *RUN_OPTIONS, *SESSION_OPTIONS[4:])
 

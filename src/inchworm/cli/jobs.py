@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from inchworm.app.act.jobs.change import WantedJob
 from inchworm.app.act.jobs.execute import TOKEN_VARIABLE
-from inchworm.app.read.executions import ExecutionLine
 from inchworm.app.read.health import LOW_SCORE
-from inchworm.app.read.jobs import JobLine
-from inchworm.app.root import App
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, mode_option, opened, run_loop
 from inchworm.cli.screen import display
@@ -27,6 +24,11 @@ from inchworm.rules.words.figures import clip
 from inchworm.rules.words.json_form import json_object
 from inchworm.rules.words.times import iso
 from inchworm.settings import duration
+
+if TYPE_CHECKING:
+    from inchworm.app.read.executions import ExecutionLine
+    from inchworm.app.read.jobs import JobLine
+    from inchworm.app.root import App
 
 _ALL = 1_000_000
 _JOB_COLUMNS = ("id", "status", "name", "every", "next_run_at", "last_run_at", "executions", "reason")

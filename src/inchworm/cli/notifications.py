@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from inchworm.app.act.deliver import Sent
 from inchworm.app.read.notifications import LIMIT, NotificationDetail, NotificationLine
-from inchworm.app.root import App
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, opened, run_loop
 from inchworm.cli.screen.door import print_json, say
 from inchworm.errors import WrongUse
 from inchworm.rules.web.url import shorten
 from inchworm.rules.words.figures import clip
+
+if TYPE_CHECKING:
+    from inchworm.app.act.deliver import Sent
+    from inchworm.app.root import App
 
 _WIDTH = 80
 

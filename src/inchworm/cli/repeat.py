@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from inchworm import settings
 from inchworm.app.act.repeat import Listener, Repetition
-from inchworm.app.read.runs import RunLine, RunOutcome
 from inchworm.cli.commands import main
 from inchworm.cli.options import (
     SESSION_OPTIONS,
@@ -30,6 +29,9 @@ from inchworm.engine.caller import Hooks, Summary
 from inchworm.errors import WrongUse
 from inchworm.rules.schedule.repetition import OWN_ENDINGS, Occasion, Stop
 from inchworm.rules.words.figures import clock, size
+
+if TYPE_CHECKING:
+    from inchworm.app.read.runs import RunLine, RunOutcome
 
 _ENDINGS: Mapping[Stop, str] = {
     Stop.ENOUGH: "The crawl has made {} after its first one: that is all.",

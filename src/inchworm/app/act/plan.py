@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from inchworm import fault, settings
+from inchworm.app.act.edit import ledger_of
 from inchworm.app.read.checkpoints import Back, Past
-from inchworm.app.workspace import Workspace, command, ledger_of, settings_of_run
+from inchworm.app.workspace import Workspace, command, settings_of_run
 from inchworm.engine import run
 from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.owner import CrawlOwner, NoArchive

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from inchworm.app.act.edit import ledger_of
 from inchworm.app.read.frontier import EntryLine, FrontierRows, RowPlace, state_in_run
 from inchworm.app.refuse import refuse_private
-from inchworm.app.workspace import Workspace, identity, ledger_of
+from inchworm.app.workspace import Workspace, identity
 from inchworm.engine import run
 from inchworm.engine.own.owner import CrawlOwner
 from inchworm.errors import NotNow, WrongUse

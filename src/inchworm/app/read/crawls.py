@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from inchworm import settings
-from inchworm.app.read.jobs import JobLine, JobReads
 from inchworm.app.read.runs import Runs, SessionLine, iteration_id, session_line
 from inchworm.app.workspace import Workspace, defaults_of, presentable, settings_of_run
 from inchworm.engine import run
 from inchworm.errors import InchwormError, NotNow
-from inchworm.job import JobFilter
 from inchworm.model import Counters, CrawlInfo, DownHost, RunInfo, RunState, SessionInfo
 from inchworm.rules.order import order
 from inchworm.rules.words.json_form import FLAT
@@ -24,12 +22,12 @@ from inchworm.settings import SERVICE, NamedSettings
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import View
 
-_MOST_JOBS = 1000
-_FEW_JOBS = 6
+if TYPE_CHECKING:
+    from inchworm.app.read.jobs import JobLine, JobReads
 
 
 @dataclass(frozen=True, slots=True)
-class HostDown:
+class DownHostLine:
     """A host that cannot be reached."""
 
     host: str
@@ -82,7 +80,7 @@ class CrawlSummary:
     unchanged: int = 0
     unknown: int = 0
     state: str = ""
-    down: Sequence[HostDown] = ()
+    down: Sequence[DownHostLine] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +114,7 @@ class CrawlStatus:
     seed_pages: Mapping[str, int]
     message: str
     blocked: int
-    down: Sequence[HostDown]
+    down: Sequence[DownHostLine]
     lost_files: Sequence[str]
 
 
@@ -167,7 +165,7 @@ class LastRun:
     session: SessionLine | None
     why_nothing: str
     blocked: int
-    down: Sequence[HostDown]
+    down: Sequence[DownHostLine]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +195,8 @@ class _Seen(NamedTuple):
 class Crawls:
     """How crawls stand."""
 
-    def __init__(self, workspace: Workspace, runs: Runs, jobs: JobReads) -> None:
+    def __init__(self, workspace: Workspace, runs: Runs, jobs: Callable[[], JobReads]) -> None:
+        """`jobs`: asked for where they are told of, so that whoever lists crawls does not wait for them."""
         self._workspace = workspace
         self._runs = runs
         self._jobs = jobs
@@ -247,10 +246,7 @@ class Crawls:
             continuation(crawl),
             {name: value for name, value in values.items() if not settings.belongs_to(name, SERVICE)},
             presentable(crawl.defaults),
-            [
-                self._jobs.line(job)
-                for job in self._jobs.store.find(JobFilter(crawl_id=crawl.crawl_id), None, _MOST_JOBS)
-            ],
+            self._jobs().of(crawl),
         )
 
     def status(self, crawl: CrawlInfo) -> CrawlStatus:
@@ -292,14 +288,13 @@ class Crawls:
 
     def now(self, crawl: CrawlInfo) -> CrawlNow:
         """A crawl at this moment, in little time: whoever has its page open asks again and again."""
-        at_work = self._jobs.at_work(crawl)
-        jobs = [self._jobs.line(job) for job in self._jobs.store.newest(crawl.crawl_id, _FEW_JOBS)]
+        at_work = self._jobs().at_work(crawl)
         last, note = None, ""
         try:
             last = self._last_run(crawl)
         except InchwormError as error:
             note = error.message
-        return CrawlNow(jobs, at_work.job_id if at_work else None, last, note)
+        return CrawlNow(self._jobs().newest(crawl), at_work.job_id if at_work else None, last, note)
 
     def lost_files(self, crawl: CrawlInfo, store: CrawlStore) -> Sequence[str]:
         """Files of the archive that are missing, or shorter than what was committed."""
@@ -431,5 +426,5 @@ def _changes(crawl: CrawlInfo, one: RunInfo) -> ChangesOfRun:
     )
 
 
-def _host_down(one: DownHost) -> HostDown:
-    return HostDown(one.origin, one.kind, one.message, iso(one.since_ms), one.sessions)
+def _host_down(one: DownHost) -> DownHostLine:
+    return DownHostLine(one.origin, one.kind, one.message, iso(one.since_ms), one.sessions)

@@ -20,6 +20,7 @@ _DEFAULT_POLL = 1.0
 _MOST_FOLLOWERS = 100
 _LIVE = tuple(state for state in JobState if state not in states.FINAL)
 _MOST_JOBS = 1000
+_FEW_JOBS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +148,14 @@ class JobReads:
             return self.line(self.store.get(job_id))
         except Unknown:
             return None
+
+    def of(self, crawl: CrawlInfo) -> list[JobLine]:
+        """The jobs of a crawl, in the order in which they were made."""
+        return [self.line(job) for job in self.store.find(JobFilter(crawl_id=crawl.crawl_id), None, _MOST_JOBS)]
+
+    def newest(self, crawl: CrawlInfo) -> list[JobLine]:
+        """The last few of them, the newest first."""
+        return [self.line(job) for job in self.store.newest(crawl.crawl_id, _FEW_JOBS)]
 
     def chain(self, job_id: str) -> JobChain:
         before = self.store.get(job_id).after_job_id

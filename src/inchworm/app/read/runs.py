@@ -15,7 +15,6 @@ from inchworm.model import Counters, CrawlInfo, EndedBy, RunInfo, RunState, Sess
 from inchworm.rules.schedule import repetition
 from inchworm.rules.words.json_form import FLAT
 from inchworm.rules.words.times import iso
-from inchworm.store.crawl.browse import Browse
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import View
 
@@ -187,8 +186,8 @@ class Runs:
     def choices(self, crawl: CrawlInfo, limit: int = MOST_RUNS) -> Sequence[RunChoice]:
         """The last runs of a crawl, the newest first, to choose from."""
         with contextlib.suppress(NotNow), self._workspace.reading(crawl) as store:
-            found = Browse(store).runs(limit)
-            return [RunChoice(number, mode, iso(created_ms)) for number, mode, created_ms in found]
+            newest = reversed(store.runs(limit=limit))
+            return [RunChoice(one.number, one.mode, iso(one.created_ms)) for one in newest]
         return []
 
     def sizes(self, crawl: CrawlInfo) -> Sequence[RunSize]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from inchworm.app.act.content.extract import Extraction, FieldTrial
 from inchworm.app.fields import NAMES
 from inchworm.cli.commands import main
 from inchworm.cli.content.search import ProgressLine
@@ -18,7 +17,10 @@ from inchworm.cli.screen.table import table
 from inchworm.cli.screen.words import counted, quoted, unmatched
 from inchworm.errors import WrongUse
 from inchworm.rules.words.figures import clip
-from inchworm.rules.words.json_form import Json
+
+if TYPE_CHECKING:
+    from inchworm.app.act.content.extract import Extraction, FieldTrial
+    from inchworm.rules.words.json_form import Json
 
 _LEAST = 20
 _MOST_ROWS = 20

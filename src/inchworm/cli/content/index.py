@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
-from inchworm.app.act.content.index import IndexUpdate, PageSetAside
 from inchworm.cli.commands import main
 from inchworm.cli.content.search import ProgressLine
 from inchworm.cli.options import json_flag, opened
@@ -15,6 +15,9 @@ from inchworm.cli.screen.door import print_json, say
 from inchworm.cli.screen.words import counted, quoted
 from inchworm.rules.words.figures import clip
 from inchworm.rules.words.json_form import json_object
+
+if TYPE_CHECKING:
+    from inchworm.app.act.content.index import IndexUpdate, PageSetAside
 
 _WIDTH = 200
 

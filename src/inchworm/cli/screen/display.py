@@ -12,9 +12,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from inchworm.app.read.checkpoints import CheckpointLine
-from inchworm.app.read.frontier import FrontierNumbers
-from inchworm.app.read.runs import RunLine
 from inchworm.cli.screen.door import folded, paragraph, say, styled
 from inchworm.cli.screen.table import table
 from inchworm.cli.screen.words import MOST_DOWN, closing, counted, line, opening, quoted, taking
@@ -28,8 +25,11 @@ from inchworm.rules.words.figures import clip, size
 
 if TYPE_CHECKING:  # whoever shows something else does not wait for it
     from inchworm.app.read.changes import PageDifference, RunComparison
+    from inchworm.app.read.checkpoints import CheckpointLine
     from inchworm.app.read.content.visits import KnownUrl, StoredVisit
     from inchworm.app.read.crawls import CrawlStatus, UnreadableCrawl
+    from inchworm.app.read.frontier import FrontierNumbers
+    from inchworm.app.read.runs import RunLine
 
 LOG_SECONDS = 5.0
 LATER_LOG_SECONDS = 60.0

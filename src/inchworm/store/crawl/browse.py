@@ -53,11 +53,6 @@ _TREE = (
 class Browse(View):
     """Questions of people who look around. Reads only, and never more than it is told to."""
 
-    def runs(self, limit: int) -> list[tuple[int, str, int]]:
-        """Number, mode and beginning of the newest runs."""
-        query = "SELECT number, mode, created_ms FROM run ORDER BY number DESC LIMIT ?"
-        return self._db.execute(query, (limit,)).fetchall()
-
     def stamp(self, run_id: int) -> tuple[int, int, int]:
         """Something that is another when anything in a run has changed: how far it is, and where the log ends."""
         row = self._db.execute(
