@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from inchworm.app.root import App
-from inchworm.job import Job, JobState
+from inchworm.job import Job, JobState, Task
 from inchworm.rules.schedule import occurrence, timetable
 from inchworm.store.home import jobs as store
+from inchworm.store.home.jobs import EVERY
 from inchworm.testing import ManualClock
 
 NOW_MS = 1_800_000_000_000 // timetable.DAY_MS * timetable.DAY_MS
@@ -80,8 +81,11 @@ def measured(app: App, count: int, history: int) -> Iterator[tuple[str, list[flo
     yield "rebalance preview, spread", several(lambda: app.dispatch.rebalance(is_preview=True))
     yield "numbers of the last day", several(app.health.scheduler, 3)
     yield "forgetting old executions", several(lambda: app.jobs.store.prune(NOW_MS), 3)
-    yield "first page of the list", several(lambda: app.jobs.store.find({}, None, 50))
-    yield "page in the middle of the list", several(lambda: app.jobs.store.find({}, (NOW_MS + count // 2, ""), 50))
+    yield "first page of the list", several(lambda: app.jobs.store.find(EVERY, None, 50))
+    yield (
+        "page in the middle of the list",
+        several(lambda: app.jobs.store.find(EVERY, (NOW_MS + count // 2, ""), 50)),
+    )
     make_due(app, range(DUE))
     yield f"poll, {DUE:,} due", [timed(lambda n=n: app.dispatch.claim(f"s{n}", ROOM)) for n in range(TIMES)]
     crowd(app)
@@ -110,7 +114,7 @@ def job(number: int) -> Job:
     """A daily job. None is due yet: they were made so that today is over for them."""
     name = f"{number:08}"
     made_ms = NOW_MS + timetable.DAY_MS + number
-    return Job(name, f"c{name}", JobState.PENDING, {}, 1, "days", created_ms=made_ms, updated_ms=made_ms)
+    return Job(name, f"c{name}", JobState.PENDING, Task(), 1, "days", created_ms=made_ms, updated_ms=made_ms)
 
 
 def fill(app: App, numbers: range) -> None:

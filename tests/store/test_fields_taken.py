@@ -379,7 +379,7 @@ def take(page):
         os.kill(os.getpid(), signal.SIGKILL)
     return fields.Taken([[None, page.url, []]])
 
-fields.catch_up(folder / "fields.db", fields.Source(CrawlStore(folder / "crawl.db", read_only=True), take, "one"))
+fields.catch_up(folder / "fields.db", fields.FieldSource(CrawlStore(folder / "crawl.db", read_only=True), take, "one"))
 """
 
 

@@ -304,7 +304,7 @@ def deliver(orders):
             os.kill(os.getpid(), signal.SIGKILL)
     return []
 
-source = index.Source(CrawlStore(folder / "crawl.db", read_only=True), deliver, 1)
+source = index.IndexSource(CrawlStore(folder / "crawl.db", read_only=True), deliver, 1)
 index.working(folder, lambda told: told.catch_up(source))
 """
 

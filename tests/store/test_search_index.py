@@ -22,13 +22,14 @@ from hypothesis import strategies as st
 
 from inchworm.errors import Broken, WrongUse
 from inchworm.model import CheckpointType, Counters, Kind, RunInfo, RunState, Seed, State
-from inchworm.model import SearchSource as FoundBy
+from inchworm.model import Source as FoundBy
 from inchworm.ports import Commit, Judgement, NewFrontierRow, RowState, VisitRow
 from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.history import History
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.follow import log, search
-from inchworm.store.follow.search import MAX_WORDS, Page, Question, SearchSource, parsed, words
+from inchworm.store.follow.log import LoggedPage
+from inchworm.store.follow.search import MAX_WORDS, Question, SearchSource, parsed, words
 from inchworm.store.lock import Life
 
 SEED = Seed(0, "http://a.test/", "a.test", "/")
@@ -539,7 +540,7 @@ def _die(diary: Diary, after: object) -> None:
     """Catching up ends in the middle."""
     read = []
 
-    def text_of(page: Page) -> str:
+    def text_of(page: LoggedPage) -> str:
         read.append(page)
         if len(read) > after:
             raise _Death
@@ -655,7 +656,7 @@ def text_of(page):
         os.kill(os.getpid(), signal.SIGKILL)
     return f"{page.title} shared"
 
-source = search.Source(CrawlStore(folder / "crawl.db", read_only=True), text_of)
+source = search.SearchSource(CrawlStore(folder / "crawl.db", read_only=True), text_of)
 search.search(folder / "search.db", source, search.Question(search.parsed("shared"), 1))
 """
 
@@ -665,7 +666,7 @@ def test_who_is_slower_does_not_overwrite_what_another_has_looked_up(diary: Diar
     diary.visit("a", text=ONE)
     late = [TWO]
 
-    def text_of(page: Page) -> str | None:
+    def text_of(page: LoggedPage) -> str | None:
         if late:
             diary.visit("a", text=late.pop())
             diary.found()
@@ -683,7 +684,7 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(diary: Diary) -> None:
         assert subprocess.run(command, check=False, timeout=60).returncode == -9
     read: list[str] = []
 
-    def text_of(page: Page) -> str:
+    def text_of(page: LoggedPage) -> str:
         read.append(page.url)
         return f"{page.title} shared"
 

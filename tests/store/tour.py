@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from inchworm.errors import InchwormError, Lost, NotNow, Unknown
-from inchworm.job import Job, JobState
+from inchworm.job import Job, JobFilter, JobState, Task
 from inchworm.model import (
     CheckpointType,
     Choice,
@@ -46,8 +46,7 @@ from inchworm.store.crawl.view import Sought, View
 from inchworm.store.follow.log import URL, VISIT, CrawlLog
 from inchworm.store.home.access import Access
 from inchworm.store.home.crawls import Home
-from inchworm.store.home.events import Events, Service
-from inchworm.store.home.events import LineOfRuns as LogLine
+from inchworm.store.home.events import Events, LogLine, Service
 from inchworm.store.home.jobs import Jobs
 from inchworm.store.home.outbox import Outbox, Outgoing, Promise, RunPromises, Share
 from inchworm.store.lock import Life
@@ -245,7 +244,7 @@ def _fill(store: CrawlStore) -> None:
 
 # ---- a home
 
-JOB = Job("j1", "c1", JobState.SCHEDULED, {}, interval_count=1, interval_unit="hours", due_ms=1, occurrence_ms=1)
+JOB = Job("j1", "c1", JobState.SCHEDULED, Task(), interval_count=1, interval_unit="hours", due_ms=1, occurrence_ms=1)
 
 
 def _home(folder: Path) -> None:
@@ -272,7 +271,7 @@ def _jobs(home: Home) -> None:
     jobs.add(JOB, has_crawl=True)
     jobs.add(replace(JOB, job_id="j2", after_job_id="j1", interval_count=None, due_ms=None, occurrence_ms=None))
     for by_next in (False, True):
-        jobs.find({"state": "scheduled", "crawl_id": "c1"}, (0, ""), 5, by_next)
+        jobs.find(JobFilter(JobState.SCHEDULED, "c1"), (0, ""), 5, by_next)
     for question in (
         *(lambda: jobs.newest("c1", 5), lambda: jobs.beginning_with("j"), jobs.counts, lambda: jobs.overdue(9)),
         *(jobs.loads, lambda: list(jobs.waiting([1])), lambda: jobs.state_of("j1"), jobs.locks, jobs.running),
