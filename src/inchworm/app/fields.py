@@ -21,10 +21,9 @@ from inchworm.app.workspace import Workspace, defaults_of
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.engine.own.bodies import Bodies
 from inchworm.errors import Broken, InchwormError
-from inchworm.model import CrawlInfo
+from inchworm.model import CrawlInfo, JsonObject
 from inchworm.page import Page
 from inchworm.rules.fields.selectors import Rules, parsed, to_json
-from inchworm.rules.words.json_form import JsonObject
 from inchworm.settings import NamedSettings
 from inchworm.sink.columns import Column
 from inchworm.sink.fields import OWN, ROW, TAKEN, FieldRows, columns_of, spread, told

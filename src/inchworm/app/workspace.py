@@ -13,11 +13,10 @@ from inchworm import settings
 from inchworm.engine import run
 from inchworm.engine.own.owner import CrawlOwner, SystemClock
 from inchworm.errors import Broken, NotNow, Unknown, WrongUse
-from inchworm.model import CrawlInfo, RunInfo
+from inchworm.model import CrawlInfo, Json, RunInfo
 from inchworm.ports import Clock
 from inchworm.rules.web import proxies
 from inchworm.rules.web import url as urls
-from inchworm.rules.words.json_form import Json
 from inchworm.settings import NamedSettings, Settings, SettingValue
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.home.crawls import Home

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from inchworm.errors import WrongUse
+from inchworm.model import Json
 from inchworm.page import Page
-from inchworm.rules.words.json_form import Json
 from inchworm.rules.words.times import iso
 
 Record = Mapping[str, Any]

@@ -76,6 +76,13 @@ def test_members_of_enums_are_their_values() -> None:
     assert json_form(()) == []
 
 
-def test_what_has_no_form_is_refused() -> None:
-    with pytest.raises(TypeError, match="object"):
-        json_form(object())
+@pytest.mark.parametrize("value", [object(), b"bytes", {"a": [bytearray(b"bytes")]}])
+def test_what_has_no_form_is_refused(value: object) -> None:
+    with pytest.raises(TypeError, match="has no form in JSON"):
+        json_form(value)
+
+
+@pytest.mark.parametrize("value", ["text", 1, None, [1], object()])
+def test_what_has_no_fields_is_no_object(value: object) -> None:
+    with pytest.raises(TypeError, match="is no object in JSON"):
+        json_object(value)

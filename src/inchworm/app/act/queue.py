@@ -15,6 +15,7 @@ from inchworm.model import (
     CrawlInfo,
     FoundUrl,
     FrontierEntry,
+    JsonObject,
     Kind,
     Reason,
     RefusedEntry,
@@ -26,7 +27,7 @@ from inchworm.model import (
 from inchworm.ports import StoredRow
 from inchworm.rules.web import control
 from inchworm.rules.web import url as urls
-from inchworm.rules.words.json_form import FLAT, JsonObject
+from inchworm.rules.words.json_form import FLAT
 
 ADD = "add"
 """What the owner of a run is asked for when somebody adds a URL."""

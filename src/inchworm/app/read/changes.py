@@ -16,10 +16,10 @@ from inchworm.app.read.runs import iteration_id
 from inchworm.app.workspace import Workspace, identity
 from inchworm.engine.own.bodies import Bodies
 from inchworm.errors import NotNow, Unknown
-from inchworm.model import Change, CrawlInfo, RunInfo
+from inchworm.model import Change, CrawlInfo, Json, RunInfo
 from inchworm.page import opened
 from inchworm.ports import VisitRow
-from inchworm.rules.words.json_form import FLAT, Json, json_object
+from inchworm.rules.words.json_form import FLAT, json_object
 from inchworm.store.crawl.compare import Compared, ComparisonReader, turned
 from inchworm.store.crawl.session import CrawlStore
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from inchworm.app.workspace import Workspace
 from inchworm.errors import Unknown, WrongUse
-from inchworm.rules.words.json_form import FLAT, Json
+from inchworm.model import Json
+from inchworm.rules.words.json_form import FLAT
 from inchworm.rules.words.times import iso
 from inchworm.sink.servers import notify
 from inchworm.store.home.outbox import Delivery, DeliveryState, Outbox

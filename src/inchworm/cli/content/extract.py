@@ -20,7 +20,7 @@ from inchworm.rules.words.figures import clip
 
 if TYPE_CHECKING:
     from inchworm.app.act.content.extract import Extraction, FieldTrial
-    from inchworm.rules.words.json_form import Json
+    from inchworm.model import Json
 
 _LEAST = 20
 _MOST_ROWS = 20

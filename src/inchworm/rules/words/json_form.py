@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from enum import Enum
 from typing import NamedTuple, cast
 
-from inchworm.model import Json as Json
-from inchworm.model import JsonObject as JsonObject
+from inchworm.model import Json, JsonObject
 
 _FORM = "json"
 _FLAT, _OPTIONAL = "flat", "optional"
@@ -53,7 +52,7 @@ def json_form(value: object) -> Json:
         return json_object(value)
     if fields := _fields_of(type(value)):
         return _object(value, fields)
-    if isinstance(value, Sequence | Set):
+    if isinstance(value, Sequence | Set) and not isinstance(value, bytes | bytearray | memoryview):
         return [json_form(one) for one in value]
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
@@ -62,7 +61,9 @@ def json_object(value: object) -> JsonObject:
     """The same of a mapping, or of a value that has fields."""
     if isinstance(value, Mapping):
         return {str(name): json_form(one) for name, one in value.items()}
-    return _object(value, _fields_of(type(value)))
+    if fields := _fields_of(type(value)):
+        return _object(value, fields)
+    raise TypeError(f"{type(value).__name__} is no object in JSON")
 
 
 def _object(value: object, fields: Sequence[_Field]) -> JsonObject:

@@ -12,8 +12,8 @@ from inchworm.app.act.jobs.hand_over import Beginning, StartedSession
 from inchworm.app.read.runs import iteration_id
 from inchworm.app.root import App
 from inchworm.errors import WrongUse
-from inchworm.model import CrawlInfo, RunState
-from inchworm.rules.words.json_form import JsonObject, json_object
+from inchworm.model import CrawlInfo, JsonObject, RunState
+from inchworm.rules.words.json_form import json_object
 from inchworm.service.api.settings import SettingsBody, named
 from inchworm.service.api.web import (
     Answer,

@@ -15,9 +15,9 @@ from inchworm.app.read.content.visits import UrlLine, VisitLine, url_line
 from inchworm.app.read.reports import REPORTS
 from inchworm.app.root import App
 from inchworm.errors import WrongUse
-from inchworm.model import Change
+from inchworm.model import Change, Json
 from inchworm.rules.words.failures import KINDS
-from inchworm.rules.words.json_form import FLAT, Json
+from inchworm.rules.words.json_form import FLAT
 from inchworm.service.api.web import (
     Answer,
     Body,

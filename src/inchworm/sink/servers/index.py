@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from inchworm.errors import Broken, WrongUse
+from inchworm.model import Json
 from inchworm.rules.page.dates import standard
-from inchworm.rules.words.json_form import Json
 from inchworm.rules.words.times import iso
 from inchworm.sink.servers.elastic import Door, NoAnswer, ServerAddress, ServerAnswer, door_to, wrong_credentials
 

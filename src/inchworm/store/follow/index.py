@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from inchworm.errors import NotNow
+from inchworm.model import JsonObject
 from inchworm.rules.formats.pdf import is_readable
 from inchworm.rules.text.content import READER
-from inchworm.rules.words.json_form import JsonObject
 from inchworm.store.crawl.commit import marks
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.database import DatabaseFailed

@@ -18,10 +18,9 @@ from inchworm.app.workspace import Workspace
 from inchworm.archive import reader as warc_reader
 from inchworm.engine.run import is_open, line_to
 from inchworm.errors import NotNow, WrongUse
-from inchworm.model import Change, CrawlInfo, RunInfo
+from inchworm.model import Change, CrawlInfo, JsonObject, RunInfo
 from inchworm.page import Page
 from inchworm.rules.web import url as urls
-from inchworm.rules.words.json_form import JsonObject
 from inchworm.sink import arrow, columns, export
 from inchworm.sink.columns import Column
 from inchworm.sink.export import FORMATS, RowSource, Target, Written

@@ -12,10 +12,10 @@ from inchworm.app.refuse import refuse_fields
 from inchworm.app.workspace import Workspace, identity
 from inchworm.engine.stored import StoredPages
 from inchworm.errors import Unknown, WrongUse
-from inchworm.model import CrawlInfo
+from inchworm.model import CrawlInfo, Json
 from inchworm.page import Page
 from inchworm.rules.fields.selectors import Rules, to_json
-from inchworm.rules.words.json_form import OPTIONAL, Json
+from inchworm.rules.words.json_form import OPTIONAL
 from inchworm.settings import NamedSettings
 from inchworm.sink.fields import columns_of, told
 from inchworm.store.crawl.now import Now

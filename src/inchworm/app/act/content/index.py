@@ -19,9 +19,8 @@ from inchworm import settings
 from inchworm.app.read.content.search import Texts
 from inchworm.app.workspace import Workspace, defaults_of
 from inchworm.errors import Broken, WrongUse
-from inchworm.model import CrawlInfo
+from inchworm.model import CrawlInfo, JsonObject
 from inchworm.rules.web import proxies
-from inchworm.rules.words.json_form import JsonObject
 from inchworm.rules.words.slug import index_name
 from inchworm.rules.words.times import iso
 from inchworm.sink.servers.elastic import ServerAddress, refuse_without_client

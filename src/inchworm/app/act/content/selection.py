@@ -11,9 +11,8 @@ from typing import NamedTuple, TypeVar
 from inchworm.app.fields import FieldColumns, FieldRequest
 from inchworm.engine.stored import StoredPages
 from inchworm.errors import WrongUse
-from inchworm.model import RunInfo
+from inchworm.model import JsonObject, RunInfo
 from inchworm.page import Page
-from inchworm.rules.words.json_form import JsonObject
 from inchworm.sink.columns import Column, chosen
 from inchworm.store.crawl.now import Now, Since
 from inchworm.store.crawl.session import CrawlStore

@@ -13,11 +13,11 @@ from inchworm.app.refuse import refuse_private
 from inchworm.engine import run
 from inchworm.engine.own.owner import SystemClock
 from inchworm.errors import WrongUse
-from inchworm.model import FoundUrl
+from inchworm.model import FoundUrl, Json
 from inchworm.page import Page
 from inchworm.ports import Clock
 from inchworm.rules.web import url as urls
-from inchworm.rules.words.json_form import FLAT, Json
+from inchworm.rules.words.json_form import FLAT
 from inchworm.rules.words.times import iso
 from inchworm.settings import Settings
 from inchworm.sink import columns

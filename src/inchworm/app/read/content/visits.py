@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from inchworm.errors import Unknown
-from inchworm.model import CrawlInfo, RunInfo
+from inchworm.model import CrawlInfo, Json, RunInfo
 from inchworm.rules.words.explain import FrontierState, LastVisit, explanation
-from inchworm.rules.words.json_form import FLAT, OPTIONAL, Json
+from inchworm.rules.words.json_form import FLAT, OPTIONAL
 from inchworm.rules.words.times import iso
 from inchworm.sink.columns import VisitLine as VisitLine
 from inchworm.sink.columns import visit_line
