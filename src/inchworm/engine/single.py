@@ -89,11 +89,13 @@ class Mapped(NamedTuple):
 
 
 @contextlib.asynccontextmanager
-async def asking(text: str, values: Settings, manners: Manners, clock: Clock, guarded: bool) -> AsyncIterator[Asker]:
-    """Somebody who asks for the page that this text names. `guarded`: it must not lie in a private network, whoever
-    wrote it."""
+async def asking(
+    text: str, values: Settings, manners: Manners, clock: Clock, allow_private: bool
+) -> AsyncIterator[Asker]:
+    """Somebody who asks for the page that this text names. `allow_private`: it may lie in a private network,
+    for whoever wrote it may go there."""
     reader = DocumentReader()
-    async with fetching(() if guarded else (text,), values, run.credentials([text])) as fetcher:
+    async with fetching((text,) if allow_private else (), values, run.credentials([text])) as fetcher:
         remembering = _Remembering(fetcher)
         bare = run.bare_seeds([text])
         tools = Tools(values, remembering, reader, clock, _NoMark(), random.random, {}, bare, may_probe=_never)

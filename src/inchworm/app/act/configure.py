@@ -54,14 +54,16 @@ class Configurer:
 
     # Configuring
 
-    def for_url(self, url: str, incremental: bool | None, budget: int | None, guarded: bool = False) -> ConfiguredCrawl:
-        """Set how the crawl of a URL goes on from session to session, and make it if there is none. `guarded`: not one
-        in a private network."""
+    def for_url(
+        self, url: str, incremental: bool | None, budget: int | None, allow_private: bool = True
+    ) -> ConfiguredCrawl:
+        """Set how the crawl of a URL goes on from session to session, and make it if there is none. Without
+        `allow_private` not one in a private network."""
         refuse_secrets((url,))
         if budget is not None:
             settings.check("budget", budget)
         defaults = None if budget is None else {"budget": budget or None}
-        crawl = self._start.find_or_make(Start((url,), typed=False, guarded=guarded))
+        crawl = self._start.find_or_make(Start((url,), typed=False, allow_private=allow_private))
         crawl = self.change(crawl.crawl_id, Configuration(defaults=defaults, incremental=incremental))
         return ConfiguredCrawl(crawl.crawl_id, crawl.name, crawl.seeds[0], continuation(crawl))
 

@@ -185,7 +185,7 @@ class Subscription:
     addresses: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     occasion: Occasion = Occasion.CHANGES
     secret_file: Path | None = None
-    guarded: bool = False
+    allow_private: bool = True
 
 
 class RunAnnouncer:
@@ -299,7 +299,7 @@ class RunAnnouncer:
             message.text,
             self._workspace.clock.now_ms(),
             secret_file=str(file.resolve()) if file else "",
-            guarded=self._subscription.guarded,
+            guarded=not self._subscription.allow_private,
         )
 
     def _is_told(self, current: RunInfo) -> bool:

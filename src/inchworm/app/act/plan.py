@@ -36,8 +36,8 @@ class Start:
     typed: bool = True
     """By the user of this machine, who may crawl it; others may not send us into a private network."""
 
-    guarded: bool = False
-    """Refuse seeds there at once, unless the user of this machine has typed them before."""
+    allow_private: bool = True
+    """Otherwise seeds there are refused at once, unless the user of this machine has typed them before."""
 
     defaults: NamedSettings = dataclasses.field(default_factory=dict)
     """What holds for every session, should the crawl be new."""

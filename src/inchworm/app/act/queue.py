@@ -51,10 +51,10 @@ class QueueActs:
 
     # Adding
 
-    def add(self, crawl: CrawlInfo, url: str, depth: int = 0, guarded: bool = False) -> EntryAdded:
+    def add(self, crawl: CrawlInfo, url: str, depth: int = 0, allow_private: bool = True) -> EntryAdded:
         """Put a URL into the last run by hand: judged like any other, so it may be refused. A run that was complete is
-        open again when it got something to do. `guarded`: nothing in a private network."""
-        if guarded:
+        open again when it got something to do. Without `allow_private` nothing in a private network."""
+        if not allow_private:
             _refuse_private(crawl, url)
         with self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store)

@@ -92,7 +92,7 @@ class Starter:
         seeds = run.seeds_of(start.seeds)
         key = run.seeds_key(seeds)
         crawl = self._workspace.find_by_seeds(start.seeds, start.name)
-        if start.guarded and not (crawl and crawl.typed):
+        if not start.allow_private and not (crawl and crawl.typed):
             _refuse_private(start.seeds)
         crawl = crawl or self._workspace.home.find_or_add(self._new(start, seeds), key, bool(start.name))
         refuse_other_seeds(crawl, key)

@@ -203,8 +203,9 @@ def start_crawl(app: Home, service: Service, body: NewCrawl) -> Any:
     chosen = named(body, service.values)
     refuse_null(chosen)
     targets = tuple(body.targets or (body.url or "",))
-    guarded = not service.values.allow_private
-    wanted = Beginning(targets, body.name or "", body.crawler, body.mode or "", body.fresh, chosen, guarded)
+    wanted = Beginning(
+        targets, body.name or "", body.crawler, body.mode or "", body.fresh, chosen, service.values.allow_private
+    )
     crawl, job_id = app.hand_over.start_crawl(wanted)
     return app.hand_over.told(crawl, job_id, app.executions.session_of(job_id, service.wake))
 
@@ -303,8 +304,8 @@ def configure(app: Home, service: Service, body: Config) -> Any:
     """Set how the crawl of a URL goes on from session to session. The crawl is made if there is none."""
     values = given(body, ("incremental_crawling_enabled", "crawl_budget"))
     refuse_null(values)
-    guarded = not service.values.allow_private
-    return app.configure.for_url(body.url, body.incremental_crawling_enabled, body.crawl_budget, guarded)
+    allow_private = service.values.allow_private
+    return app.configure.for_url(body.url, body.incremental_crawling_enabled, body.crawl_budget, allow_private)
 
 
 # Runs

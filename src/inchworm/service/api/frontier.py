@@ -109,7 +109,7 @@ def _of_all(page: ListSlice, rows_after: Callable[[After | None], Sequence[Liste
 def add_entry(app: Home, service: Service, response: Response, body: NewEntry) -> EntryAdded:
     """Add a URL by hand. It is judged like any other, so it may be refused: `state`, `reason` and `why` tell. One that
     is known already is answered with 200."""
-    made = app.queue.add(crawl_of(app, body.crawl_id), body.url, body.depth, not service.values.allow_private)
+    made = app.queue.add(crawl_of(app, body.crawl_id), body.url, body.depth, service.values.allow_private)
     if not made.added:
         response.status_code = 200
     return made

@@ -139,7 +139,7 @@ def set_iterations(app: Home, service: Service, crawl_id: CrawlId, body: NewIter
         tuple(body.notify),
         occasion,
         body.budget or 0,
-        private_hooks=service.values.allow_private,
+        allow_private=service.values.allow_private,
     )
     made = app.repetition.set(crawl_of(app, crawl_id).crawl_id, wanted)
     service.wake()

@@ -144,7 +144,7 @@ def add_job(app: Home, service: Service, body: NewJob) -> Any:
         **given(body, _WANTED),
         task=Task(mode=body.mode or "", settings=named(body.settings, service.values)),
         typed=False,
-        guarded=not service.values.allow_private,
+        allow_private=service.values.allow_private,
     )
     made = app.schedule.add(wanted)
     service.wake()

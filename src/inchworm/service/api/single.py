@@ -62,7 +62,7 @@ def read_page(service: Service, body: ReadBody) -> Any:
     be had is an answer, too: `failure` and `message` say why."""
     refuse_unknown_parts(body.parts)
     with at_length():
-        page = service.single_pages.read(body.url, guarded=not service.values.allow_private)
+        page = service.single_pages.read(body.url, allow_private=service.values.allow_private)
         return page_facts(page, body.parts)
 
 
@@ -75,4 +75,4 @@ def map_site(
     """The URLs that a site names, without a crawl: those of its sitemaps, as robots.txt names them, and those of one
     page. Nothing is stored."""
     with at_length():
-        return service.single_pages.map(url, limit, guarded=not service.values.allow_private)
+        return service.single_pages.map(url, limit, allow_private=service.values.allow_private)

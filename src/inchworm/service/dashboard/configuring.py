@@ -294,7 +294,7 @@ def _iterations(form: Form, service: Verbs) -> Rhythm:
         notify=tuple(form.get("notify", "").split()),
         notify_on=occasion,
         budget=_number(form, "budget", "The budget", 0) or 0,
-        private_hooks=service.values.allow_private,
+        allow_private=service.values.allow_private,
     )
 
 

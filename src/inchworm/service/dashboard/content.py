@@ -178,7 +178,7 @@ def clear(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
 def add(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
     """Put a URL into the last run by hand."""
     crawl = crawl_of(app, crawl_id)
-    made = app.queue.add(crawl, form.text("url"), 0, not service.values.allow_private)
+    made = app.queue.add(crawl, form.text("url"), 0, service.values.allow_private)
     if made.entry.state == State.REFUSED:
         return _back(crawl, form, made.message, made.entry.url, is_bad=True)
     return _back(

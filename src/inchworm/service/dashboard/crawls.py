@@ -157,7 +157,7 @@ def cancel(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
 def start_over(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
     refuse_unsure(form)
     found = crawl_of(app, crawl_id)
-    job_id = app.hand_over.start_over(found, guarded=not service.values.allow_private)
+    job_id = app.hand_over.start_over(found, allow_private=service.values.allow_private)
     return back(f"/crawls/{crawl_id}", _told(app, found, job_id, service))
 
 

@@ -137,14 +137,14 @@ def _jobs_parts(app: App, which: ShownJobs) -> Parts:
 def add_job(request: Request, app: Home, service: Service, form: Fields) -> Any:
     """Make a job for a crawl, by its name, its id or the address of its site."""
     try:
-        made = app.schedule.add(_wanted(app, form, is_guarded=not service.values.allow_private))
+        made = app.schedule.add(_wanted(app, form, service.values.allow_private))
     except InchwormError as error:
         return _jobs_page(request, app, ShownJobs(), error.status, form, error)
     service.wake()
     return back(f"/jobs/{made.id}", f"There is a job for {made.name} now.")
 
 
-def _wanted(app: App, form: Form, is_guarded: bool) -> WantedJob:
+def _wanted(app: App, form: Form, allow_private: bool) -> WantedJob:
     target = form.text("target")
     if not target:
         raise WrongUse("A job needs a crawl.", "Give the name of a crawl, or the address of a site.")
@@ -157,7 +157,7 @@ def _wanted(app: App, form: Form, is_guarded: bool) -> WantedJob:
         adaptive_scheduling="adaptive" in form,
         task=Task(mode=form.text("mode")),
         typed=False,
-        guarded=is_guarded,
+        allow_private=allow_private,
     )
 
 

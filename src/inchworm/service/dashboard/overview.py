@@ -54,8 +54,10 @@ def start(request: Request, app: Home, service: Service, form: Fields) -> Any:
     named |= {name: tuple(form.text(name).split()) for name in _SEVERAL if form.text(name)}
     try:
         refuse_words(urls)
-        guarded = not service.values.allow_private
-        crawl, job_id = app.hand_over.start_crawl(Beginning(urls, form.text("name"), given=named, guarded=guarded))
+        allow_private = service.values.allow_private
+        crawl, job_id = app.hand_over.start_crawl(
+            Beginning(urls, form.text("name"), given=named, allow_private=allow_private)
+        )
         told = app.hand_over.told(crawl, job_id, app.executions.session_of(job_id, service.wake))
     except InchwormError as error:
         return page(request, "start.html", error.status, values=dict(form), trouble=error, scopes=_SCOPES)

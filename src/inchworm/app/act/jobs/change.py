@@ -62,8 +62,8 @@ class WantedJob:
     repeated: JobRepetition | None = None
     task: Task | None = None
     typed: bool = True
-    guarded: bool = False
-    """A `url` in a private network is refused."""
+    allow_private: bool = True
+    """A `url` may lie in a private network; otherwise it is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class JobActs:
         refuse_secrets((wanted.url,))
         defaults = {"max_depth": DEFAULT_DEPTH}
         return self._start.find_or_make(
-            Start((wanted.url,), typed=wanted.typed, guarded=wanted.guarded, defaults=defaults)
+            Start((wanted.url,), typed=wanted.typed, allow_private=wanted.allow_private, defaults=defaults)
         )
 
     def start(self, crawl: CrawlInfo, task: Task) -> JobLine:

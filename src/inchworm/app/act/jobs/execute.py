@@ -180,7 +180,7 @@ class Executor:
 def _subscription(job: Job) -> Subscription:
     """Who is to be told of the runs of a job. The service sends it."""
     wanted = job.repetition or JobRepetition()
-    return Subscription(job.crawl_id, wanted.notify, Occasion(wanted.notify_on), guarded=not wanted.allow_private)
+    return Subscription(job.crawl_id, wanted.notify, Occasion(wanted.notify_on), allow_private=wanted.allow_private)
 
 
 def _seed_changed(store: CrawlStore, current: RunInfo, url: str, began_ms: int) -> bool | None:

@@ -39,8 +39,8 @@ class Beginning:
     mode: str = ""
     fresh: bool = False
     given: NamedSettings = dataclasses.field(default_factory=dict)
-    guarded: bool = False
-    """Targets in a private network are refused."""
+    allow_private: bool = True
+    """Targets may lie in a private network; otherwise they are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,9 @@ class HandOver:
             refuse_odd(wanted.name)
         refuse_secrets(wanted.targets)
         self.refuse_wrong(wanted.given)
-        crawl = self._start.find_or_make(Start(wanted.targets, wanted.name, typed=False, guarded=wanted.guarded))
+        crawl = self._start.find_or_make(
+            Start(wanted.targets, wanted.name, typed=False, allow_private=wanted.allow_private)
+        )
         self._executions.let_end(crawl)
         with self._schedule.taking_turns():
             self._refuse_busy(crawl)
@@ -231,9 +233,9 @@ class HandOver:
                 "Wait for its end, or cancel that job.",
             )
 
-    def start_over(self, crawl: CrawlInfo, guarded: bool) -> str:
+    def start_over(self, crawl: CrawlInfo, allow_private: bool) -> str:
         """Make a job that starts a crawl over with a new baseline; its id."""
-        wanted = Beginning(crawl.seeds, crawl.name, fresh=True, guarded=guarded)
+        wanted = Beginning(crawl.seeds, crawl.name, fresh=True, allow_private=allow_private)
         return self.start_crawl(wanted)[1]
 
 

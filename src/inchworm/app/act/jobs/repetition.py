@@ -34,7 +34,7 @@ class Rhythm:
     notify: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     notify_on: str = Occasion.CHANGES
     budget: int = 0
-    private_hooks: bool = False
+    allow_private: bool = False
     """Whether those who are told may be on this machine, or in the network around it."""
 
 
@@ -143,7 +143,7 @@ def _as_job(crawl: CrawlInfo, wanted: Rhythm) -> WantedJob:
     count, unit = _interval(wanted.every_hours) if wanted.every_hours is not None else (None, "minutes")
     given = {"budget": wanted.budget} if wanted.budget else {}
     repeated = JobRepetition(
-        wanted.max_iterations, wanted.stop_if_no_changes, wanted.notify, wanted.notify_on, wanted.private_hooks
+        wanted.max_iterations, wanted.stop_if_no_changes, wanted.notify, wanted.notify_on, wanted.allow_private
     )
     return WantedJob(
         crawl.crawl_id,
@@ -195,7 +195,7 @@ def _refuse_wrong_hooks(wanted: Rhythm) -> None:
             raise WrongUse(
                 f"{notify.masked(address)!r} is no web address.", "Give a web hook such as https://example.org/hook."
             )
-        if not wanted.private_hooks:
+        if not wanted.allow_private:
             refuse_private(href, notify.masked(address))
 
 

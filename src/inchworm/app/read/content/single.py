@@ -62,14 +62,14 @@ class SinglePages:
         self._clock = clock or SystemClock()
         self._manners = Manners(self._values, self._clock)
 
-    def read(self, text: str, guarded: bool = False) -> Page:
+    def read(self, text: str, allow_private: bool = True) -> Page:
         """The page that somebody typed. Where it could not be had, its record says why."""
         from inchworm.engine.single import asking
 
-        found = _found(text, guarded)
+        found = _found(text, allow_private)
 
         async def work() -> Single:
-            async with asking(text, self._values, self._manners, self._clock, guarded) as asker:
+            async with asking(text, self._values, self._manners, self._clock, allow_private) as asker:
                 return await asker.page(found)
 
         return _page(_awaited(work()))
@@ -78,16 +78,16 @@ class SinglePages:
         self,
         text: str,
         limit: int = MOST_URLS,
-        guarded: bool = False,
+        allow_private: bool = True,
         progress: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> SiteMap:
         """The URLs that robots.txt, sitemaps and the page itself name, each once, with where they were found."""
         from inchworm.engine.single import Mapped, asking
 
-        found = _found(text, guarded)
+        found = _found(text, allow_private)
 
         async def work() -> tuple[Single, Mapped]:
-            async with asking(text, self._values, self._manners, self._clock, guarded) as asker:
+            async with asking(text, self._values, self._manners, self._clock, allow_private) as asker:
                 return await asker.map(found, limit, progress)
 
         single, mapped = _awaited(work())
@@ -96,10 +96,10 @@ class SinglePages:
         return SiteMap(page.url, listed, mapped.is_cut, page.record["message"] if page.is_gone else None, mapped.notes)
 
 
-def _found(text: str, guarded: bool) -> FoundUrl:
+def _found(text: str, allow_private: bool) -> FoundUrl:
     run.refuse_words([text])
     (found,) = run.seeds_of([text])
-    if guarded:
+    if not allow_private:
         for form in urls.seed(text) or ():
             refuse_private(form, run.shown(text))
     return found
