@@ -95,7 +95,7 @@ def test_what_others_named_never_goes_to_a_private_address(app: App, hooks: list
     inside = hook(hooks)
     now_ms = app.clock.now_ms()
     with app.home.writing() as db:
-        letter = Outgoing("event", "c1", inside.url(), BODY, "title", "text", now_ms, guarded=True)
+        letter = Outgoing("event", "c1", inside.url(), BODY, "title", "text", now_ms, allow_private=False)
         app.notifications.outbox.enqueue(db, [letter])
     assert deliver(app) == 1
     assert not inside.got

@@ -86,6 +86,17 @@ def test_what_was_put_in_comes_out_as_it_was(home: Home, outbox: Outbox) -> None
     assert "XXXX" not in repr(found) + repr(claimed)
 
 
+@pytest.mark.parametrize(("allow_private", "guarded"), [(True, 0), (False, 1)])
+def test_whether_it_may_go_to_a_private_address_is_stored_as_its_opposite(
+    home: Home, outbox: Outbox, allow_private: bool, guarded: int
+) -> None:
+    enqueue(home, letter(allow_private=allow_private))
+    with home.reading() as db:
+        assert db.execute("SELECT guarded FROM delivery").fetchone() == (guarded,)
+    (claimed,) = outbox.claim("me", NOW, 10)
+    assert claimed.outgoing.allow_private is allow_private
+
+
 def test_the_same_event_is_put_in_once_for_each_address(home: Home, outbox: Outbox) -> None:
     enqueue(home, letter(), letter(address=OTHER), letter())
     enqueue(home, letter(body=b"other"), letter("e2"))

@@ -168,7 +168,7 @@ class Sender:
         except WrongUse as error:
             # Sent unsigned it would be refused, perhaps for good.
             return Try(0, error.message.rstrip("."))
-        may_dial = is_public if out.guarded else None
+        may_dial = None if out.allow_private else is_public
         notifier = notify.Notifier((), secret, self._patience, self._clock.now_ms, may_dial)
         return await notifier.try_once(out.address, notify.Message(out.event_id, out.body, out.title, out.text))
 
@@ -299,7 +299,7 @@ class RunAnnouncer:
             message.text,
             self._workspace.clock.now_ms(),
             secret_file=str(file.resolve()) if file else "",
-            guarded=not self._subscription.allow_private,
+            allow_private=self._subscription.allow_private,
         )
 
     def _is_told(self, current: RunInfo) -> bool:

@@ -39,8 +39,8 @@ class DeliveryState(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """A message to one address. The address may hold secrets, so it does not show up where this is printed.
-    `secret_file`: whose content it is signed with, whoever sends it; empty: the usual secret. `guarded`: it never goes to
-    a private address, because whoever named it may not reach one."""
+    `secret_file`: whose content it is signed with, whoever sends it; empty: the usual secret. Unless `allow_private`,
+    it never goes to a private address, because whoever named it may not reach one."""
 
     event_id: str
     crawl_id: str
@@ -51,7 +51,7 @@ class Outgoing:
     created_ms: int
     job_id: str | None = None
     secret_file: str = ""
-    guarded: bool = False
+    allow_private: bool = True
 
 
 class Claimed(NamedTuple):
@@ -126,7 +126,7 @@ class Outbox:
         db.executemany(
             f"INSERT INTO delivery ({_OUTGOING}, state, due_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (event_id, address) DO NOTHING",
-            [(*astuple(one), DeliveryState.WAITING, one.created_ms) for one in deliveries],
+            [(*astuple(_turned(one)), DeliveryState.WAITING, one.created_ms) for one in deliveries],
         )
 
     # Sending
@@ -147,7 +147,7 @@ class Outbox:
                 "UPDATE delivery SET claimed = ?, claimed_ms = ? WHERE delivery_id = ?",
                 [(who, now_ms, row[0]) for row in rows],
             )
-        return [Claimed(delivery_id, Outgoing(*rest)) for delivery_id, *rest in rows]
+        return [Claimed(delivery_id, _turned(Outgoing(*rest))) for delivery_id, *rest in rows]
 
     def _claimable(self, now_ms: int, share: Share) -> tuple[str, list[object]]:
         """A claim or a wait that reaches further than any can was made before the clock was set back."""
@@ -292,6 +292,11 @@ _SELECT = (
     " COALESCE(t.status, 0), COALESCE(t.trouble, '') FROM delivery d"
     " LEFT JOIN delivery_try t ON t.delivery_id = d.delivery_id AND t.number = d.tries"
 )
+
+
+def _turned(one: Outgoing) -> Outgoing:
+    """For the way in and out: the column `guarded` holds the opposite of `allow_private`, and always has."""
+    return replace(one, allow_private=not one.allow_private)
 
 
 def _delivery(row: tuple[Any, ...]) -> Delivery:
