@@ -35,7 +35,8 @@ from inchworm.model import (
 from inchworm.ports import Commit, NewCheckpoint, NewFrontierRow, RowState, VisitRow
 from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.home.crawls import Home
+from inchworm.store.home.crawls import KnownCrawls
+from inchworm.store.home.home import Home
 from inchworm.store.lock import Life
 
 SEED = "https://host-0.scale.test/"
@@ -221,7 +222,7 @@ def main() -> None:
     pages, chance = arguments.pages, random.Random(2)
     home = Home(arguments.home)
     info = CrawlInfo("5ca1e00000", f"{pages:,} pages", (SEED,), {}, int(time.time() * 1000))
-    crawl = home.find_or_add(info, runs.seeds_key(runs.seeds_of([SEED])), True)
+    crawl = KnownCrawls(home).find_or_add(info, runs.seeds_key(runs.seeds_of([SEED])), True)
     home.close()
     book = Book(arguments.home / "crawls" / crawl.crawl_id, pages, arguments.hosts)
     old = pages - pages // 200

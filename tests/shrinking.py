@@ -21,7 +21,6 @@ LARGE_CLASSES: frozenset[str] = frozenset(
         "store.crawl.session.CrawlStore",
         "store.crawl.view.View",
         "store.follow.index.Told",
-        "store.home.crawls.Home",
         "store.home.events.Events",
         "store.home.jobs.Jobs",
     }
@@ -47,7 +46,6 @@ SPEAKS_OF_ANY: Mapping[str, int] = {
     "store.database": 1,
     "store.follow.fields": 2,
     "store.follow.log": 1,
-    "store.home.crawls": 4,
     "store.home.events": 3,
     "store.home.jobs": 4,
     "store.home.outbox": 2,

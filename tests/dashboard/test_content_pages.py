@@ -29,7 +29,7 @@ from inchworm.service.dashboard.content import PREVIEW_BYTES, kind_of, results
 from inchworm.service.dashboard.tree import crumbs
 from inchworm.settings import Settings
 from inchworm.store.home.access import Access
-from inchworm.store.home.crawls import Home
+from inchworm.store.home.home import Home
 from inchworm.testing import Page, Served, Site, redirect
 
 EVIL = "<script>alert(1)</script>\"'&{{7*7}}"

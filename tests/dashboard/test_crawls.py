@@ -188,7 +188,7 @@ def test_a_crawl_that_is_not_there(api: Api) -> None:
 def test_names_addresses_and_alarms_are_escaped(tmp_path: Path, served: Served) -> None:
     with serving(tmp_path) as api:
         crawl_id = api.crawled(served.url("/?evil"))
-        api.app.home.configure(crawl_id, name=EVIL)
+        api.app.workspace.crawls.change(crawl_id, name=EVIL)
         with closing(sqlite3.connect(tmp_path / "crawls" / crawl_id / "crawl.db")) as db, db:
             db.execute("UPDATE run SET alarm = ?", (EVIL,))
         for path in ("/crawls", f"/crawls/{crawl_id}", f"/crawls/{crawl_id}/settings", f"/crawls/{crawl_id}/schedule"):

@@ -59,11 +59,11 @@ class Home:
     @property
     def word(self) -> str:
         """The id of the newest crawl."""
-        return self.app.home.crawls()[-1].crawl_id
+        return self.app.workspace.crawls.all()[-1].crawl_id
 
     def faults(self) -> list[str]:
         found: list[str] = []
-        for crawl in self.app.home.crawls():
+        for crawl in self.app.workspace.crawls.all():
             with self.app.workspace.reading(crawl) as store:
                 found += self.app.check.record(crawl, store)
         return found

@@ -827,7 +827,7 @@ def test_two_orders_to_retry_at_once(home: Home) -> None:
     with Site({**linked_site(30), "/p1": Page("gone", 410)}).serve() as served:
         home.crawl(served.url("/"), budget=10)
         for _ in range(2):
-            home.app.home.ask(home.word, "retry", {"kind": None, "url": None}, 1)
+            home.app.workspace.requests.ask(home.word, "retry", {"kind": None, "url": None}, 1)
         home.crawl(served.url("/"), delay=0.05)
 
 

@@ -35,7 +35,7 @@ def test_the_doctor_names_them_too(home: Home) -> None:
 def test_a_name_that_nobody_knows_is_refused(home: Home, command: tuple[str, ...]) -> None:
     said = home.process(*command, code=2, INCHWORM_WROKERS="3").stderr
     assert "INCHWORM_WROKERS" in said and "INCHWORM_WORKERS?" in said
-    assert not home.app.home.crawls()
+    assert not home.app.workspace.crawls.all()
 
 
 def test_the_doctor_finds_it(home: Home) -> None:

@@ -331,7 +331,7 @@ def test_what_is_wrong_is_said_before_anything_happens(
 ) -> None:
     url = served.url("/shop/")
     assert said in home.cli("crawl", url, *arguments, code=2).stderr
-    assert not home.app.home.crawls()
+    assert not home.app.workspace.crawls.all()
     assert not served.log
     home.crawl(url, extract=["price=.price"])
     requests = len(served.log)
@@ -385,7 +385,7 @@ def test_whoever_wants_to_leave_does_not_wait_for_fields(home: Home, pages: dict
         "crawl", served.url("/shop/"), "--delay", "0", "--grace", "0", "--extract", "sku=.sku"
     ) as process:
         wait_until(lambda: "/shop/p7" in served.paths())
-        wait_until(lambda: home.app.home.crawls() and home.status()["pages"] >= 5)
+        wait_until(lambda: home.app.workspace.crawls.all() and home.status()["pages"] >= 5)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130

@@ -83,7 +83,7 @@ def test_an_archive_without_its_record_is_never_swept_away(crawled: Home, served
 def test_it_can_be_deleted(crawled: Home) -> None:
     lose(crawled, "the folder")
     crawled.cli("delete", crawled.word, "--yes")
-    assert crawled.app.home.crawls() == []
+    assert crawled.app.workspace.crawls.all() == []
 
 
 def test_an_archive_that_is_gone_is_told_and_the_crawl_goes_on(crawled: Home, served: Served) -> None:

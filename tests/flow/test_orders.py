@@ -14,11 +14,11 @@ def test_a_retry_whose_answer_was_lost(home: Home, was_committed: bool) -> None:
     with Site(site).serve() as served:
         assert home.crawl(served.url("/"), sitemap=False, budget=10).failed == 1
         crawl = home.app.workspace.find(home.word)
-        inbox_id = home.app.home.ask(crawl.crawl_id, "retry", {"kind": None, "url": None}, 1)
+        inbox_id = home.app.workspace.requests.ask(crawl.crawl_id, "retry", {"kind": None, "url": None}, 1)
         if was_committed:
             with sqlite3.connect(home.app.workspace.crawl_folder(crawl) / "crawl.db") as store:
                 store.execute("UPDATE run SET inbox_id = ?", (inbox_id,))
             store.close()
         home.crawl(served.url("/"), delay=0.05)
-        assert home.app.home.answer_to(inbox_id) is not None
+        assert home.app.workspace.requests.answer_to(inbox_id) is not None
         assert served.paths().count("/p1") == (1 if was_committed else 2)

@@ -67,7 +67,7 @@ def says_how(error: dict[str, str], address: str) -> bool:
 def test_a_private_address_is_refused_when_it_is_asked_for(careful: Api, address: str) -> None:
     for method, path, _, body in starts(address):
         assert says_how(careful.ask(method, path, 422, json=body), address)
-    assert careful.app.home.crawls() == [], "nothing is left behind"
+    assert careful.app.workspace.crawls.all() == [], "nothing is left behind"
 
 
 def test_a_password_is_not_repeated(careful: Api) -> None:
@@ -86,7 +86,7 @@ def test_a_service_that_may_go_there_takes_them(trusting: Api) -> None:
         trusting.ask(method, path, status, json=body)
         for job in trusting.app.jobs.listed():
             trusting.app.schedule.delete(job.line.id)
-        assert trusting.app.home.crawls(), number
+        assert trusting.app.workspace.crawls.all(), number
 
 
 def test_a_crawl_that_was_typed_here_may_be_started_by_others(careful: Api) -> None:
@@ -101,14 +101,14 @@ def test_a_crawl_that_was_typed_here_may_be_started_by_others(careful: Api) -> N
 def test_rows_of_the_frontier(tmp_path: Path, careful: Api, served: Served) -> None:
     home = Home(careful.folder)
     home.crawl(served.url("/c0"), scope="any", budget=1)
-    (crawl,) = home.app.home.crawls()
+    (crawl,) = home.app.workspace.crawls.all()
     body = {"crawl_id": crawl.crawl_id}
     error = careful.ask("POST", "/frontier", 422, json={**body, "url": "http://169.254.169.254/x"})
     assert says_how(error, "http://169.254.169.254/x")
     assert careful.ask("POST", "/frontier", 201, json={**body, "url": served.url("/c3")})["state"] == "pending", (
         "it is where the seed is, which was typed here"
     )
-    home.app.home.configure(crawl.crawl_id, typed=False)
+    home.app.workspace.crawls.change(crawl.crawl_id, typed=False)
     assert says_how(careful.ask("POST", "/frontier", 422, json={**body, "url": served.url("/c2")}), served.url("/c2"))
     home.app.close()
 
@@ -130,7 +130,7 @@ def made_by_others(home: Home, served: Served) -> str:
     """A crawl that somebody made over HTTP, of which the service that might go there has fetched one page."""
     crawl = home.app.start.find_or_make(Start((served.url("/c0"),), typed=False))
     home.cli("crawl", *crawl.seeds, "--scope", "host", *AGAIN, "--budget", "1")
-    home.app.home.configure(crawl.crawl_id, typed=False)
+    home.app.workspace.crawls.change(crawl.crawl_id, typed=False)
     return crawl.crawl_id
 
 
@@ -152,7 +152,7 @@ def test_going_on_by_hand(home: Home, served: Served, command: str) -> None:
 def test_the_next_run_by_hand(home: Home, served: Served) -> None:
     crawl_id = made_by_others(home, served)
     home.cli("crawl", served.url("/c0"), *AGAIN)
-    home.app.home.configure(crawl_id, typed=False)
+    home.app.workspace.crawls.change(crawl_id, typed=False)
     told = home.ask("recrawl", crawl_id, "--mode", "full", *AGAIN)
     assert (told["unchanged"], told["failed"]) == (4, 0)
 

@@ -138,7 +138,7 @@ def test_resume_after_a_crash(tmp_path, served: Served, gate: Gate) -> None:
     home = Home(tmp_path / "home")
     gate.shut(15)
     with home.running("crawl", served.url(), "--delay", "0", "--workers", "1", "--allow-private") as process:
-        wait_for(lambda: home.app.home.crawls() and _pages(home.app, home.word) >= 15, "fifteen pages")
+        wait_for(lambda: home.app.workspace.crawls.all() and _pages(home.app, home.word) >= 15, "fifteen pages")
         crawl_id = home.word
         process.kill()
         process.wait()

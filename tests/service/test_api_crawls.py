@@ -273,7 +273,7 @@ def test_who_goes_deep_is_warned(api: Api, served: Served) -> None:
 def test_an_unknown_crawler_is_told_the_known_ones(alone: Api, served: Served) -> None:
     error = start(alone, served, 422, crawler="selenium")
     assert error["code"] == "wrong_use" and error["hint"] == "Known ones: http, scrapy."
-    assert not alone.app.home.crawls()
+    assert not alone.app.workspace.crawls.all()
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_no_passwords_in_a_url(alone: Api, url: str) -> None:
     for method, path, body in (("POST", "/crawl", {"url": url}), ("PUT", "/config", {"url": url, "crawlBudget": 1})):
         error = alone.ask(method, path, 422, json=body)
         assert "s3cret" not in str(error) and error["hint"]
-    assert not alone.app.home.crawls()
+    assert not alone.app.workspace.crawls.all()
 
 
 WRONG: list[dict[str, Any]] = [
@@ -326,7 +326,7 @@ WRONG: list[dict[str, Any]] = [
 def test_what_is_wrong_is_found_before_anything_is_made(alone: Api, body: dict[str, Any]) -> None:
     error = alone.post("/crawl", 422, body)
     assert error["message"] and error["hint"]
-    assert not alone.app.home.crawls() and not alone.app.jobs.listed()
+    assert not alone.app.workspace.crawls.all() and not alone.app.jobs.listed()
 
 
 def test_no_json_is_told(alone: Api) -> None:
@@ -406,8 +406,8 @@ def test_of_many_starts_at_once_one_counts(api: Api, served: Served, pages: Page
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: api.request("POST", "/crawl", json=body), range(8)))
     assert sorted(one.status_code for one in answers) == [202] + 7 * [409]
-    assert len(api.app.home.crawls()) == len(api.app.jobs.listed()) == 1
-    api.post(f"/crawl/{api.app.home.crawls()[0].crawl_id}/cancel")
+    assert len(api.app.workspace.crawls.all()) == len(api.app.jobs.listed()) == 1
+    api.post(f"/crawl/{api.app.workspace.crawls.all()[0].crawl_id}/cancel")
 
 
 def test_nobody_runs_jobs(alone: Api) -> None:
@@ -438,7 +438,7 @@ def test_all_executions_are_busy(tmp_path: Path, served: Served, pages: Pages) -
 def test_a_session_that_cannot_begin_is_told(api: Api, served: Served) -> None:
     """Here: the last session went through a proxy whose password nobody kept."""
     begun = finished(api, served, budget=1)
-    api.app.home.remember(begun["crawl_id"], {"proxies": ["http://…@127.0.0.1:9"]})
+    api.app.workspace.crawls.change(begun["crawl_id"], settings={"proxies": ["http://…@127.0.0.1:9"]})
     error = api.post(f"/resume-crawl/{begun['crawl_id']}", 422)
     assert "proxy with a password" in error["message"] and "log of execution" in error["hint"]
     assert [one.line.status for one in api.app.jobs.listed()] == ["completed", "failed"]
@@ -627,7 +627,7 @@ def test_a_name_is_given_once(alone: Api) -> None:
 )  # fmt: skip
 def test_configurations_that_are_wrong(alone: Api, body: dict[str, Any]) -> None:
     alone.ask("PUT", "/config", 422, json=body)
-    assert not alone.app.home.crawls()
+    assert not alone.app.workspace.crawls.all()
 
 
 def test_a_crawl_goes_with_everything_it_has(api: Api, served: Served) -> None:

@@ -63,7 +63,7 @@ def test_fields_are_named_changed_and_exported(api: Api, served: Served) -> None
 @pytest.mark.parametrize("wrong", [["price=b["], ["url=b"], ["b"], {"a b": "b"}, {"a": "//b["}])
 def test_wrong_fields_are_refused_wherever_they_are_named(api: Api, served: Served, wrong: Any) -> None:
     api.post("/crawl", 422, {"url": served.url("/"), **QUICK, "extract": wrong})
-    assert not api.app.home.crawls()
+    assert not api.app.workspace.crawls.all()
     crawl_id = api.crawled(served.url("/"))
     api.ask("PATCH", f"/crawl/{crawl_id}", 422, json={"settings": {"extract": wrong}})
     api.post("/jobs", 422, {"source_id": crawl_id, "settings": {"extract": wrong}})

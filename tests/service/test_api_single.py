@@ -37,7 +37,7 @@ def test_a_page_is_read(api: Api, served: Served) -> None:
     assert set(api.post("/read", body={"url": served.url("/"), "with": ["markdown"]})) & {"text", "markdown"} == {
         "markdown"
     }
-    assert api.app.home.crawls() == []
+    assert api.app.workspace.crawls.all() == []
 
 
 def test_what_cannot_be_had_is_an_answer(api: Api, served: Served) -> None:

@@ -236,7 +236,7 @@ def test_a_crawl(service: Service, app: App, crowd: Crowd) -> None:
             service.client.post(f"{JOBS}/{job.job_id}/cancel")
         wait_for(quiet(app, service.home), "everything to end")
         assert_sound(app)
-        known = {one.crawl_id for one in app.home.crawls()}
+        known = {one.crawl_id for one in app.workspace.crawls.all()}
         assert {job.crawl_id for job in app.jobs.store.find(JobFilter(), None, 1000)} <= known, (
             "no job of a crawl that is gone"
         )
@@ -251,7 +251,7 @@ def test_a_crawl_that_is_deleted_leaves_no_job(service: Service, app: App, crowd
         make = Wish("POST", JOBS, {"source_id": crawl_id, "interval_minutes": 900, "schedule_enabled": False})
         crowd.ask([*[delete] * 4, *[make] * 4], (*PEACEFUL, 422))
         left = app.jobs.store.find(JobFilter(crawl_id=crawl_id), None, 10)
-        is_there = app.home.find(crawl_id) is not None
+        is_there = app.workspace.crawls.find(crawl_id) is not None
         for job in left:
             service.delete(f"{JOBS}/{job.job_id}")
         assert is_there or not left

@@ -54,12 +54,12 @@ def test_every_occurrence_is_completed_exactly_once(app: App, served: Served) ->
     assert app.jobs.store.counts()[JobState.COMPLETED] == len(names), app.jobs.store.counts()
     for name in names:
         assert_done_once(app.jobs.store.executions(name, None, 1000)[::-1], planned[name])
-    for crawl in app.home.crawls():
+    for crawl in app.workspace.crawls.all():
         with app.workspace.reading(crawl) as store:
             assert app.check.record(crawl, store) == []
             (run,) = store.runs()
             assert (run.state, run.counters.pages, run.counters.pending) == ("completed", 4, 0)
-    assert len(app.home.crawls()) == len(names)
+    assert len(app.workspace.crawls.all()) == len(names)
     assert app.jobs.store.loads() == [0] * 96 and app.jobs.store.locks() == []
     assert_little_is_fetched_twice(served, raging)
 

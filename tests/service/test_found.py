@@ -154,7 +154,7 @@ def test_nobody_can_type_a_password_for_a_job(tmp_path: Path) -> None:
     try:
         with pytest.raises(WrongUse, match="kept nowhere"):
             app.schedule.add(WantedJob(url="http://user:secret@example.invalid/"))
-        assert app.home.crawls() == []
+        assert app.workspace.crawls.all() == []
     finally:
         app.close()
 

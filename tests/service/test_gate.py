@@ -36,7 +36,7 @@ from inchworm.service.access.gate import COOKIE, Gate, Keys, Tries, hosts_of, lo
 from inchworm.service.api import live
 from inchworm.service.protocol import PatientProtocol
 from inchworm.store.home.access import Access
-from inchworm.store.home.crawls import Home
+from inchworm.store.home.home import Home
 
 SECRET = b"8c1f6d0b7ae94c25b3d2f0917e6a5c48"
 HOME = "http://localhost:8060"

@@ -118,8 +118,8 @@ def test_a_job_of_a_crawl_that_is_there(home: Home) -> None:
     first = added(home, "--every", "1d")
     for word in (first["crawl_id"], "a.test/docs", URL):
         assert added(home, url=word)["crawl_id"] == first["crawl_id"]
-    assert len(home.app.home.crawls()) == 1
-    assert home.app.home.crawls()[0].defaults["max_depth"] == 3, "as deep as a job goes unless it is told"
+    assert len(home.app.workspace.crawls.all()) == 1
+    assert home.app.workspace.crawls.all()[0].defaults["max_depth"] == 3, "as deep as a job goes unless it is told"
 
 
 def test_a_job_after_another(home: Home) -> None:
@@ -163,7 +163,7 @@ def test_a_job_goes_by_the_clock_or_after_another(home: Home) -> None:
 @pytest.mark.parametrize("wrong", [("--max-retries", "-1"), ("--budget", "-1"), ("--every", "4000d")])
 def test_what_is_refused_leaves_no_crawl_behind(home: Home, wrong: tuple[str, str]) -> None:
     refused(home, "jobs", "add", URL, *wrong)
-    assert home.app.home.crawls() == []
+    assert home.app.workspace.crawls.all() == []
 
 
 @pytest.mark.parametrize("number", ["0", "-3"])
@@ -296,7 +296,7 @@ def test_deleting(home: Home) -> None:
     ended(home, execution, Ended("cancelled"))
     assert home.cli("jobs", "delete", job["id"]).stdout == f"Job {job['id']} is gone.\n"
     assert home.ask("jobs", "list") == []
-    assert len(home.app.home.crawls()) == 1, "what it crawled stays"
+    assert len(home.app.workspace.crawls.all()) == 1, "what it crawled stays"
 
 
 def test_deleting_what_others_wait_for(home: Home) -> None:
@@ -478,11 +478,11 @@ def test_syncing(home: Home) -> None:
     assert home.ask("jobs", "sync") == {"created": 0, "resumed": 0, "paused": 0, "unchanged": 3}
     made = home.ask("jobs", "list", "--crawl", "b.test", "--status", "scheduled")
     assert [(one["interval_minutes"], one["interval_type"]) for one in made] == [(1, "days")]
-    home.app.home.configure(home.app.workspace.find("a.test/docs").crawl_id, enabled=False)
+    home.app.workspace.crawls.change(home.app.workspace.find("a.test/docs").crawl_id, enabled=False)
     assert home.cli("jobs", "sync").stdout == "0 created, 0 resumed, 1 paused, 2 unchanged.\n"
     (paused,) = home.ask("jobs", "list", "--status", "paused")
     assert paused["reason"] == "source_disabled"
-    home.app.home.configure(home.app.workspace.find("a.test/docs").crawl_id, enabled=True)
+    home.app.workspace.crawls.change(home.app.workspace.find("a.test/docs").crawl_id, enabled=True)
     assert home.ask("jobs", "sync") == {"created": 0, "resumed": 1, "paused": 0, "unchanged": 2}
     assert home.ask("jobs", "list", "--status", "paused") == []
 

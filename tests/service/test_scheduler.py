@@ -138,7 +138,7 @@ class Works:
 
     def faults(self) -> list[str]:
         found: list[str] = []
-        for crawl in self.app.home.crawls():
+        for crawl in self.app.workspace.crawls.all():
             with self.app.workspace.reading(crawl) as store:
                 found += self.app.check.record(crawl, store)
         return found
@@ -388,7 +388,7 @@ def test_runs_beside_the_line_are_no_iterations_of_its_job(works: Works, served:
     name = works.add(served.url("/"), every=HOUR, settings=every, repeated=JobRepetition(max_iterations=3))
     works.run(scheduler, name)
     works.run(scheduler, name, works.due_in(name) or 0)
-    crawl_id = works.app.home.crawls()[0].crawl_id
+    crawl_id = works.app.workspace.crawls.all()[0].crawl_id
     points = works.app.checkpoints.list(works.app.workspace.find(crawl_id))
     back = Back(max(one.checkpoint_number for one in points), as_new_run=True)
     branch = asyncio.run(works.app.start.go_on(crawl_id, back, {"delay": 0}))
@@ -404,7 +404,7 @@ def test_a_job_whose_crawl_somebody_works_on_comes_a_minute_later(works: Works) 
     scheduler = works.scheduler()
     with slowly(2, 60.0).serve() as served:
         names = [works.add(served.url("/"), max_retries=retries) for retries in (1, 0)]
-        crawl = works.app.home.crawls()[0]
+        crawl = works.app.workspace.crawls.all()[0]
         with works.app.workspace.owning(crawl, 60.0):
             for _ in names:
                 works.clock.advance(1)
@@ -489,7 +489,7 @@ def test_the_error_of_a_try_names_the_host_that_does_not_answer(works: Works) ->
 
 
 def runs_of(works: Works) -> Sequence[RunLine]:
-    (crawl,) = works.app.home.crawls()
+    (crawl,) = works.app.workspace.crawls.all()
     return works.app.runs.list(crawl)
 
 
@@ -624,7 +624,7 @@ def test_cancelling_stops_a_running_crawl_which_can_be_continued(works: Works) -
         assert len(works.tries(name)) == 1, "cancelled is for good"
 
         site.latency = (0.0, 0.0)
-        crawl = works.app.home.crawls()[0]
+        crawl = works.app.workspace.crawls.all()[0]
         (point,) = works.app.checkpoints.list(crawl)
         summary = asyncio.run(works.app.start.go_on(crawl.crawl_id, Back(point.checkpoint_id), {"delay": 0}))
     assert (summary.run_state, summary.run, summary.pages) == ("completed", 0, 30)
@@ -664,7 +664,7 @@ def test_a_crawl_that_takes_its_time_to_end_is_not_asked_to_again_and_again(work
         wait_for(served, 2)
         works.app.schedule.cancel(name)
         assert works.finish(scheduler, name)["status"] == "cancelled"
-    open_requests = works.app.home.asked(works.job(name)["crawl_id"])
+    open_requests = works.app.workspace.requests.unanswered(works.job(name)["crawl_id"])
     assert len(open_requests) <= 1, "one may have been asked when it was about to end"
 
 
@@ -753,7 +753,7 @@ def test_what_a_killed_try_has_begun_is_not_begun_again(works: Works, verb: str)
     scheduler, site = works.scheduler(), Site(linked_site(30, fan=30))
     with site.serve() as served:
         works.run(scheduler, works.add(served.url("/")))
-        (crawl,) = works.app.home.crawls()
+        (crawl,) = works.app.workspace.crawls.all()
         site.latency = (0.1, 0.1)
         task = Task(verb=verb, mode="full" if verb == "recrawl" else "", settings={**AT_ONCE, "workers": 2})
         name = str(works.app.schedule.start(crawl, task).id)
@@ -776,7 +776,7 @@ def test_the_next_try_goes_on_with_the_line_and_not_with_a_branch_that_was_made_
         os.kill(works.child(name), signal.SIGKILL)
         works.finish(scheduler, name)
         site.latency = (0.0, 0.0)
-        crawl_id = works.app.home.crawls()[0].crawl_id
+        crawl_id = works.app.workspace.crawls.all()[0].crawl_id
         back = Back(as_new_run=True)
         branch = asyncio.run(works.app.start.go_on(crawl_id, back, {"delay": 0, "budget": 1, "allow_private": True}))
         assert (branch.run, branch.run_state) == (1, "paused")
@@ -863,7 +863,7 @@ def test_whenever_it_is_killed_nothing_is_crawled_twice(
     done = works.run(scheduler, name)
     assert (done["status"], done["attempt"]) == ("completed", 2)
     assert Counter(pages_of(served)) == Counter(linked_site(12).keys()), "every page once"
-    crawl = works.app.home.crawls()[0]
+    crawl = works.app.workspace.crawls.all()[0]
     (run,) = works.app.runs.list(crawl)
     assert run.state == "completed"
     assert works.faults() == []
@@ -1209,7 +1209,7 @@ def test_who_stood_still_and_wakes_up_writes_nothing(works: Works, monkeypatch: 
 
 def written(works: Works) -> list[str]:
     """All that is written about jobs, executions and pages, but not who owns what."""
-    crawl = works.folder / "crawls" / works.app.home.crawls()[0].crawl_id / "crawl.db"
+    crawl = works.folder / "crawls" / works.app.workspace.crawls.all()[0].crawl_id / "crawl.db"
     lines: list[str] = []
     for path in (works.folder / "home.db", crawl):
         with contextlib.closing(sqlite3.connect(path)) as db:
@@ -1351,7 +1351,7 @@ def test_a_service_that_is_told_to_stop_pauses_what_runs(works: Works) -> None:
         assert (after["status"], after["is_locked"], after["current_retry_count"]) == ("scheduled", False, 0)
         assert after["planned_at"] == stopped["planned_at"]
         assert processes_of(works.folder) == [] and works.app.executions.events.services() == []
-        crawl = works.app.home.crawls()[0]
+        crawl = works.app.workspace.crawls.all()[0]
         assert works.app.crawls.status(crawl).run_state == "paused"
 
         site.latency = (0.0, 0.0)
@@ -1370,7 +1370,7 @@ def test_pages_are_counted_once_however_often_the_service_stops(works: Works) ->
                 wait_for(served, asked)
                 process.send_signal(signal.SIGTERM)
                 assert process.wait(60) == 0
-        counters = works.app.crawls.status(works.app.home.crawls()[0]).counters
+        counters = works.app.crawls.status(works.app.workspace.crawls.all()[0]).counters
     tries = works.tries(name)
     assert len(tries) == 2
     assert sum(one["items_crawled"] for one in tries) == counters.pages + counters.duplicates
@@ -1451,7 +1451,7 @@ def test_an_adopted_child_pauses_its_run_when_the_service_stops(works: Works) ->
             process.wait()
         works.look(scheduler, 120)
         works.stop(scheduler)
-    with works.app.workspace.reading(works.app.home.crawls()[0]) as store:
+    with works.app.workspace.reading(works.app.workspace.crawls.all()[0]) as store:
         assert [one.ended_by for one in store.all_sessions()] == [EndedBy.PAUSED]
 
 

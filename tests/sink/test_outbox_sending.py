@@ -390,7 +390,7 @@ def test_whoever_sends_it_signs_with_the_secret_it_was_meant_for(
 
 
 def test_the_log(app: App, clock: ManualClock, hooks: list[Hook]) -> None:
-    app.home.find_or_add(CrawlInfo("c1", "docs", ("https://example.org/",), {}, 1), "key", is_named=True)
+    app.workspace.crawls.find_or_add(CrawlInfo("c1", "docs", ("https://example.org/",), {}, 1), "key", is_named=True)
     one = hook(hooks, 500, 200)
     put(app, one.url("/XXXX?key=XXXX", user="jo:XXXX@"))
     deliver(app)
@@ -439,7 +439,7 @@ def test_what_there_is_not(app: App) -> None:
 
 
 def test_the_command(home: Home, app: App, hooks: list[Hook]) -> None:
-    app.home.find_or_add(CrawlInfo("c1", "docs", ("https://example.org/",), {}, 1), "key", is_named=True)
+    app.workspace.crawls.find_or_add(CrawlInfo("c1", "docs", ("https://example.org/",), {}, 1), "key", is_named=True)
     one, two = hook(hooks), hook(hooks, 410)
     assert "No notifications" in home.cli("notifications").stdout
     assert home.cli("notifications", "--deliver").stdout == "Nothing is due.\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from inchworm.store.home.access import DAY_MS, Access, KeptAnswer, KeyState
-from inchworm.store.home.crawls import Home
+from inchworm.store.home.home import Home
 
 NOW = 1_000_000_000_000
 ONE, OTHER = b"1" * 32, b"2" * 32

@@ -12,8 +12,8 @@ import pytest
 from inchworm.errors import Lost
 from inchworm.job import Execution, Job, JobState
 from inchworm.rules.schedule.occurrence import Ended
-from inchworm.store.home.crawls import Home
 from inchworm.store.home.events import KEEP_EVENTS, Events, LogLine, Service, tell
+from inchworm.store.home.home import Home
 from inchworm.store.home.jobs import Jobs
 
 HOSTILE = "http://a.test/\r\n\x1b[31m\x00\u202egnp.exe\u2028🦔"

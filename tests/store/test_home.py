@@ -10,7 +10,9 @@ import pytest
 from inchworm.engine.own.owner import CrawlOwner
 from inchworm.errors import Broken, WrongUse
 from inchworm.model import CrawlInfo
-from inchworm.store.home.crawls import Asked, Home
+from inchworm.store.home.crawls import KnownCrawls
+from inchworm.store.home.home import Home
+from inchworm.store.home.inbox import OwnerRequest, OwnerRequests
 
 DOCS = CrawlInfo("c1", "docs", ("https://a.test/docs",), {"budget": 5, "include": ["*.html"]}, 100)
 BLOG = CrawlInfo("c2", "blog", ("a.test/blog", "b.test"), {}, 50)
@@ -19,17 +21,28 @@ BLOG = CrawlInfo("c2", "blog", ("a.test/blog", "b.test"), {}, 50)
 @pytest.fixture
 def home(tmp_path):
     with closing(Home(tmp_path / "home")) as made:
-        made.find_or_add(DOCS, "https://a.test/docs", is_named=True)
-        made.find_or_add(BLOG, "https://a.test/blog\nhttps://b.test/", is_named=True)
+        crawls = KnownCrawls(made)
+        crawls.find_or_add(DOCS, "https://a.test/docs", is_named=True)
+        crawls.find_or_add(BLOG, "https://a.test/blog\nhttps://b.test/", is_named=True)
         yield made
+
+
+@pytest.fixture
+def crawls(home):
+    return KnownCrawls(home)
+
+
+@pytest.fixture
+def requests(home):
+    return OwnerRequests(home)
 
 
 def test_a_home_is_made_where_there_is_none_and_found_again(tmp_path):
     with closing(Home(tmp_path / "some" / "where")) as home:
-        assert home.crawls() == []
-        home.find_or_add(DOCS, "key", is_named=True)
+        assert KnownCrawls(home).all() == []
+        KnownCrawls(home).find_or_add(DOCS, "key", is_named=True)
     with closing(Home(tmp_path / "some" / "where")) as home:
-        assert home.crawls() == [DOCS]
+        assert KnownCrawls(home).all() == [DOCS]
 
 
 def test_a_folder_that_cannot_be_made_is_wrong_use(tmp_path):
@@ -39,8 +52,8 @@ def test_a_folder_that_cannot_be_made_is_wrong_use(tmp_path):
     assert "INCHWORM_HOME" in raised.value.hint
 
 
-def test_crawls_are_listed_by_age_and_come_back_as_they_were(home):
-    assert home.crawls() == [BLOG, DOCS]
+def test_crawls_are_listed_by_age_and_come_back_as_they_were(crawls):
+    assert crawls.all() == [BLOG, DOCS]
 
 
 @pytest.mark.parametrize(
@@ -56,50 +69,50 @@ def test_crawls_are_listed_by_age_and_come_back_as_they_were(home):
         ("", "https://b.test/", None),
     ],
 )
-def test_a_crawl_is_found_by_id_then_name_then_all_its_seeds(home, word, key, found):
-    assert home.find(word, key) == found
+def test_a_crawl_is_found_by_id_then_name_then_all_its_seeds(crawls, word, key, found):
+    assert crawls.find(word, key) == found
 
 
-def test_an_id_wins_over_a_name_and_the_oldest_over_the_others(home):
-    home.configure("c2", name="c1")
-    home.find_or_add(CrawlInfo("c4", "docs again", (), {}, 1), "https://a.test/docs", is_named=True)
-    assert home.find("c1").crawl_id == "c1", "nobody takes the place of another crawl by its name"
-    assert home.find("", "https://a.test/docs").crawl_id == "c4"
+def test_an_id_wins_over_a_name_and_the_oldest_over_the_others(crawls):
+    crawls.change("c2", name="c1")
+    crawls.find_or_add(CrawlInfo("c4", "docs again", (), {}, 1), "https://a.test/docs", is_named=True)
+    assert crawls.find("c1").crawl_id == "c1", "nobody takes the place of another crawl by its name"
+    assert crawls.find("", "https://a.test/docs").crawl_id == "c4"
 
 
-def test_who_comes_second_with_a_name_gets_the_crawl_that_is_there(home):
-    assert home.find_or_add(CrawlInfo("c9", "docs", (), {}, 1), "key", is_named=True) == DOCS
-    assert home.crawls() == [BLOG, DOCS]
+def test_who_comes_second_with_a_name_gets_the_crawl_that_is_there(crawls):
+    assert crawls.find_or_add(CrawlInfo("c9", "docs", (), {}, 1), "key", is_named=True) == DOCS
+    assert crawls.all() == [BLOG, DOCS]
 
 
-def test_who_comes_second_with_the_same_seeds_gets_the_crawl_that_is_there(home):
-    assert home.find_or_add(CrawlInfo("c9", "a.test", (), {}, 1), "https://a.test/docs", is_named=False) == DOCS
-    assert home.crawls() == [BLOG, DOCS]
+def test_who_comes_second_with_the_same_seeds_gets_the_crawl_that_is_there(crawls):
+    assert crawls.find_or_add(CrawlInfo("c9", "a.test", (), {}, 1), "https://a.test/docs", is_named=False) == DOCS
+    assert crawls.all() == [BLOG, DOCS]
 
 
-def test_a_name_that_nobody_chose_gets_a_number_when_it_is_taken(home):
+def test_a_name_that_nobody_chose_gets_a_number_when_it_is_taken(crawls):
     for number, crawl_id in enumerate(("c3", "c4"), 2):
-        made = home.find_or_add(CrawlInfo(crawl_id, "docs", (), {}, 9), f"seed {crawl_id}", is_named=False)
-        assert made.name == f"docs ({number})" and home.find(crawl_id) == made
+        made = crawls.find_or_add(CrawlInfo(crawl_id, "docs", (), {}, 9), f"seed {crawl_id}", is_named=False)
+        assert made.name == f"docs ({number})" and crawls.find(crawl_id) == made
 
 
-def test_settings_are_remembered(home):
-    home.remember("c1", {"workers": 7, "exclude": ["a", "b"]})
-    assert home.find("docs").settings == {"workers": 7, "exclude": ["a", "b"]}
-    assert home.find("blog") == BLOG
+def test_settings_are_remembered(crawls):
+    crawls.change("c1", settings={"workers": 7, "exclude": ["a", "b"]})
+    assert crawls.find("docs").settings == {"workers": 7, "exclude": ["a", "b"]}
+    assert crawls.find("blog") == BLOG
 
 
-def test_a_removed_crawl_takes_what_was_asked_of_it_along(home):
-    mine, other = home.ask("c1", "pause", {}, 1), home.ask("c2", "pause", {}, 1)
-    home.remove("c1")
-    assert home.crawls() == [BLOG]
-    assert (home.asked("c1"), [asked.inbox_id for asked in home.asked("c2")]) == ([], [other])
-    assert home.answer_to(mine) == ""
+def test_a_removed_crawl_takes_what_was_asked_of_it_along(crawls, requests):
+    mine, other = requests.ask("c1", "pause", {}, 1), requests.ask("c2", "pause", {}, 1)
+    crawls.remove("c1")
+    assert crawls.all() == [BLOG]
+    assert (requests.unanswered("c1"), [asked.inbox_id for asked in requests.unanswered("c2")]) == ([], [other])
+    assert requests.answer_to(mine) == ""
 
 
 def test_only_its_owner_reads_a_home(tmp_path):
     with closing(Home(tmp_path / "home")) as home:
-        home.find_or_add(DOCS, "key", is_named=True)
+        KnownCrawls(home).find_or_add(DOCS, "key", is_named=True)
         for name in ("home.db", "home.db-wal"):
             assert (home.folder / name).stat().st_mode & 0o077 == 0
         assert home.folder.stat().st_mode & 0o077 == 0
@@ -112,37 +125,38 @@ def test_the_folder_of_a_crawl_is_for_its_owner_only(tmp_path):
     assert folder.stat().st_mode & 0o777 == folder.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_requests_wait_in_order_until_they_are_answered(home):
-    first = home.ask("c1", "retry", {"kind": "dns", "url": None}, 1)
-    second = home.ask("c1", "pause", {}, 2)
-    home.ask("c2", "cancel", {}, 3)
-    assert home.asked("c1") == [Asked(first, "retry", {"kind": "dns", "url": None}), Asked(second, "pause", {})]
-    assert home.answer_to(first) is None
-    home.answer(first, "reopened", 4)
-    assert (home.answer_to(first), home.asked("c1")) == ("reopened", [Asked(second, "pause", {})])
+def test_requests_wait_in_order_until_they_are_answered(requests):
+    first = requests.ask("c1", "retry", {"kind": "dns", "url": None}, 1)
+    second = requests.ask("c1", "pause", {}, 2)
+    requests.ask("c2", "cancel", {}, 3)
+    again = OwnerRequest(first, "retry", {"kind": "dns", "url": None})
+    assert requests.unanswered("c1") == [again, OwnerRequest(second, "pause", {})]
+    assert requests.answer_to(first) is None
+    requests.answer(first, "reopened", 4)
+    assert (requests.answer_to(first), requests.unanswered("c1")) == ("reopened", [OwnerRequest(second, "pause", {})])
 
 
-def test_the_first_answer_stands(home):
-    asked = home.ask("c1", "pause", {}, 1)
-    home.answer(asked, "stopping", 2)
-    home.answer(asked, "too late", 3)
-    assert home.answer_to(asked) == "stopping"
+def test_the_first_answer_stands(requests):
+    asked = requests.ask("c1", "pause", {}, 1)
+    requests.answer(asked, "stopping", 2)
+    requests.answer(asked, "too late", 3)
+    assert requests.answer_to(asked) == "stopping"
 
 
-def test_processes_share_a_home(home):
+def test_processes_share_a_home(home, requests):
     """Everybody writes at once; nobody's request is lost."""
 
     def ask(crawl_id: str) -> None:
         with closing(Home(home.folder)) as other:
             for number in range(10):
-                other.ask(crawl_id, "pause", {"n": number}, number)
+                OwnerRequests(other).ask(crawl_id, "pause", {"n": number}, number)
 
     threads = [threading.Thread(target=ask, args=(crawl_id,)) for crawl_id in ("c1", "c2", "c1")]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (len(home.asked("c1")), len(home.asked("c2"))) == (20, 10)
+    assert (len(requests.unanswered("c1")), len(requests.unanswered("c2"))) == (20, 10)
 
 
 def test_a_damaged_home_is_told_with_a_way_out(tmp_path):

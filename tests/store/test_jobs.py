@@ -29,8 +29,9 @@ from inchworm.rules.schedule import occurrence, states
 from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.states import Action
 from inchworm.rules.schedule.timetable import DAY_MS, SLOTS, Shift, WaitingJob
-from inchworm.store.home.crawls import Home
+from inchworm.store.home.crawls import KnownCrawls
 from inchworm.store.home.events import Events, LogLine
+from inchworm.store.home.home import Home
 from inchworm.store.home.jobs import KEEP_EXECUTIONS, KEEP_MS, Jobs, place_of
 from inchworm.testing import ManualClock
 
@@ -310,9 +311,9 @@ def test_the_jobs_of_a_crawl_go_with_it(home: Home, jobs: Jobs) -> None:
     running = claimed(jobs)
     assert running.crawl_id == "x"
     with pytest.raises(NotNow):
-        home.remove("x")
+        KnownCrawls(home).remove("x")
     finish(jobs, running, NOON)
-    home.remove("x")
+    KnownCrawls(home).remove("x")
     (left,) = jobs.find(JobFilter(), None, 9)
     assert (left.job_id, left.after_job_id) == ("b", None)
     assert_slots_are_counted(jobs)
@@ -400,7 +401,7 @@ def test_every_try_of_an_occurrence_has_its_number(jobs: Jobs) -> None:
 CLAIMING = """
     import sys, time
     from pathlib import Path
-    from inchworm.store.home.crawls import Home
+    from inchworm.store.home.home import Home
     from inchworm.store.home.jobs import Jobs
 
     folder, name, now_ms = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])

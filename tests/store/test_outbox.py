@@ -12,7 +12,7 @@ import pytest
 
 from inchworm.rules.schedule import patience
 from inchworm.rules.schedule.patience import GIVEN_UP_MS, LONGEST_MS, Try
-from inchworm.store.home.crawls import Home
+from inchworm.store.home.home import Home
 from inchworm.store.home.outbox import (
     KEPT_MS,
     STALE_MS,

@@ -21,7 +21,8 @@ from inchworm.settings import make
 from inchworm.store import sqlite
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import View
-from inchworm.store.home.crawls import Home
+from inchworm.store.home.crawls import KnownCrawls
+from inchworm.store.home.home import Home
 from inchworm.store.lock import Life, OwnerLock
 from inchworm.store.sqlite import open_file
 
@@ -377,7 +378,8 @@ def test_branches_of_old_crawls_lie_beside_the_line_unless_something_builds_on_t
 def test_an_old_home_knows_its_crawls(dump, tmp_path):
     shutil.move(loaded(dump, tmp_path), tmp_path / "home.db")
     with closing(Home(tmp_path)) as home:
-        crawl = home.find("old")
+        crawls = KnownCrawls(home)
+        crawl = crawls.find("old")
         assert (crawl.seeds, crawl.settings["delay"]) == ((f"{SITE}/",), 0)
-        assert home.find("", f"{SITE}/") == crawl
+        assert crawls.find("", f"{SITE}/") == crawl
     assert version_of(tmp_path / "home.db") == len(sqlite._migrations("home"))

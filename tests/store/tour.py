@@ -45,8 +45,10 @@ from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import Sought, View
 from inchworm.store.follow.log import URL, VISIT, CrawlLog
 from inchworm.store.home.access import Access
-from inchworm.store.home.crawls import Home
+from inchworm.store.home.crawls import KnownCrawls
 from inchworm.store.home.events import Events, LogLine, Service
+from inchworm.store.home.home import Home
+from inchworm.store.home.inbox import OwnerRequests
 from inchworm.store.home.jobs import Jobs
 from inchworm.store.home.outbox import Outbox, Outgoing, Promise, RunPromises, Share
 from inchworm.store.lock import Life
@@ -249,20 +251,21 @@ JOB = Job("j1", "c1", JobState.SCHEDULED, Task(), interval_count=1, interval_uni
 
 def _home(folder: Path) -> None:
     home = Home(folder)
-    home.find_or_add(CrawlInfo("c1", "one", (HERE,), {}, 0), "key", is_named=False)
-    home.find("c1", "key")
-    home.crawls()
-    home.remember("c1", {})
-    home.configure("c1", name="one", settings={}, defaults={}, incremental=True, enabled=True, typed=True, started=True)
-    inbox_id = home.ask("c1", "pause", {}, 0)
-    home.asked("c1")
-    home.answer(inbox_id, "done", 1)
-    home.answer_to(inbox_id)
+    crawls, requests = KnownCrawls(home), OwnerRequests(home)
+    crawls.find_or_add(CrawlInfo("c1", "one", (HERE,), {}, 0), "key", is_named=False)
+    crawls.find("c1", "key")
+    crawls.all()
+    crawls.change("c1", settings={})
+    crawls.change("c1", name="one", settings={}, defaults={}, incremental=True, enabled=True, typed=True, started=True)
+    inbox_id = requests.ask("c1", "pause", {}, 0)
+    requests.unanswered("c1")
+    requests.answer(inbox_id, "done", 1)
+    requests.answer_to(inbox_id)
     _jobs(home)
     _events(home)
     _access(Access(home))
     _outbox(home, Outbox(home))
-    home.remove("c1")
+    crawls.remove("c1")
     home.close()
 
 

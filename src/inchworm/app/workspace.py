@@ -19,7 +19,9 @@ from inchworm.rules.web import proxies
 from inchworm.rules.web import url as urls
 from inchworm.settings import NamedSettings, Settings, SettingValue
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.home.crawls import Home
+from inchworm.store.home.crawls import KnownCrawls
+from inchworm.store.home.home import Home
+from inchworm.store.home.inbox import OwnerRequests
 
 ANSWER_SECONDS = 30.0
 
@@ -44,6 +46,8 @@ class Workspace:
         self.folder = folder or home_folder()
         self.clock: Clock = clock or SystemClock()
         self.home = Home(self.folder)
+        self.crawls = KnownCrawls(self.home)
+        self.requests = OwnerRequests(self.home)
 
     def close(self) -> None:
         self.home.close()
@@ -61,18 +65,18 @@ class Workspace:
         forms = urls.seed(word)
         keys = [key for form in forms or () if (key := urls.canonicalize(form))]
         for key in keys or [""]:
-            if crawl := self.home.find(word, key or None):
+            if crawl := self.crawls.find(word, key or None):
                 return crawl
-        matching = [crawl for crawl in self.home.crawls() if any(key in _seed_urls(crawl) for key in keys)]
+        matching = [crawl for crawl in self.crawls.all() if any(key in _seed_urls(crawl) for key in keys)]
         if len(matching) == 1:
             return matching[0]
-        names = ", ".join(crawl.name for crawl in self.home.crawls()[:10]) or "none yet"
+        names = ", ".join(crawl.name for crawl in self.crawls.all()[:10]) or "none yet"
         raise Unknown(f"There is no crawl called {run.shown(word)!r}.", f"The crawls in {self.folder}: {names}.")
 
     def find_by_seeds(self, seeds: Sequence[str], name: str = "") -> CrawlInfo | None:
         """The crawl of this name, or else of exactly these seeds."""
         key = run.seeds_key(run.seeds_of(seeds))
-        crawl = self.home.find(name) if name else self.home.find("", key)
+        crawl = self.crawls.find(name) if name else self.crawls.find("", key)
         if crawl is not None:
             refuse_other_seeds(crawl, key)
         return crawl
@@ -84,7 +88,7 @@ class Workspace:
         """A mark of the home, and of one crawl in it, that stays the same as long as nothing happens there; none when
         something has just happened."""
         home = self.home.mark()
-        crawl = self.home.find(crawl_id) if crawl_id else None
+        crawl = self.crawls.find(crawl_id) if crawl_id else None
         if crawl is None:
             return home
         there = self.home.place(crawl.crawl_id).mark()
@@ -140,13 +144,13 @@ class Workspace:
 
     def ask(self, crawl: CrawlInfo, verb: str, argument: Mapping[str, Json]) -> str | None:
         """Ask the owner of a crawl's run for something, and wait for its answer; None when its session ended first."""
-        inbox_id = self.home.ask(crawl.crawl_id, verb, argument, self.clock.now_ms())
+        inbox_id = self.requests.ask(crawl.crawl_id, verb, argument, self.clock.now_ms())
         deadline = time.monotonic() + ANSWER_SECONDS
         while time.monotonic() < deadline and self.is_running(crawl):
-            if (answer := self.home.answer_to(inbox_id)) is not None and verb not in ENDING:
+            if (answer := self.requests.answer_to(inbox_id)) is not None and verb not in ENDING:
                 return answer
             time.sleep(0.1)
-        self.home.answer(inbox_id, "too late", self.clock.now_ms())
+        self.requests.answer(inbox_id, "too late", self.clock.now_ms())
         if self.is_running(crawl):
             raise NotNow(
                 f"The owner of {crawl.name!r} was asked to {verb} and has not done so in {ANSWER_SECONDS:.0f} seconds.",

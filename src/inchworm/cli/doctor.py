@@ -47,7 +47,7 @@ Progress = Callable[[str, int, int], None]
 def examine(app: App, quick: bool = False, progress: Progress | None = None) -> list[Finding]:
     """Look at everything; one line for each thing looked at. `quick`: but read no archive."""
     findings = [*_versions(), *_machine(app), *_settings(app)]
-    for crawl in app.home.crawls():
+    for crawl in app.workspace.crawls.all():
         try:
             findings += _crawl(app, crawl, None if quick else progress or (lambda *_: None))
         except NotNow as error:

@@ -78,7 +78,7 @@ def add(crawl: str, every: str | None, after: str | None, as_json: bool, mode: s
     count, unit = _interval(every) if every else (None, None)
     budget, limit, stops = values["requests"], values["max_runs"], values["stop_if_no_changes"]
     with opened() as app:
-        known = app.home.find(crawl)
+        known = app.workspace.crawls.find(crawl)
         if known is None:
             refuse_words([crawl])
         wanted = WantedJob(

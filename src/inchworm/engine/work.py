@@ -48,7 +48,7 @@ from inchworm.rules.words import failures
 from inchworm.settings import Settings
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.crawl.view import View
-from inchworm.store.home.crawls import Home
+from inchworm.store.home.inbox import OwnerRequests
 
 _ENDING = {"pause": EndedBy.PAUSED, "cancel": EndedBy.CANCELLED}
 
@@ -56,8 +56,8 @@ _ENDING = {"pause": EndedBy.PAUSED, "cancel": EndedBy.CANCELLED}
 class Inbox:
     """What other processes ask of this session."""
 
-    def __init__(self, home: Home, crawl_id: str, owner: CrawlOwner, ledger: Ledger, clock: Clock) -> None:
-        self._home = home
+    def __init__(self, requests: OwnerRequests, crawl_id: str, owner: CrawlOwner, ledger: Ledger, clock: Clock) -> None:
+        self._requests = requests
         self._crawl_id = crawl_id
         self._owner = owner
         self._ledger = ledger
@@ -65,14 +65,14 @@ class Inbox:
 
     def drop_old_orders(self, carried_out: int) -> None:
         """Whoever asked an earlier session to stop did not mean this one; and a retry that was committed is done."""
-        for asked in self._home.asked(self._crawl_id):
+        for asked in self._requests.unanswered(self._crawl_id):
             if asked.verb in _ENDING or asked.inbox_id <= carried_out:
-                self._home.answer(asked.inbox_id, "nothing is left to do", self._clock.now_ms())
+                self._requests.answer(asked.inbox_id, "nothing is left to do", self._clock.now_ms())
 
     def poll(self) -> EndedBy | Callable[[], Committed | None] | None:
-        for asked in self._home.asked(self._crawl_id):
+        for asked in self._requests.unanswered(self._crawl_id):
             if asked.verb in _ENDING:
-                self._home.answer(asked.inbox_id, "stopping", self._clock.now_ms())
+                self._requests.answer(asked.inbox_id, "stopping", self._clock.now_ms())
                 return _ENDING[asked.verb]
             orders = {"retry": self._retry, "add": self._add, "checkpoint": self._checkpoint}
             return functools.partial(orders[asked.verb], asked.inbox_id, asked.argument)
@@ -80,18 +80,18 @@ class Inbox:
 
     def _retry(self, inbox_id: int, argument: Mapping[str, Any]) -> Committed:
         committed = self._ledger.edits.reopen(argument.get("kind"), argument.get("url"), inbox_id)
-        self._home.answer(inbox_id, "reopened", self._clock.now_ms())
+        self._requests.answer(inbox_id, "reopened", self._clock.now_ms())
         return committed
 
     def _add(self, inbox_id: int, argument: Mapping[str, Any]) -> Committed:
         found = FoundUrl(argument["url"], argument["request_url"], Kind.PAGE, Source.MANUAL)
         committed = self._ledger.edits.add(found, argument["depth"], inbox_id)
-        self._home.answer(inbox_id, "added", self._clock.now_ms())
+        self._requests.answer(inbox_id, "added", self._clock.now_ms())
         return committed
 
     def _checkpoint(self, inbox_id: int, _: Mapping[str, Any]) -> None:
         made = self._owner.checkpoint(CheckpointType.MANUAL, self._clock.now_ms())
-        self._home.answer(inbox_id, str(made.number), self._clock.now_ms())
+        self._requests.answer(inbox_id, str(made.number), self._clock.now_ms())
 
 
 class CrawlSession:
@@ -99,7 +99,7 @@ class CrawlSession:
 
     def __init__(
         self,
-        home: Home,
+        requests: OwnerRequests,
         clock: Clock,
         owner: CrawlOwner,
         crawl: CrawlInfo,
@@ -107,7 +107,7 @@ class CrawlSession:
         values: Settings,
         number: int,
     ) -> None:
-        self._home = home
+        self._requests = requests
         self._clock = clock
         self._crawl = crawl
         self._owner = owner
@@ -149,7 +149,7 @@ class CrawlSession:
                 probes={probe.directory: probe for probe in reading.probes(self._run.run_id)},
             )
             watch = Watch(hooks.progress or (lambda _: None), hooks.visited)
-            inbox = Inbox(self._home, self._crawl.crawl_id, owner, ledger, clock)
+            inbox = Inbox(self._requests, self._crawl.crawl_id, owner, ledger, clock)
             inbox.drop_old_orders(reading.carried_out(self._run.run_id))
             session = Loop(self._run, reading, ledger, tools, inbox, watch)
             session.hosts.rest_from(self._last_request())

@@ -17,7 +17,8 @@ from inchworm.app.workspace import Workspace, presentable
 from inchworm.errors import Broken, NotNow, WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.rules.words.json_form import FLAT
-from inchworm.settings import NamedSettings, SettingValue
+from inchworm.settings import SettingValue
+from inchworm.store.home.crawls import CrawlChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Configurer:
     def change(self, crawl_id: str, wanted: Configuration) -> CrawlInfo:
         """Change what holds for a crawl. Nothing is changed when anything is wrong."""
         crawl = self._workspace.find(crawl_id)
-        values: dict[str, str | bool | NamedSettings] = {}
+        values: CrawlChange = {}
         if wanted.name is not None and wanted.name != crawl.name:
             self._refuse_taken(wanted.name)
             values["name"] = wanted.name
@@ -78,12 +79,12 @@ class Configurer:
             values |= self._with_defaults(crawl, wanted.defaults)
         if wanted.incremental is not None:
             values["incremental"] = wanted.incremental
-        self._workspace.home.configure(crawl.crawl_id, **values)
+        self._workspace.crawls.change(crawl.crawl_id, **values)
         if wanted.enabled is not None:
             self._schedule.set_enabled(crawl.crawl_id, wanted.enabled)
         return self._workspace.find(crawl.crawl_id)
 
-    def _with_defaults(self, crawl: CrawlInfo, changes: Mapping[str, SettingValue | None]) -> dict[str, NamedSettings]:
+    def _with_defaults(self, crawl: CrawlInfo, changes: Mapping[str, SettingValue | None]) -> CrawlChange:
         wanted = {
             name: settings.plain(settings.check(name, value)) for name, value in changes.items() if value is not None
         }
@@ -100,7 +101,7 @@ class Configurer:
 
     def _refuse_taken(self, name: str) -> None:
         refuse_odd(name)
-        if (other := self._workspace.home.find(name)) is not None:
+        if (other := self._workspace.crawls.find(name)) is not None:
             raise NotNow(f"There is another crawl called {name!r}: {other.crawl_id}.", "Give it another name.")
 
     def remove(self, crawl: CrawlInfo) -> None:
@@ -115,7 +116,7 @@ class Configurer:
         crawl = self._workspace.find(word)
         folder = self._workspace.crawl_folder(crawl)
         if not folder.exists():
-            self._workspace.home.remove(crawl.crawl_id)
+            self._workspace.crawls.remove(crawl.crawl_id)
             return
         try:
             with self._workspace.owning(crawl):
@@ -127,5 +128,5 @@ class Configurer:
             self._erase(crawl)
 
     def _erase(self, crawl: CrawlInfo) -> None:
-        self._workspace.home.remove(crawl.crawl_id)
+        self._workspace.crawls.remove(crawl.crawl_id)
         shutil.rmtree(self._workspace.crawl_folder(crawl), ignore_errors=True)

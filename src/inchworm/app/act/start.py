@@ -94,7 +94,7 @@ class Starter:
         crawl = self._workspace.find_by_seeds(start.seeds, start.name)
         if not start.allow_private and not (crawl and crawl.typed):
             _refuse_private(start.seeds)
-        crawl = crawl or self._workspace.home.find_or_add(self._new(start, seeds), key, bool(start.name))
+        crawl = crawl or self._workspace.crawls.find_or_add(self._new(start, seeds), key, bool(start.name))
         refuse_other_seeds(crawl, key)
         return for_a_new_start(self._meant(crawl) if start.typed else crawl)
 
@@ -105,7 +105,7 @@ class Starter:
 
     def _meant(self, crawl: CrawlInfo) -> CrawlInfo:
         if not crawl.typed:
-            self._workspace.home.configure(crawl.crawl_id, typed=True)
+            self._workspace.crawls.change(crawl.crawl_id, typed=True)
         return dataclasses.replace(crawl, typed=True)
 
     def _new(self, start: Start, seeds: Sequence[FoundUrl]) -> CrawlInfo:
@@ -163,15 +163,15 @@ class Starter:
                 self._note_crash(owner)
                 current = plan.begin(values)
                 if not crawl.started:
-                    self._workspace.home.configure(crawl.crawl_id, started=True)
+                    self._workspace.crawls.change(crawl.crawl_id, started=True)
                 if not current.beside:  # What a branch is tried with is not meant for the runs of the line.
-                    self._workspace.home.remember(crawl.crawl_id, presentable(remembered))
+                    self._workspace.crawls.change(crawl.crawl_id, settings=presentable(remembered))
                 session_part = json.dumps(presentable(settings.to_json(values, SESSION)))
                 number = owner.store.start_session(owner.token, current, session_part, self._workspace.clock.now_ms())
                 if hooks.started:
                     hooks.started(crawl, current, number)
                 sitting = CrawlSession(
-                    self._workspace.home, self._workspace.clock, owner, crawl, current, values, number
+                    self._workspace.requests, self._workspace.clock, owner, crawl, current, values, number
                 )
                 summary = await sitting.work(fetcher, hooks)
                 note = " ".join(filter(None, (summary.note, _about_lost(owner.lost_files))))
@@ -195,7 +195,7 @@ class Starter:
         }
         if kept:
             typed = {name: settings.check(name, value) for name, value in kept.items()}
-            self._workspace.home.configure(crawl.crawl_id, defaults={**crawl.defaults, **presentable(typed)})
+            self._workspace.crawls.change(crawl.crawl_id, defaults={**crawl.defaults, **presentable(typed)})
 
     def _note_crash(self, owner: CrawlOwner) -> None:
         """When the last session crashed: there it stood, should anybody want to know or come back."""

@@ -77,7 +77,7 @@ class Steering:
             _refuse_for_line(chosen)
             others = {name: value for name, value in chosen.settings.items() if end.settings.get(name) != value}
             # The settings first: should we die here, the second try still sees the difference.
-            self._workspace.home.remember(crawl.crawl_id, {**crawl.settings, **others})
+            self._workspace.crawls.change(crawl.crawl_id, settings={**crawl.settings, **others})
             line = run.line_to(owner.store.runs(), chosen)
             History(owner.store).set_line(owner.token, [one.run_id for one in line], self._workspace.clock.now_ms())
         return MovedLine(crawl.crawl_id, number, end.number, others)

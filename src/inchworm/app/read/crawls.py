@@ -212,7 +212,7 @@ class Crawls:
     ) -> Sequence[CrawlSummary]:
         """Crawls in the order in which they were made, with how they stand. `beyond`: when the last one that was seen
         was made, and its id; `text`: a part of the name, or of a seed."""
-        made = sorted(((iso(one.created_ms), one.crawl_id, one) for one in self._workspace.home.crawls()), key=_place)
+        made = sorted(((iso(one.created_ms), one.crawl_id, one) for one in self._workspace.crawls.all()), key=_place)
         if newest_first:
             made.reverse()
         if beyond is not None:
@@ -222,7 +222,7 @@ class Crawls:
     def statuses(self) -> Sequence[CrawlStatus | UnreadableCrawl]:
         """Where each crawl stands."""
         found: list[CrawlStatus | UnreadableCrawl] = []
-        for crawl in self._workspace.home.crawls():
+        for crawl in self._workspace.crawls.all():
             try:
                 found.append(self.status(crawl))
             except InchwormError as error:

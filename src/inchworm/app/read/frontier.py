@@ -111,7 +111,7 @@ class FrontierRows:
         has none."""
         found: Sequence[ListedEntry] = []
         begin, number = (after[:2], after[2]) if after else ((0, ""), 0)
-        for crawl in sorted(self._workspace.home.crawls(), key=_age):
+        for crawl in sorted(self._workspace.crawls.all(), key=_age):
             if _age(crawl) < begin or len(found) >= limit:
                 continue
             last = number if _age(crawl) == begin else 0
@@ -154,7 +154,7 @@ class FrontierRows:
     def place_of(self, entry_id: str) -> RowPlace:
         """Which row an id means."""
         parts = _ID.fullmatch(entry_id)
-        crawl = self._workspace.home.find(parts[1]) if parts else None
+        crawl = self._workspace.crawls.find(parts[1]) if parts else None
         if parts is None or crawl is None or crawl.crawl_id != parts[1]:
             raise Unknown(f"There is no entry {entry_id!r}.", "An id is CRAWL_RUN_NUMBER, as the frontier lists it.")
         return RowPlace(crawl, int(parts[2]), int(parts[3]))

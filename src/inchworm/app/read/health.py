@@ -227,7 +227,7 @@ class HomeHealth:
             [_service_line(one) for one in self._executions.events.services()],
             rate is not None and rate < LOW_SUCCESS,
             score < LOW_SCORE,
-            len(self._workspace.home.crawls()),
+            len(self._workspace.crawls.all()),
             self._room(),
             __version__,
             platform.python_version(),
@@ -263,7 +263,7 @@ class HomeHealth:
 
     def _failed(self) -> Sequence[Concern]:
         failed = self._jobs.store.find(JobFilter(JobState.FAILED), None, _FEW)
-        names = {one.crawl_id: one.name for one in self._workspace.home.crawls()} if failed else {}
+        names = {one.crawl_id: one.name for one in self._workspace.crawls.all()} if failed else {}
         return [
             FailedJob("job_failed", one.job_id, one.crawl_id, names.get(one.crawl_id), one.reason or "The job failed.")
             for one in failed

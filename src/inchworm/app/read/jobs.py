@@ -140,7 +140,7 @@ class JobReads:
         return self._detail(self.store.get(job_id), self._moment(), by_next=False)
 
     def line(self, job: Job) -> JobLine:
-        crawl = self._workspace.home.find(job.crawl_id)
+        crawl = self._workspace.crawls.find(job.crawl_id)
         return _line(job, crawl.seeds[0] if crawl else None, crawl.name if crawl else None)
 
     def line_if_there(self, job_id: str) -> JobLine | None:

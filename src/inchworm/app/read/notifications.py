@@ -83,7 +83,7 @@ class Notifications:
         return NotificationDetail(_line(found, self._names()), json.loads(outbox.body(delivery_id)), log)
 
     def _names(self) -> dict[str, str]:
-        return {crawl.crawl_id: crawl.name for crawl in self._workspace.home.crawls()}
+        return {crawl.crawl_id: crawl.name for crawl in self._workspace.crawls.all()}
 
 
 def _line(one: Delivery, names: Mapping[str, str]) -> NotificationLine:

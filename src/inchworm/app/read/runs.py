@@ -145,7 +145,7 @@ class Runs:
     def get(self, run_id: str) -> RunWithSessions:
         """One run with its sessions."""
         parts = _RUN_ID.fullmatch(run_id)
-        crawl = self._workspace.home.find(parts[1]) if parts else None
+        crawl = self._workspace.crawls.find(parts[1]) if parts else None
         if parts is None or crawl is None or crawl.crawl_id != parts[1] or self.last(crawl) is None:
             raise Unknown(f"There is no run {run_id!r}.", "A run's id is CRAWL_iter_NUMBER.")
         with self._workspace.reading(crawl) as store:

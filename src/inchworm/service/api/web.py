@@ -207,7 +207,7 @@ Service = Annotated[Verbs, Depends(_verbs)]
 
 def crawl_of(app: App, crawl_id: str) -> CrawlInfo:
     """The crawl of exactly this id."""
-    crawl = app.home.find(crawl_id)
+    crawl = app.workspace.crawls.find(crawl_id)
     if crawl is None or crawl.crawl_id != crawl_id:
         raise Unknown(f"There is no crawl {crawl_id!r}.", "GET /api/v1/crawls lists them.")
     return crawl

@@ -101,7 +101,7 @@ def _jobs_page(
     values: Mapping[str, str] | None = None,
     trouble: InchwormError | None = None,
 ) -> Response:
-    found = app.home.find(which.crawl) if which.crawl else None
+    found = app.workspace.crawls.find(which.crawl) if which.crawl else None
     return page(
         request,
         "jobs.html",
@@ -110,7 +110,7 @@ def _jobs_page(
         parts=_jobs_parts(app, which),
         which=which,
         crawl=found,
-        names=[one.name for one in app.home.crawls()[:_MOST_NAMES]],
+        names=[one.name for one in app.workspace.crawls.all()[:_MOST_NAMES]],
         values=values or {"target": found.name if found else "", "unit": "hours", "adaptive": "yes"},
         trouble=trouble,
     )
@@ -148,7 +148,7 @@ def _wanted(app: App, form: Form, allow_private: bool) -> WantedJob:
     target = form.text("target")
     if not target:
         raise WrongUse("A job needs a crawl.", "Give the name of a crawl, or the address of a site.")
-    known = app.home.find(target)
+    known = app.workspace.crawls.find(target)
     return WantedJob(
         source_id=known.crawl_id if known else None,
         url=None if known else target,

@@ -1,6 +1,6 @@
 """home.db: which crawls there are, what is asked of their owners, jobs and executions, events, who may come in.
 
-Many processes write here, each for a moment. Start with `crawls`.
+Many processes write here, each for a moment. Start with `home`.
 
 A job is a row, an execution a process. Whoever finds a job due locks it by a token, in the transaction that also makes
 its execution; so each planned time is claimed once, however many services share the home. The child process shows by

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from inchworm.store.home.crawls import Home
+from inchworm.store.home.home import Home
 
 DAY_MS = 24 * 60 * 60 * 1000
 _GRACE_MS = DAY_MS

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from inchworm.errors import Lost
 from inchworm.store.database import Database
-from inchworm.store.home.crawls import Home
+from inchworm.store.home.home import Home
 
 KEEP_EVENTS = 20_000
 MOST_LINES = 20_000

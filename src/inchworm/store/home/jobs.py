@@ -21,8 +21,8 @@ from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.states import Move
 from inchworm.rules.schedule.timetable import SLOTS, UNITS, Shift, WaitingJob
 from inchworm.store.database import Database
-from inchworm.store.home.crawls import Home
 from inchworm.store.home.events import tell
+from inchworm.store.home.home import Home
 
 NEVER_MS = 2**53 - 1
 """Later than any time: jobs without a next run stand before it, the older the nearer."""

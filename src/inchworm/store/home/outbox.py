@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from inchworm.rules.schedule import patience
 from inchworm.rules.schedule.patience import Effort, Try
 from inchworm.store.database import Database
-from inchworm.store.home.crawls import Home
+from inchworm.store.home.home import Home
 
 STALE_MS = 120_000
 """How old a claim is when nobody can be at it any more; a try takes a minute at most."""

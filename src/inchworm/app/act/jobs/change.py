@@ -165,7 +165,7 @@ class JobActs:
         if wanted.crawl is not None:
             return wanted.crawl
         if wanted.source_id:
-            crawl = self._workspace.home.find(wanted.source_id)
+            crawl = self._workspace.crawls.find(wanted.source_id)
             if crawl is None:
                 raise WrongUse(f"There is no crawl {wanted.source_id!r}.", "Give the id of a crawl, or only a `url`.")
             _refuse_another(crawl, wanted.url)
@@ -193,7 +193,7 @@ class JobActs:
         """Schedule a paused job again, in the emptiest slot there is for it."""
 
         def decide(job: Job) -> Job:
-            crawl = self._workspace.home.find(job.crawl_id)
+            crawl = self._workspace.crawls.find(job.crawl_id)
             if crawl is not None and not crawl.enabled and job.state is JobState.PAUSED:
                 raise NotNow(
                     f"The crawl {crawl.name!r} is disabled, so its jobs stay paused.",
@@ -232,13 +232,13 @@ class JobActs:
     def set_enabled(self, word: str, enabled: bool) -> JobsSynced:
         """Let a crawl take part in schedules, or not. Its jobs are paused, or go on."""
         crawl = self._workspace.find(word)
-        self._workspace.home.configure(crawl.crawl_id, enabled=enabled)
+        self._workspace.crawls.change(crawl.crawl_id, enabled=enabled)
         return self._sync_one(dataclasses.replace(crawl, enabled=enabled), make=False)
 
     def sync(self) -> JobsSynced:
         """Make a job for every crawl that is enabled and has none; pause the jobs of the rest."""
         with self.taking_turns():
-            return sum((self._sync_one(crawl, make=True) for crawl in self._workspace.home.crawls()), JobsSynced())
+            return sum((self._sync_one(crawl, make=True) for crawl in self._workspace.crawls.all()), JobsSynced())
 
     def _sync_one(self, crawl: CrawlInfo, make: bool) -> JobsSynced:
         done = JobsSynced()

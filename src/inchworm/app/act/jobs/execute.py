@@ -61,7 +61,7 @@ class Executor:
     async def execute(self, execution_id: int, token: str, stale_lock: float) -> bool:
         """Carry an execution out, to the end of its session; whether it went well."""
         execution, job = self._jobs.store.begin(execution_id, token, this_machine(), os.getpid())
-        crawl = self._workspace.home.find(job.crawl_id)
+        crawl = self._workspace.crawls.find(job.crawl_id)
         if job.state is JobState.CANCELLED:
             self._jobs.store.finish(
                 execution_id, token, Ended("cancelled"), lambda job: job, self._workspace.clock.now_ms()

@@ -113,7 +113,7 @@ class HandOver:
             self._refuse_busy(crawl)
             self._refuse_unfitting(crawl, wanted)
             # What was set for an earlier session is not meant for this one.
-            self._workspace.home.remember(crawl.crawl_id, crawl.settings)
+            self._workspace.crawls.change(crawl.crawl_id, settings=crawl.settings)
             verb = "fresh" if wanted.fresh else "crawl"
             return crawl, self._once(crawl, Task(verb, wanted.mode, settings=dict(wanted.given)))
 

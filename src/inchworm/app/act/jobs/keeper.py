@@ -15,8 +15,9 @@ from inchworm.engine.caller import Hooks
 from inchworm.job import Execution, JobState
 from inchworm.model import CrawlInfo, JsonObject, LiveProgress, RunInfo
 from inchworm.store.crawl.view import View
-from inchworm.store.home.crawls import Home
 from inchworm.store.home.events import MOST_LINES, Events, LogLine
+from inchworm.store.home.home import Home
+from inchworm.store.home.inbox import OwnerRequests
 from inchworm.store.home.jobs import Jobs
 
 CONTROL = dict.fromkeys((*range(32), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�")
@@ -139,8 +140,9 @@ class Keeper:
 
     def _cancel(self, home: Home) -> None:
         """What was asked before the session began is not meant for it, so it is asked here, until it is done."""
-        if self._run is not None and not home.asked(self._execution.crawl_id):
-            home.ask(self._execution.crawl_id, "cancel", {}, self._workspace.clock.now_ms())
+        requests, crawl_id = OwnerRequests(home), self._execution.crawl_id
+        if self._run is not None and not requests.unanswered(crawl_id):
+            requests.ask(crawl_id, "cancel", {}, self._workspace.clock.now_ms())
 
     def _report(self, jobs: Jobs, events: Events) -> None:
         progress, self._progress = self._progress, None
