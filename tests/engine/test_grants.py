@@ -7,7 +7,7 @@ from typing import Any
 from tests.engine.earlier import OLD, Before
 
 from inchworm.engine.session.grants import Grants
-from inchworm.engine.session.hosts import Hosts
+from inchworm.engine.session.hosts import Hosts, RobotsVerdicts
 from inchworm.engine.session.outages import Outages
 from inchworm.engine.session.window import Slot
 from inchworm.engine.visit import Tools
@@ -36,7 +36,7 @@ class Desk:
     def __init__(self, *down: DownHost, known: dict[str, Any] | None = None, **given: Any) -> None:
         values: Any = make(given)
         nobody: Any = None
-        self.hosts = Hosts(values, [(HOST, "allow", None)])
+        self.hosts = Hosts(values, RobotsVerdicts(values, [(HOST, "allow", None)]))
         self.outages = Outages([HOST], down, 0.0)
         clock = ManualClock()
         before = Before(OLD._replace(**{"at_ms": clock.now_ms(), **known})) if known is not None else None
@@ -79,7 +79,7 @@ def test_what_is_forbidden_after_an_outage_gives_its_page_of_the_limit_back() ->
     desk = Desk(page_limit=3)
     assert desk.granted() == [0, 1, 2]
     desk.grants.use_up(desk.slots[1])
-    desk.hosts.learn([(HOST, "rules", b"User-agent: *\nDisallow: /1")])
+    desk.hosts.robots.learn([(HOST, "rules", b"User-agent: *\nDisallow: /1")])
     assert desk.grants.answer(desk.slots[1])
     assert desk.slots.pop(1).turn == RefusedEntry(entry(1), Reason.ROBOTS)
     assert [desk.slots[number].entry.url[-1] for number in desk.granted()] == ["0", "2", "3"]
@@ -88,7 +88,7 @@ def test_what_is_forbidden_after_an_outage_gives_its_page_of_the_limit_back() ->
 def test_what_fails_with_its_host_takes_no_page_from_others() -> None:
     """It has a page of the limit until it is committed, and gives back no more than that."""
     desk = Desk(DownHost(HOST, "connect", "connection refused", 0, SESSIONS), page_limit=2)
-    desk.outages.looked_in_vain(HOST, 0.0, 0)
+    desk.outages.still_down(HOST, 0.0, 0)
     for slot in (desk.slots.pop(), desk.slots.pop()):
         assert desk.grants.answer(slot)
         assert isinstance(slot.turn, FinishedVisit)
@@ -116,10 +116,10 @@ def test_what_fails_by_its_robots_txt_after_all_takes_no_page_from_others() -> N
     """Its page of the limit is given back when its grant is revoked; the failure has one of its own till its commit."""
     desk = Desk(page_limit=2)
     assert desk.granted() == [0, 1]
-    desk.hosts.learn([(HOST, "unreadable", b"http_5xx: the server answered 500")])
+    desk.hosts.robots.learn([(HOST, "unreadable", b"http_5xx: the server answered 500")])
     for slot in (desk.slots.pop(0), desk.slots.pop(0)):
         assert desk.grants.answer(slot)
         assert isinstance(slot.turn, FinishedVisit)
         desk.grants.give_back(slot.turn)
-    desk.hosts.learn([(HOST, "allow", None)])
+    desk.hosts.robots.learn([(HOST, "allow", None)])
     assert desk.granted() == [0, 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inchworm.engine.session.hosts import Hosts
+from inchworm.engine.session.hosts import Hosts, RobotsVerdicts
 from inchworm.settings import make
 
 A, B = "http://a.test", "http://b.test"
@@ -14,15 +14,16 @@ RULES = (
 
 
 def hosts(*verdicts: tuple[str, str, bytes | None], **given: object) -> Hosts:
-    return Hosts(make({"delay": 1, **given}), verdicts)
+    values = make({"delay": 1, **given})
+    return Hosts(values, RobotsVerdicts(values, verdicts))
 
 
 def test_a_host_is_known_by_its_origin():
     h = hosts((A, "rules", RULES))
-    assert h.is_known(f"{A}/x")
-    assert not any(map(h.is_known, (f"{B}/", "https://a.test/", "http://a.test:8080/")))
-    h.learn([(B, "allow", None)])
-    assert h.is_known(f"{B}/")
+    assert h.robots.is_known(f"{A}/x")
+    assert not any(map(h.robots.is_known, (f"{B}/", "https://a.test/", "http://a.test:8080/")))
+    h.robots.learn([(B, "allow", None)])
+    assert h.robots.is_known(f"{B}/")
 
 
 @pytest.mark.parametrize(
@@ -36,41 +37,41 @@ def test_a_host_is_known_by_its_origin():
     ],
 )
 def test_rules_are_those_for_our_name(verdict, path, allows):
-    assert hosts((A, *verdict)).allows(f"{A}{path}") is allows
+    assert hosts((A, *verdict)).robots.allows(f"{A}{path}") is allows
 
 
 def test_the_user_agent_decides_which_rules_are_ours():
     h = hosts((A, "rules", RULES), user_agent="somebody/1.0")
-    assert (h.allows(f"{A}/private"), h.allows(f"{A}/secret")) == (False, True)
+    assert (h.robots.allows(f"{A}/private"), h.robots.allows(f"{A}/secret")) == (False, True)
 
 
 def test_a_robots_file_that_could_not_be_read_is_trouble_until_it_is_forgotten():
     h = hosts((A, "unreadable", "http_5xx: 503 für alle".encode()))
-    assert h.is_known(f"{A}/")
-    assert h.trouble(f"{A}/x") == "http_5xx: 503 für alle"
-    assert h.trouble(f"{B}/") == ""
-    h.learn([(A, "forgotten", None)])
-    assert not h.is_known(f"{A}/")
-    assert h.trouble(f"{A}/") == ""
-    h.learn([(A, "rules", RULES)])
-    assert h.is_known(f"{A}/")
-    assert not h.allows(f"{A}/secret")
+    assert h.robots.is_known(f"{A}/")
+    assert h.robots.trouble(f"{A}/x") == "http_5xx: 503 für alle"
+    assert h.robots.trouble(f"{B}/") == ""
+    h.robots.learn([(A, "forgotten", None)])
+    assert not h.robots.is_known(f"{A}/")
+    assert h.robots.trouble(f"{A}/") == ""
+    h.robots.learn([(A, "rules", RULES)])
+    assert h.robots.is_known(f"{A}/")
+    assert not h.robots.allows(f"{A}/secret")
 
 
 def test_trouble_replaces_rules_and_rules_replace_trouble():
     h = hosts((A, "rules", RULES))
-    h.learn([(A, "unreadable", None)])
-    assert h.is_known(f"{A}/")
-    h.learn([(A, "allow", None)])
-    assert (h.trouble(f"{A}/"), h.allows(f"{A}/secret")) == ("", True)
+    h.robots.learn([(A, "unreadable", None)])
+    assert h.robots.is_known(f"{A}/")
+    h.robots.learn([(A, "allow", None)])
+    assert (h.robots.trouble(f"{A}/"), h.robots.allows(f"{A}/secret")) == ("", True)
 
 
 def test_without_robots_everything_is_known_and_allowed():
     h = hosts((A, "rules", RULES), (B, "unreadable", b"503"), robots=False)
-    assert h.is_known("http://c.test/")
-    assert h.allows(f"{A}/secret")
-    assert h.allows("http://c.test/")
-    assert h.trouble(f"{B}/") == ""
+    assert h.robots.is_known("http://c.test/")
+    assert h.robots.allows(f"{A}/secret")
+    assert h.robots.allows("http://c.test/")
+    assert h.robots.trouble(f"{B}/") == ""
 
 
 def test_a_host_may_be_asked_at_once_and_then_after_the_delay():

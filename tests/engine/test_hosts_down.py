@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from inchworm.engine.session.hosts import Hosts
-from inchworm.engine.session.outages import Lookout, Outages
+from inchworm.engine.session.ending import SessionEnding
+from inchworm.engine.session.hosts import Hosts, RobotsVerdicts
+from inchworm.engine.session.outages import HostWatch, Outages
+from inchworm.engine.session.wakeup import WakeUp
 from inchworm.engine.visit import Tools
 from inchworm.model import Failure, Reply, Request
 from inchworm.rules.web.outage import DOWN_AFTER, SESSIONS
@@ -41,7 +43,7 @@ def test_an_outage_counts_once_in_a_session_however_often_somebody_looks() -> No
     in_vain(known, DOWN_AFTER)
     for session in range(1, SESSIONS + 1):
         for look in range(5):
-            known.looked_in_vain(HOST, 10.0 * look, 1000)
+            known.still_down(HOST, 10.0 * look, 1000)
             (down,) = known.all()
             assert down.sessions == session
         assert known.is_down(HOST) is (session < SESSIONS), "given up in the last of them, and not before"
@@ -52,12 +54,12 @@ def test_looks_at_a_host_that_is_down_come_after_growing_pauses() -> None:
     known, now, pauses = outages(patience=86_400.0), 0.0, []
     in_vain(known, DOWN_AFTER, now)
     for _ in range(11):
-        assert known.due(known.next_look() - 0.001) == []
-        pauses.append(known.next_look() - now)
-        now = known.next_look()
+        assert known.due(known.next_check() - 0.001) == []
+        pauses.append(known.next_check() - now)
+        now = known.next_check()
         assert known.due(now) == [HOST]
         assert known.due(now) == [], "it is being looked at"
-        known.looked_in_vain(HOST, now, round(1000 * now))
+        known.still_down(HOST, now, round(1000 * now))
     assert pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
 
 
@@ -66,7 +68,7 @@ def test_a_host_that_was_given_up_and_answers_may_be_down_again() -> None:
     in_vain(known, DOWN_AFTER)
     for _ in range(SESSIONS - 1):
         known = Outages([HOST], known.all(), 0.0)
-        known.looked_in_vain(HOST, 1.0, 1000)
+        known.still_down(HOST, 1.0, 1000)
     assert known.given_up(HOST) is not None
     assert known.answered(HOST)
     in_vain(known, DOWN_AFTER, 2.0)
@@ -87,12 +89,13 @@ def test_to_look_at_a_host_takes_a_polite_turn() -> None:
     clock, nothing, known = ManualClock(), cast(Any, None), outages()
     in_vain(known, DOWN_AFTER)
     values = make({"delay": 5})
-    hosts = Hosts(values, [(HOST, "allow", None)])
-    lookout = Lookout(known, hosts, Tools(values, Nobody(), nothing, clock, nothing, lambda: 0.0, {}), lambda _: None)
+    hosts = Hosts(values, RobotsVerdicts(values, [(HOST, "allow", None)]))
+    tools = Tools(values, Nobody(), nothing, clock, nothing, lambda: 0.0, {})
+    watch = HostWatch(known, hosts, tools, SessionEnding(clock, WakeUp(clock)), lambda: None)
 
     async def look() -> None:
-        lookout.look()
-        await asyncio.gather(*lookout.tasks)
+        watch.check_due()
+        await asyncio.gather(*watch.tasks)
 
     clock.advance(10.0)
     asyncio.run(look())

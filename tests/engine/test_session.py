@@ -15,8 +15,9 @@ from inchworm.archive.warc import WarcWriter
 from inchworm.engine import run
 from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.owner import NoArchive
-from inchworm.engine.session import loop
-from inchworm.engine.session.loop import Loop, SessionEnd, Watch
+from inchworm.engine.session import flight
+from inchworm.engine.session.ending import SessionEnd
+from inchworm.engine.session.loop import Loop, Watch
 from inchworm.engine.visit import Tools
 from inchworm.model import EndedBy, Failure, Mode, Reply, Request, Response
 from inchworm.reader import DocumentReader
@@ -210,7 +211,7 @@ def test_what_is_under_way_when_a_long_session_is_stopped_may_finish(begin: Call
 def test_answers_that_wait_for_a_slow_one_take_no_more_memory_than_they_may(
     begin: Callable[..., Works], monkeypatch: pytest.MonkeyPatch, room: int, least: int, most: int
 ) -> None:
-    monkeypatch.setattr(loop, "HELD_BYTES", room)
+    monkeypatch.setattr(flight, "HELD_BYTES", room)
     works = begin(star, workers=2)
     works.slow = "/0"
     assert works.work().by is EndedBy.FINISHED

@@ -11,7 +11,7 @@ from tests.flow.crawling import Home, chain, is_control, page
 from tests.gaps import gap_but_one, gaps
 
 from inchworm.app import Hooks
-from inchworm.engine.session import loop
+from inchworm.engine.session import flight
 from inchworm.testing import Hit, ManualClock, Page, Served, Site, linked_site, redirect
 
 SLACK = 0.12
@@ -232,7 +232,7 @@ def test_answers_that_wait_for_a_slow_page_do_not_hold_up_another_host(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They lie in memory, and nothing more is asked for ahead; what comes next on its host may go all the same."""
-    monkeypatch.setattr(loop, "HELD_BYTES", 1)
+    monkeypatch.setattr(flight, "HELD_BYTES", 1)
     slow = {"/": page("slow home", "/slow", "/1", "/2"), "/slow": Page(page("slow", "/end"), delay=3.0)}
     slow |= {path: page(f"slow {path}") for path in ("/1", "/2", "/end")}
     with Site({}, {"slow.localhost": slow, "fast.localhost": chain(8)}).serve() as served:

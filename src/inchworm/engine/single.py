@@ -13,7 +13,7 @@ from typing import NamedTuple
 from inchworm.engine import run
 from inchworm.engine.fetching import fetching
 from inchworm.engine.ledger import rows
-from inchworm.engine.session.hosts import Hosts
+from inchworm.engine.session.hosts import Hosts, RobotsVerdicts
 from inchworm.engine.visit import Tools, unreadable_robots, visit
 from inchworm.model import FinishedVisit, FoundUrl, FrontierEntry, Kind, Outcome, Reply, Request, Response
 from inchworm.ports import Clock, Fetcher
@@ -34,39 +34,36 @@ class Manners:
 
     def __init__(self, values: Settings, clock: Clock) -> None:
         self._values, self._clock = values, clock
-        self._hosts = Hosts(values, ())
+        self._hosts = Hosts(values, RobotsVerdicts(values, ()))
         self._learned = 0
         self._mutex = threading.Lock()
 
     def needs_robots(self, url: str) -> bool:
         """Whether a robots.txt has to be read before this URL may be asked for."""
         with self._mutex:
-            is_current = self._hosts.is_known(url) and not self._hosts.is_outdated(url, self._clock.monotonic())
-            return not is_current or bool(self._hosts.trouble(url))
+            robots = self._hosts.robots
+            is_current = robots.is_known(url) and not robots.is_outdated(url, self._clock.monotonic())
+            return not is_current or bool(robots.trouble(url))
 
     def learn(self, origin: str, verdict: str, said: bytes | None) -> None:
         with self._mutex:
             self._learned += 1
             if self._learned > _MOST_ORIGINS:
-                self._hosts, self._learned = Hosts(self._values, ()), 1
-            self._hosts.learn([(origin, verdict, said)])
-            self._hosts.trust_until(origin, self._clock.monotonic() + ROBOTS_SECONDS)
+                self._hosts, self._learned = Hosts(self._values, RobotsVerdicts(self._values, ())), 1
+            self._hosts.robots.learn([(origin, verdict, said)], self._clock.monotonic() + ROBOTS_SECONDS)
 
     def trouble(self, url: str) -> str:
         with self._mutex:
-            return self._hosts.trouble(url)
+            return self._hosts.robots.trouble(url)
 
     def allows(self, url: str) -> bool:
         with self._mutex:
-            return not self._hosts.is_known(url) or self._hosts.allows(url)
+            return not self._hosts.robots.is_known(url) or self._hosts.robots.allows(url)
 
     def turn(self, url: str) -> float:
         """In how many seconds this URL's host may be asked. Whoever asks this has that turn."""
         with self._mutex:
-            now = self._clock.monotonic()
-            turn = max(now, self._hosts.turn(url))
-            self._hosts.started(url, turn)
-            return turn - now
+            return self._hosts.take_turn(url, self._clock.monotonic())
 
     def keep_quiet(self, url: str, seconds: float) -> None:
         with self._mutex:

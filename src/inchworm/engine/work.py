@@ -17,7 +17,8 @@ from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.ledger.draft.draft import Committed
 from inchworm.engine.own.earlier import EarlierRuns
 from inchworm.engine.own.owner import CrawlOwner
-from inchworm.engine.session.loop import Loop, SessionEnd, Watch
+from inchworm.engine.session.ending import SessionEnd
+from inchworm.engine.session.loop import Loop, Watch
 from inchworm.engine.signals import stopping
 from inchworm.engine.visit import Tools
 from inchworm.errors import InchwormError, Lost

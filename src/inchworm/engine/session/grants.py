@@ -35,11 +35,15 @@ class Grants:
         self._spent = 0
         self.due = 0
         self.limit_hit: EndedBy | None = None
-        self.learn(seeds)
-
-    def learn(self, seeds: Iterable[Seed]) -> None:
-        """What the seeds have used of their limits by now."""
         self.seeds = {seed.number: seed for seed in seeds}
+
+    def learn(self, seeds: Iterable[Seed], outcomes: Outcomes) -> bool:
+        """Take in what the seeds have used of their limits and what turns came to. True: the last pages brought too
+        little."""
+        self.seeds = {seed.number: seed for seed in seeds}
+        for turn, _ in outcomes:
+            self.give_back(turn)
+        return self._weigh(outcomes)
 
     @property
     def is_budget_spent(self) -> bool:
@@ -68,17 +72,16 @@ class Grants:
     def _turn_without_request(self, entry: FrontierEntry) -> Turn | None:
         if entry.kind is Kind.PAGE and (reason := exhausted(self.seeds[entry.seed], self._settings.page_limit)):
             return RefusedEntry(entry, reason)
-        if self._hosts.is_known(entry.request_url):
-            if trouble := self._hosts.trouble(entry.request_url):
+        if self._hosts.robots.is_known(entry.request_url):
+            if trouble := self._hosts.robots.trouble(entry.request_url):
                 return unreadable_robots(entry, trouble, self._tools)
-            if not self._hosts.allows(entry.request_url):
+            if not self._hosts.robots.allows(entry.request_url):
                 return RefusedEntry(entry, Reason.ROBOTS)
         return self._reuse(entry) if self._may_reuse(entry) else None
 
     def _is_forbidden(self, entry: FrontierEntry) -> bool:
         """Whether a robots.txt that was read again says no to what was granted before."""
-        url = entry.request_url
-        return self._hosts.is_known(url) and bool(self._hosts.trouble(url) or not self._hosts.allows(url))
+        return self._hosts.robots.is_known(entry.request_url) and not self._hosts.robots.may_ask(entry.request_url)
 
     def _may_reuse(self, entry: FrontierEntry) -> bool:
         return (
@@ -104,7 +107,7 @@ class Grants:
     def grant(self, slot: Slot) -> bool:
         """Reserve what a request may use up."""
         entry = slot.entry
-        if entry.kind is not Kind.ROBOTS and not self._hosts.is_known(entry.request_url):
+        if entry.kind is not Kind.ROBOTS and not self._hosts.robots.is_known(entry.request_url):
             return False
         if slot.granted:
             return True
@@ -137,8 +140,7 @@ class Grants:
 
     # Whether it is worth it
 
-    def weigh(self, outcomes: Outcomes) -> bool:
-        """Take in what turns brought. True: the last pages brought too little."""
+    def _weigh(self, outcomes: Outcomes) -> bool:
         if not self._settings.stop_below:
             return False
         for turn, outcome in outcomes:

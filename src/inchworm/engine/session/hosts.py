@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from inchworm.ports import Clock, Store
 from inchworm.rules.web import politeness, robots
 from inchworm.rules.web.url import host_of, origin_of
 from inchworm.settings import Settings
 
+ROBOTS_SECONDS = 86_400.0
+"""How long a robots.txt holds before it is asked for again."""
 
-class Hosts:
-    """The hosts of one session. Robots verdicts come from committed rows only."""
+
+class RobotsVerdicts:
+    """What the robots.txt of each origin says. They come from committed rows only."""
 
     def __init__(self, settings: Settings, verdicts: Iterable[tuple[str, str, bytes | None]]) -> None:
-        self._settings = settings
+        self._is_obeyed, self._user_agent = settings.robots, settings.user_agent
         self._rules: dict[str, robots.Robots] = {}
         self._trouble: dict[str, str] = {}
-        self._next: dict[str, float] = {}
-        self._quiet: dict[str, float] = {}
         self._asked_again: set[str] = set()
         self._fresh_until: dict[str, float] = {}
-        self._paces: dict[str, politeness.Pace] = {}
-        self._asked_before = float("-inf")
         self.learn(verdicts)
 
-    def learn(self, verdicts: Iterable[tuple[str, str, bytes | None]]) -> None:
-        """Take in committed robots.txt files: origin, verdict, and the rules or what went wrong."""
+    def learn(self, verdicts: Iterable[tuple[str, str, bytes | None]], fresh_until: float = float("inf")) -> None:
+        """Take in committed robots.txt files: origin, verdict, and the rules or what went wrong. They hold until a
+        monotonic time."""
         for origin, verdict, said in verdicts:
             self._rules.pop(origin, None)
             self._trouble.pop(origin, None)
@@ -36,6 +37,7 @@ class Hosts:
                 self._rules[origin] = robots.parse(said or b"")
             if verdict == "refreshing":
                 self._asked_again.add(origin)
+            self._fresh_until[origin] = fresh_until
 
     def trust_until(self, origin: str, moment: float) -> None:
         """What this origin's robots.txt said holds until a monotonic time."""
@@ -43,24 +45,51 @@ class Hosts:
 
     def is_outdated(self, url: str, now: float) -> bool:
         """Whether the robots.txt for this URL was read, but too long ago to go by it."""
-        return self._settings.robots and self._fresh_until.get(origin_of(url), now) < now
+        return self._is_obeyed and self._fresh_until.get(origin_of(url), now) < now
 
     def is_known(self, url: str) -> bool:
         """Whether the robots.txt for this URL was read."""
         origin = origin_of(url)
-        if not self._settings.robots:
+        if not self._is_obeyed:
             return True
         return origin in self._trouble or (origin in self._rules and origin not in self._asked_again)
 
     def trouble(self, url: str) -> str:
         """Why the robots.txt for this URL could not be read, if so; then nothing there may be asked for."""
-        return self._trouble.get(origin_of(url), "") if self._settings.robots else ""
+        return self._trouble.get(origin_of(url), "") if self._is_obeyed else ""
 
     def allows(self, url: str) -> bool:
         """Whether a robots.txt that was read lets us ask for this URL."""
-        if not self._settings.robots:
+        if not self._is_obeyed:
             return True
-        return self._rules[origin_of(url)].allows(self._settings.user_agent, url)
+        return self._rules[origin_of(url)].allows(self._user_agent, url)
+
+    def may_ask(self, url: str) -> bool:
+        """Whether the robots.txt for this URL was read and lets us ask for it."""
+        return self.is_known(url) and not self.trouble(url) and self.allows(url)
+
+    def delay(self, url: str) -> float | None:
+        """How many seconds it wants between two requests, if it says so."""
+        rules = self._rules.get(origin_of(url))
+        return rules.delay(self._user_agent) if rules else None
+
+
+class Hosts:
+    """When each host may be asked again. `robots`: what may be asked there."""
+
+    def __init__(self, settings: Settings, verdicts: RobotsVerdicts) -> None:
+        self.robots = verdicts
+        self._settings = settings
+        self._next: dict[str, float] = {}
+        self._quiet: dict[str, float] = {}
+        self._paces: dict[str, politeness.Pace] = {}
+        self._asked_before = float("-inf")
+
+    def take_turn(self, url: str, now: float) -> float:
+        """In how many seconds this URL's host may be asked. Whoever asks this has that turn."""
+        turn = max(now, self.turn(url))
+        self.started(url, turn)
+        return turn - now
 
     def turn(self, url: str) -> float:
         """The monotonic time from which this URL's host may be asked."""
@@ -91,8 +120,19 @@ class Hosts:
         self._asked_before = moment
 
     def _delay(self, url: str) -> float:
-        rules = self._rules.get(origin_of(url))
-        wanted = rules.delay(self._settings.user_agent) if rules else None
+        wanted = self.robots.delay(url)
         pace = self._paces.get(host_of(url))
         extra = politeness.extra_delay(pace) if pace else 0.0
         return politeness.delay(self._settings.delay, wanted, self._settings.max_delay) + extra
+
+
+def known_hosts(store: Store, run_id: int, settings: Settings, clock: Clock) -> Hosts:
+    """The hosts as earlier sessions of a run have left them."""
+    hosts = Hosts(settings, RobotsVerdicts(settings, store.robots(run_id)))
+    now, now_ms = clock.monotonic(), clock.now_ms()
+    for host, until_ms, wait_ms in store.quiet_hosts():
+        # Never longer than they asked for, whatever the clock says.
+        hosts.keep_quiet(host, now + max(0, min(until_ms - now_ms, wait_ms)) / 1000)
+    for origin, at_ms in store.robots_times(run_id):
+        hosts.robots.trust_until(origin, now + ROBOTS_SECONDS - max(0, now_ms - at_ms) / 1000)
+    return hosts

@@ -1,4 +1,4 @@
-"""Hosts that have answered in this crawl and cannot be reached now, and the look-out for when they are back."""
+"""Hosts that have answered in this crawl and cannot be reached now, and how it is noticed that they are back."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from inchworm.engine.session.ending import SessionEnding
 from inchworm.engine.session.hosts import Hosts
-from inchworm.engine.visit import Tools, is_there
-from inchworm.model import DownHost, Unanswered
+from inchworm.engine.visit import PUSHING_BACK, Tools, is_there
+from inchworm.model import DownHost, FinishedVisit, Unanswered
 from inchworm.rules.web import outage
-from inchworm.rules.web.url import origin_of
+from inchworm.rules.web.url import host_of, origin_of
 
 
 class Outages:
@@ -22,8 +23,8 @@ class Outages:
         self._patience = patience
         self._in_vain: Counter[str] = Counter()
         self._down = {one.origin: one for one in down}
-        self._looks: Counter[str] = Counter()
-        self._look_at = dict.fromkeys(self._down, float("-inf"))
+        self._checks: Counter[str] = Counter()
+        self._check_at = dict.fromkeys(self._down, float("-inf"))
         self._given_up: set[str] = set()
         self._news: dict[str, DownHost | None] = {}
 
@@ -48,8 +49,8 @@ class Outages:
         """A request could not be sent there. After a few of them in a row the host is down."""
         self._in_vain[origin] += 1
         if origin not in self._down and self._in_vain[origin] >= outage.DOWN_AFTER:
-            self._look_at[origin] = now + outage.pause(0)
-            self._looks[origin] = 1
+            self._check_at[origin] = now + outage.pause(0)
+            self._checks[origin] = 1
             self._note(DownHost(origin, kind, message, now_ms, 1))
 
     def answered(self, origin: str) -> bool:
@@ -60,27 +61,27 @@ class Outages:
         if self._down.pop(origin, None) is None:
             return False
         self._given_up.discard(origin)
-        del self._look_at[origin], self._looks[origin]
+        del self._check_at[origin], self._checks[origin]
         self._news[origin] = None
         return True
 
     def due(self, now: float) -> list[str]:
-        """Hosts to look at now: each is named once, until it is known what came of it."""
-        found = [origin for origin, at in self._look_at.items() if at <= now]
-        self._look_at.update(dict.fromkeys(found, float("inf")))
+        """Hosts to ask now whether they are up: each is named once, until it is known what came of it."""
+        found = [origin for origin, at in self._check_at.items() if at <= now]
+        self._check_at.update(dict.fromkeys(found, float("inf")))
         return found
 
-    def next_look(self) -> float:
-        return min(self._look_at.values(), default=float("inf"))
+    def next_check(self) -> float:
+        return min(self._check_at.values(), default=float("inf"))
 
-    def looked_in_vain(self, origin: str, now: float, now_ms: int) -> None:
+    def still_down(self, origin: str, now: float, now_ms: int) -> None:
         """It is down still. Once in a session that counts, and in the end the host is given up."""
         down = self._down[origin]
-        if not self._looks[origin]:
+        if not self._checks[origin]:
             down = down._replace(sessions=down.sessions + 1)
             self._note(down)
-        self._look_at[origin] = now + outage.pause(self._looks[origin])
-        self._looks[origin] += 1
+        self._check_at[origin] = now + outage.pause(self._checks[origin])
+        self._checks[origin] += 1
         if outage.is_hopeless(down, now_ms, self._patience):
             self._given_up.add(origin)
 
@@ -96,39 +97,62 @@ class Outages:
         self._down[down.origin] = self._news[down.origin] = down
 
 
-class Lookout:
-    """Asks hosts that are down for their robots.txt, with growing pauses. Whatever they answer, they are up again.
+class HostWatch:
+    """Notices from answers how fast a host is, whether it is asked too much, and whether it is down; asks hosts that
+    are down for their robots.txt, with growing pauses. Whatever they answer, they are up again.
 
-    `looked` is called after every look.
+    `changed` is called when a host may be up again, or given up.
     """
 
     def __init__(
-        self, outages: Outages, hosts: Hosts, tools: Tools, looked: Callable[[asyncio.Task[None]], None]
+        self, outages: Outages, hosts: Hosts, tools: Tools, ending: SessionEnding, changed: Callable[[], None]
     ) -> None:
         self._outages = outages
         self._hosts = hosts
         self._tools = tools
         self._clock = tools.clock
-        self._looked = looked
+        self._ending = ending
+        self._changed = changed
         self.tasks: set[asyncio.Task[None]] = set()
 
-    def note(self, turn: Unanswered) -> None:
+    def note_answer(self, visit: FinishedVisit) -> None:
+        """A request came to something. Noticed before anything else is sent there."""
+        url, now = visit.entry.request_url, self._clock.monotonic()
+        if visit.status and self._outages.answered(origin_of(url)):
+            self._changed()
+        if visit.status in PUSHING_BACK or visit.failure == "blocked":
+            self._hosts.pushed_back(url, now - visit.millis / 1000, now)
+            self._hosts.keep_quiet(host_of(url), now + visit.quiet_ms / 1000)
+        elif visit.requested:
+            self._hosts.answered(url, visit.millis / 1000)
+
+    def note_unanswered(self, turn: Unanswered) -> None:
         """A request could not be sent."""
         origin, now = origin_of(turn.entry.request_url), self._clock.monotonic()
         self._outages.unanswered(origin, turn.kind, turn.message, now, self._clock.now_ms())
 
-    def look(self) -> None:
-        """Start to look at every host for which it is time."""
+    def check_due(self) -> None:
+        """Start to ask every host that is down and for which it is time."""
         now = self._clock.monotonic()
         for origin in self._outages.due(now):
             self._hosts.started(f"{origin}/", now)
-            task = asyncio.get_running_loop().create_task(self._look_at(origin))
+            task = asyncio.get_running_loop().create_task(self._check(origin))
             self.tasks.add(task)
-            task.add_done_callback(self.tasks.discard)
-            task.add_done_callback(self._looked)
+            task.add_done_callback(self._checked)
 
-    async def _look_at(self, origin: str) -> None:
+    async def _check(self, origin: str) -> None:
         if await is_there(origin, self._tools) is None:
             self._outages.answered(origin)
         else:
-            self._outages.looked_in_vain(origin, self._clock.monotonic(), self._clock.now_ms())
+            self._outages.still_down(origin, self._clock.monotonic(), self._clock.now_ms())
+
+    def _checked(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._ending.fail(error, repr(error))
+        self._changed()
+
+    def cancel(self) -> None:
+        """Break off what is under way."""
+        for task in self.tasks:
+            task.cancel()

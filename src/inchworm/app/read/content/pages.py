@@ -13,7 +13,7 @@ from inchworm.app.read.content.visits import KnownUrl, StoredVisit, known_url
 from inchworm.app.read.runs import MOST_RUNS
 from inchworm.app.workspace import Workspace, identity, settings_of_run
 from inchworm.archive import reader as warc_reader
-from inchworm.engine.session.hosts import Hosts
+from inchworm.engine.session.hosts import RobotsVerdicts
 from inchworm.errors import NotNow, Unknown, WrongUse
 from inchworm.fetch import replay
 from inchworm.model import CrawlInfo, Failure, FoundUrl, FrontierEntry, Kind, Reason, RunInfo, Source
@@ -211,11 +211,11 @@ class Pages:
         with contextlib.suppress(Unknown, NotNow), self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store, number)
             values, address = settings.changed(Settings(), settings_of_run(current)), identity(current, url)
-            hosts = Hosts(values, store.robots(current.run_id, urls.origin_of(address)))
-            reason = _linked_by_a_seed(current, values, address)
-            if reason is None and hosts.is_known(address) and not hosts.trouble(address) and not hosts.allows(address):
+            robots = RobotsVerdicts(values, store.robots(current.run_id, urls.origin_of(address)))
+            reason, is_known = _linked_by_a_seed(current, values, address), robots.is_known(address)
+            if reason is None and is_known and not robots.trouble(address) and not robots.allows(address):
                 reason = Reason.ROBOTS
-            return " " + prospect(reason, hosts.is_known(address))
+            return " " + prospect(reason, is_known)
         return ""
 
     def failed(self, word: str, kind: str | None = None) -> list[StoredVisit]:
