@@ -16,10 +16,8 @@ LARGE_FOR_A_REASON: Mapping[str, str] = {
 
 LARGE_CLASSES: frozenset[str] = frozenset(
     {
-        "store.crawl.browse.Browse",
         "store.crawl.earlier.AcrossRuns",
         "store.crawl.session.CrawlStore",
-        "store.crawl.view.View",
         "store.follow.index.Told",
         "store.home.events.Events",
         "store.home.jobs.Jobs",
@@ -35,14 +33,10 @@ CLASS_NAMES_GIVEN_TWICE: frozenset[str] = frozenset(
 """Names that two or more classes of the package have. `page.Page` and `testing.Page` are both public promises."""
 
 SPEAKS_OF_ANY: Mapping[str, int] = {
-    "store.crawl.browse": 6,
     "store.crawl.commit": 3,
-    "store.crawl.compare": 1,
     "store.crawl.earlier": 2,
     "store.crawl.history": 2,
-    "store.crawl.now": 2,
     "store.crawl.session": 6,
-    "store.crawl.view": 14,
     "store.database": 1,
     "store.follow.fields": 2,
     "store.follow.log": 1,

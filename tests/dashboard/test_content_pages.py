@@ -273,7 +273,7 @@ def test_search_without_words_and_with_too_many(api: Api, crawl: str) -> None:
 def test_search_in_an_index_that_is_being_made_says_how_far_it_is(
     api: Api, crawl: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inchworm.store.crawl.browse.INDEX_STEP", 20)
+    monkeypatch.setattr("inchworm.store.follow.timed.INDEX_STEP", 20)
     monkeypatch.setattr(content, "_AT_ONCE_SECONDS", 0.0)
     (api.folder / "crawls" / crawl / "search.db").unlink(missing_ok=True)
     answer = api.request("GET", f"http://inchworm.test/crawls/{crawl}/search", params={"q": "leaf"})

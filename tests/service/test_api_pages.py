@@ -14,9 +14,9 @@ from tests.service.in_process import Api, serving, wait_for
 
 from inchworm.app.read.content import pages as page_reads
 from inchworm.service.api import crawls, exports, pages, web
-from inchworm.store.crawl import view
+from inchworm.store.crawl.read import visits
+from inchworm.store.crawl.read.visits import VisitReader, WantedVisits
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import Sought, View
 from inchworm.testing import Hit, Page, Served, Site, redirect
 
 HOSTILE = [
@@ -147,8 +147,13 @@ def test_no_page_of_a_list_costs_more_than_the_first(api: Api, crawl: str) -> No
     path = api.app.workspace.crawl_folder(api.app.workspace.find(crawl.split("/")[-1])) / "crawl.db"
     store = CrawlStore(path, read_only=True)
     store.db._connection.set_trace_callback(told.append)
-    for sought in (Sought(), Sought(outcome="page"), Sought("failed", "http_4xx"), Sought(change="new", text="a")):
-        View(store).settled(1, sought, 0, 3)
+    for sought in (
+        WantedVisits(),
+        WantedVisits(outcome="page"),
+        WantedVisits("failed", "http_4xx"),
+        WantedVisits(change="new", text="a"),
+    ):
+        VisitReader(store).settled(1, sought, 0, 3)
     store.db._connection.set_trace_callback(None)
     assert len(told) == 7  # nothing is new, so nothing more is asked
     for statement in told:
@@ -160,7 +165,7 @@ def test_no_page_of_a_list_costs_more_than_the_first(api: Api, crawl: str) -> No
 
 def test_a_long_run_is_searched_bit_by_bit(api: Api, crawl: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = everything(api, f"{crawl}/pages", 1000)
-    monkeypatch.setattr(view, "SPAN", 2)
+    monkeypatch.setattr(visits, "SPAN", 2)
     monkeypatch.setattr(page_reads, "SPAN", 2)
     assert everything(api, f"{crawl}/pages", 1) == everything(api, f"{crawl}/pages", 1000) == whole
     assert paths(everything(api, f"{crawl}/pages", 50, q="upper")) == ["Upper"]

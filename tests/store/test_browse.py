@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from tests.store.test_reports import Book, at
 
+from inchworm.app.read.content.pages import MOST_ALTERNATES
 from inchworm.app.read.content.site import FolderCount, FolderSum, folder_of
 from inchworm.app.read.content.snippet import pieces
 from inchworm.model import Reason, State
-from inchworm.store.crawl import browse, view
-from inchworm.store.crawl.browse import MOST_ALTERNATES, TREE_STEP, Browse
-from inchworm.store.follow import search
+from inchworm.store.crawl.read import copies
+from inchworm.store.crawl.read.copies import Copies
+from inchworm.store.crawl.read.urls import TREE_STEP, LinkReader, UrlReader
+from inchworm.store.follow import search, timed
 from inchworm.store.follow.log import LoggedPage
 
 
@@ -31,11 +33,11 @@ def test_links_are_found_again_from_both_ends(book: Book) -> None:
     book.visit("", links=("a", "b", "a"))
     book.visit("a", links=("b",))
     book.visit("b")
-    look = Browse(book.store)
-    assert look.links_of(1, 1) == [book.ids["a"], book.ids["b"]]
-    assert look.linking_to(1, book.ids["b"], 0, 10) == [(1, book.ids[""]), (2, book.ids["a"])]
-    assert look.linking_to(1, book.ids["b"], 1, 10) == [(2, book.ids["a"])]
-    assert look.linking_to(1, book.ids["b"], 0, 1) == [(1, book.ids[""])]
+    links = LinkReader(book.store)
+    assert links.found_by(1, 1) == [book.ids["a"], book.ids["b"]]
+    assert links.leading_to(1, book.ids["b"], 0, 10) == [(1, book.ids[""]), (2, book.ids["a"])]
+    assert links.leading_to(1, book.ids["b"], 1, 10) == [(2, book.ids["a"])]
+    assert links.leading_to(1, book.ids["b"], 0, 1) == [(1, book.ids[""])]
 
 
 def test_the_end_of_one_link_and_the_beginning_of_the_next_are_no_link(book: Book) -> None:
@@ -43,9 +45,9 @@ def test_the_end_of_one_link_and_the_beginning_of_the_next_are_no_link(book: Boo
         book.url(str(number))
     # 01 00 00 00 | 01 00 00 00 has 256 in the middle: 00 01 00 00 is 256 from the fourth byte on.
     book.visit("1", links=("1", "1"))
-    look = Browse(book.store)
-    assert look.linking_to(1, 256, 0, 10) == []
-    assert look.linking_to(1, 1, 0, 10) == [(1, 1)]
+    links = LinkReader(book.store)
+    assert links.leading_to(1, 256, 0, 10) == []
+    assert links.leading_to(1, 1, 0, 10) == [(1, 1)]
 
 
 def test_how_urls_stand_comes_in_the_order_that_was_asked_for(book: Book) -> None:
@@ -53,8 +55,8 @@ def test_how_urls_stand_comes_in_the_order_that_was_asked_for(book: Book) -> Non
     book.url("b", state=State.REFUSED, reason=Reason.ROBOTS)
     book.url("c")
     ids = [book.ids[name] for name in ("c", "b", "a")]
-    rows = Browse(book.store).standing(1, [*ids, 99])
-    assert [(row["url"], row["state"], row["outcome"], row["reason"]) for row in rows] == [
+    rows = UrlReader(book.store).states(1, [*ids, 99])
+    assert [(row.url, row.state, row.outcome, row.reason) for row in rows] == [
         (at("c"), "pending", None, None),
         (at("b"), "refused", None, "robots"),
         (at("a"), "done", "failed", None),
@@ -65,15 +67,13 @@ def test_alternates_have_the_primary_first_and_do_not_end_in_thousands(book: Boo
     book.visit("first", text_hash=b"same")
     for number in range(MOST_ALTERNATES + 5):
         book.visit(f"copy-{number}", "duplicate", text_hash=b"same")
-    entry = Browse(book.store).entry(1, at("copy-3"))
-    assert entry is not None
-    found = entry["visits"][0]["alternate_urls"]
+    found = Copies(book.store).of(1, b"same".hex(), MOST_ALTERNATES)
     assert found[0] == at("first") and len(found) == MOST_ALTERNATES + 1
 
 
 @pytest.mark.parametrize(("outcome", "index"), [("duplicate", "visit_alternate"), ("page", "visit_content")])
 def test_one_url_is_found_without_reading_its_run(book: Book, outcome: str, index: str) -> None:
-    query = view._SAME.format(outcome)
+    query = copies._SAME.format(outcome)
     plan = book.store.db.execute(f"EXPLAIN QUERY PLAN {query}", (1, [b"x", b"y", b"z"], 1, 1)).fetchall()
     assert any(index in row[3] for row in plan), plan
     assert all(row[3].startswith(("SEARCH", "LIST SUBQUERY")) for row in plan), plan
@@ -81,8 +81,8 @@ def test_one_url_is_found_without_reading_its_run(book: Book, outcome: str, inde
 
 def test_the_history_has_every_run_that_knows_a_url(book: Book) -> None:
     book.visit("a")
-    assert [(row["run"], row["outcome"]) for row in Browse(book.store).history(book.ids["a"], 10)] == [(0, "page")]
-    assert Browse(book.store).history(99, 10) == []
+    assert [(row.run, row.outcome) for row in UrlReader(book.store).history(book.ids["a"], 10)] == [(0, "page")]
+    assert UrlReader(book.store).history(99, 10) == []
 
 
 # The site by folders
@@ -90,7 +90,7 @@ def test_the_history_has_every_run_that_knows_a_url(book: Book) -> None:
 
 def counted(book: Book) -> FolderCount:
     count = FolderCount((0,))
-    count.go_on(Browse(book.store), 1, 60.0)
+    count.go_on(UrlReader(book.store), 1, 60.0)
     assert count.is_complete
     return count
 
@@ -126,20 +126,20 @@ def test_what_a_refused_url_was_found_on_adds_nothing_to_it(book: Book) -> None:
 def test_a_count_goes_on_where_it_was_left(book: Book) -> None:
     book.visit("a")
     count = FolderCount((0,))
-    count.go_on(Browse(book.store), 1, 0.0)
+    count.go_on(UrlReader(book.store), 1, 0.0)
     assert not count.is_complete and count.counted == 0
-    count.go_on(Browse(book.store), 1, 60.0)
+    count.go_on(UrlReader(book.store), 1, 60.0)
     assert count.is_complete and count.counted == 1
-    count.go_on(Browse(book.store), 1, 60.0)
+    count.go_on(UrlReader(book.store), 1, 60.0)
     assert count.counted == 1
     assert TREE_STEP > 1
 
 
 def test_a_change_gives_another_stamp(book: Book) -> None:
-    before = Browse(book.store).stamp(1)
+    before = UrlReader(book.store).stamp(1)
     book.visit("a")
-    assert Browse(book.store).stamp(1) != before
-    assert Browse(book.store).stamp(99) == (0, 0, 0)
+    assert UrlReader(book.store).stamp(1) != before
+    assert UrlReader(book.store).stamp(99) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def page_text(page: LoggedPage) -> str:
 
 def asked(book: Book, folder: Path, seconds: float) -> tuple[search.Found, int]:
     question = search.Question(search.parsed("worm"), 5)
-    return browse.search(folder / "search.db", search.SearchSource(book.store, page_text), question, seconds)
+    return timed.search(folder / "search.db", search.SearchSource(book.store, page_text), question, seconds)
 
 
 def test_a_search_answers_when_its_time_is_over_and_goes_on_with_the_next(book: Book, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from inchworm.model import Counters, Kind, Reason, RunInfo, RunState, Seed, Sour
 from inchworm.ports import Commit, NewFrontierRow, RowState, VisitRow
 from inchworm.rules.web.url import hash64
 from inchworm.rules.words.json_form import json_form
-from inchworm.store.crawl.compare import ComparisonReader
+from inchworm.store.crawl.read.compare import ComparisonReader
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.lock import Life
 

@@ -28,8 +28,13 @@ from inchworm.model import (
 )
 from inchworm.ports import Commit, Known, NewFrontierRow, Original, RowState, VisitRow
 from inchworm.rules.web.url import hash64
+from inchworm.store.crawl.read.archive import RecordReader
+from inchworm.store.crawl.read.checks import RecordChecks
+from inchworm.store.crawl.read.copies import Copies
+from inchworm.store.crawl.read.counts import CountReader
+from inchworm.store.crawl.read.frontier import FrontierReader
+from inchworm.store.crawl.read.visits import VisitReader
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 from inchworm.store.lock import Life
 
 
@@ -662,61 +667,63 @@ def crawled(book):
 
 
 def test_all_that_a_run_knows_of_one_url(crawled):
-    view = View(crawled)
-    page = view.entry(1, f"{A}/page")
+    frontier, visits = FrontierReader(crawled, 1), VisitReader(crawled)
+    page = frontier.find(f"{A}/page")
     told = ("state", "reason", "kind", "source", "seed_url", "depth", "found", "found_on", "lastmod", "request_url")
-    assert [page[name] for name in told] == [
+    assert [getattr(page, name) for name in told] == [
         "done", None, "page", "spider", f"{A}/", 1, 2, f"{A}/", "2026", f"{A}/page/",
     ]  # fmt: skip
-    (visit,) = page["visits"]
-    assert visit["alternate_urls"] == [f"{A}/page", f"{A}/twin"]
-    assert (visit["file"], visit["offset"], visit["length"]) == ("run0.warc.gz", 10, 80)
-    assert view.entry(1, f"{A}/no")["reason"] == "excluded"
-    assert [visit["outcome"] for visit in view.entry(1, f"{A}/flaky")["visits"]] == ["retry", "failed"]
-    assert (view.entry(1, f"{A}/never"), view.entry(2, f"{A}/page")) == (None, None)
+    (visit,) = visits.of_url(1, page.url_id)
+    assert Copies(crawled).of(1, visit.text_hash) == [f"{A}/page", f"{A}/twin"]
+    assert (visit.file, visit.offset, visit.length) == ("run0.warc.gz", 10, 80)
+    assert frontier.find(f"{A}/no").reason == "excluded"
+    flaky = frontier.find(f"{A}/flaky").url_id
+    assert [visit.outcome for visit in visits.of_url(1, flaky)] == ["retry", "failed"]
+    assert visits.newest(1, flaky).outcome == "failed"
+    assert (frontier.find(f"{A}/never"), FrontierReader(crawled, 2).find(f"{A}/page")) == (None, None)
 
 
 def test_every_url_with_a_text_the_primary_one_first(crawled):
-    view = View(crawled)
-    assert view.alternates(1, "ab") == [f"{A}/page", f"{A}/twin"]
-    assert (view.alternates(1, "cd"), view.alternates(1, None), view.alternates(2, "ab")) == ([], [], [])
+    copies = Copies(crawled)
+    assert copies.of(1, "ab") == [f"{A}/page", f"{A}/twin"]
+    assert (copies.of(1, "cd"), copies.of(1, None), copies.of(2, "ab")) == ([], [], [])
 
 
 def test_the_record_in_order_up_to_a_position(crawled):
-    view = View(crawled)
-    record = list(view.record(1, 9))
-    assert [visit["seq"] for visit in record] == [2, 3, 4, 5, 6, 7, 8, 9]
-    assert [visit["seq"] for visit in view.record(1, 4)] == [2, 3, 4]
-    assert list(view.record(1, 0)) == list(view.record(2, 9)) == []
+    visits = VisitReader(crawled)
+    record = list(visits.of_run(1, 9))
+    assert [visit.seq for visit in record] == [2, 3, 4, 5, 6, 7, 8, 9]
+    assert [visit.seq for visit in visits.of_run(1, 4)] == [2, 3, 4]
+    assert list(visits.of_run(1, 0)) == list(visits.of_run(2, 9)) == []
     home, page, *_, old, gone, _, _ = record
-    assert (home["title"], home["meta"], home["links"], home["found_on"]) == ("Home", {"author": "A"}, 8, None)
-    assert (page["request_url"], page["payload"], page["text_hash"], page["links"]) == (f"{A}/page/", "01", "ab", 0)
-    assert (old["redirect"], gone["failure"], gone["message"]) == (f"{A}/page", "http_4xx", "404")
+    assert (home.title, home.meta, home.links, home.found_on) == ("Home", {"author": "A"}, 8, None)
+    assert (page.request_url, page.payload, page.text_hash, page.links) == (f"{A}/page/", "01", "ab", 0)
+    assert (old.redirect, gone.failure, gone.message) == (f"{A}/page", "http_4xx", "404")
 
 
 def test_a_long_record_is_read_in_steps_without_a_gap(book):
     many = 1203
     page = book.add(f"{A}/")
     book.write(seq=many, visits=[visit_row(seq, page) for seq in range(1, many + 1)])
-    assert [visit["seq"] for visit in View(book.store).record(1, many - 1)] == list(range(1, many))
+    assert [visit.seq for visit in VisitReader(book.store).of_run(1, many - 1)] == list(range(1, many))
 
 
 def test_every_url_requested_once_as_it_was_requested(crawled):
-    view = View(crawled)
+    visits = VisitReader(crawled)
     names = ["", "page/", "style", "old", "gone", "flaky"]
-    assert list(view.requested_urls(1, 9)) == [f"{A}/{name}" for name in names]
-    assert list(view.requested_urls(1, 5)) == [f"{A}/{name}" for name in names[:3]]
+    assert list(visits.requested_urls(1, 9)) == [f"{A}/{name}" for name in names]
+    assert list(visits.requested_urls(1, 5)) == [f"{A}/{name}" for name in names[:3]]
 
 
 def test_failures_that_stand_by_kind(crawled):
-    view = View(crawled)
-    assert [(visit["url"], visit["seq"]) for visit in view.failures(1, None)] == [(f"{A}/gone", 7), (f"{A}/flaky", 9)]
-    assert [visit["url"] for visit in view.failures(1, "timeout")] == [f"{A}/flaky"]
-    assert list(view.failures(1, "dns")) == []
+    visits = VisitReader(crawled)
+    assert [(visit.url, visit.seq) for visit in visits.that_failed(1, None)] == [(f"{A}/gone", 7), (f"{A}/flaky", 9)]
+    assert [visit.url for visit in visits.that_failed(1, "timeout")] == [f"{A}/flaky"]
+    assert list(visits.that_failed(1, "dns")) == []
 
 
 def test_the_queue_by_source_state_and_reason(crawled):
-    counts = {(row["source"], row["state"], row["reason"]): row["count"] for row in View(crawled).queue_counts(1)}
+    counts = {(row.source, row.state, row.reason): row.rows for row in CountReader(crawled).rows_by_state(1)}
     assert counts == {
         ("initial", "done", None): 1,
         ("resource", "done", None): 1,
@@ -727,24 +734,24 @@ def test_the_queue_by_source_state_and_reason(crawled):
 
 
 def test_small_questions(crawled):
-    view = View(crawled)
-    assert view.has_refused(1, Reason.EXCLUDED)
-    assert not view.has_refused(1, Reason.ROBOTS)
-    assert not view.has_refused(2, Reason.EXCLUDED)
-    assert {file for file, *_ in view.spots(1, 99)} == {"run0.warc.gz"}
-    assert list(view.spots(2, 99)) == []
-    assert view.integrity() == "ok"
+    counts, records = CountReader(crawled), RecordReader(crawled)
+    assert counts.has_refused(1, Reason.EXCLUDED)
+    assert not counts.has_refused(1, Reason.ROBOTS)
+    assert not counts.has_refused(2, Reason.EXCLUDED)
+    assert {file for file, *_ in records.of_run(1, 99)} == {"run0.warc.gz"}
+    assert list(records.of_run(2, 99)) == []
+    assert RecordChecks(crawled).integrity() == "ok"
 
 
 def test_counted_numbers_equal_kept_ones(crawled):
     kept = crawled.run(0).counters
-    counted = View(crawled).recount(1)
+    counted = RecordChecks(crawled).recount(1)
     assert counted == {name: getattr(kept, name) for name in counted}
     assert set(counted) == set(Counters.__slots__) - {"unknown"}
 
 
 def test_a_healthy_run_has_no_faults(crawled):
-    assert View(crawled).faults(1) == []
+    assert RecordChecks(crawled).faults(1) == []
 
 
 @pytest.mark.parametrize(
@@ -766,7 +773,7 @@ def test_a_healthy_run_has_no_faults(crawled):
 )
 def test_every_fault_is_found(crawled, damage, words):
     crawled.db.execute(damage)
-    assert any(words in fault for fault in View(crawled).faults(1))
+    assert any(words in fault for fault in RecordChecks(crawled).faults(1))
 
 
 def test_what_is_known_can_be_asked_without_its_rows(store):

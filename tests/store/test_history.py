@@ -29,7 +29,7 @@ from inchworm.model import (
 )
 from inchworm.rules.web.limits import exhausted
 from inchworm.store.crawl.history import History
-from inchworm.store.crawl.view import View
+from inchworm.store.crawl.read.checks import RecordChecks
 from inchworm.store.lock import Life
 
 MANUAL = CheckpointType.MANUAL
@@ -144,7 +144,7 @@ def test_all_that_came_later_is_gone(past: Past) -> None:
     assert_same(past.dump(), before)
     assert past.history.checkpoint(later.number) is None
     assert past.rows_of("SELECT from_seq, to_seq FROM undone") == [(2, 5)]
-    assert View(past.store).faults(RUN_ID) == []
+    assert RecordChecks(past.store).faults(RUN_ID) == []
 
 
 def test_log_numbers_go_on(past: Past) -> None:
@@ -293,7 +293,7 @@ class World(Past):
             self.ledger.edits.clear()
         else:
             return False
-        assert View(self.store).faults(RUN_ID) == []
+        assert RecordChecks(self.store).faults(RUN_ID) == []
         return True
 
     def back_to(self, number: int) -> int:
@@ -301,8 +301,8 @@ class World(Past):
         points = self.history.checkpoints()
         point = points[number % len(points)]
         self.back(point)
-        assert View(self.store).faults(RUN_ID) == []
-        kept, counted = self.info.counters, View(self.store).recount(RUN_ID)
+        assert RecordChecks(self.store).faults(RUN_ID) == []
+        kept, counted = self.info.counters, RecordChecks(self.store).recount(RUN_ID)
         assert counted == {name: getattr(kept, name) for name in counted}
         return point.seq
 

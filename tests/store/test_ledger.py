@@ -46,8 +46,11 @@ from inchworm.ports import Original, StoredRow
 from inchworm.rules.web.control import robots_file, sitemap_file
 from inchworm.rules.web.limits import REQUEST_FACTOR
 from inchworm.rules.web.url import canonicalize, origin_of
+from inchworm.store.crawl.read.checks import RecordChecks
+from inchworm.store.crawl.read.copies import Copies
+from inchworm.store.crawl.read.frontier import FrontierReader
+from inchworm.store.crawl.read.visits import VisitReader
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 from inchworm.store.lock import Life
 
 A = "http://a.test"
@@ -131,12 +134,12 @@ class Desk:
 
     def check(self, committed: Committed) -> None:
         """Kept numbers are counted numbers, and nothing is lost or doubled."""
-        view = View(self.store)
+        checks = RecordChecks(self.store)
         kept = asdict(self.info.counters)
-        counted = view.recount(RUN_ID)
+        counted = checks.recount(RUN_ID)
         assert counted == {name: kept[name] for name in counted}
         assert kept == asdict(committed.counters)
-        assert view.faults(RUN_ID) == []
+        assert checks.faults(RUN_ID) == []
         waiting = "SELECT lane, COUNT(*) FROM frontier WHERE state = 'pending' GROUP BY lane ORDER BY lane"
         lanes = "SELECT lane, pending FROM lane WHERE pending <> 0 ORDER BY lane"
         assert self.store.db.execute(waiting).fetchall() == self.store.db.execute(lanes).fetchall()
@@ -369,14 +372,15 @@ def test_a_redirect_target_is_a_row_of_its_own(desk):
     assert (target.source, target.seed, target.depth, target.chain) == (Source.REDIRECT, 0, 1, 2)
     assert target.tried == (f"{A}/old", f"{A}/newer")
     assert (d.place(f"{A}/newest"), d.info.counters.redirects) == ((3, 0), 2)
-    assert [v["redirect"] for v in View(d.store).record(RUN_ID, 3)] == [None, f"{A}/newer", f"{A}/newest"]
+    assert [v.redirect for v in VisitReader(d.store).of_run(RUN_ID, 3)] == [None, f"{A}/newer", f"{A}/newest"]
 
 
 def test_a_redirect_to_a_known_url_leads_there(desk):
     d = desk()
     d.commit(d.visit(f"{A}/", f"{A}/x", f"{A}/y"))
     d.commit(d.visit(f"{A}/x", **hop(f"{A}/y")))
-    assert View(d.store).entry(RUN_ID, f"{A}/x")["visits"][0]["redirect"] == f"{A}/y"
+    (visit,) = VisitReader(d.store).of_url(RUN_ID, FrontierReader(d.store, RUN_ID).find(f"{A}/x").url_id)
+    assert visit.redirect == f"{A}/y"
     assert (d.entry(f"{A}/y").source, d.place(f"{A}/y")) == (Source.SPIDER, (1, 1))
 
 
@@ -399,7 +403,7 @@ def test_redirects_that_lead_back_are_a_loop(desk):
     d.commit(d.visit(f"{A}/x", **hop(f"{A}/y")))
     committed = d.commit(d.visit(f"{A}/y", **hop(f"{A}/x")))
     assert [outcome for _, outcome in committed.outcomes] == [Outcome.FAILED]
-    assert [visit["failure"] for visit in View(d.store).failures(RUN_ID, None)] == ["redirect_loop"]
+    assert [visit.failure for visit in VisitReader(d.store).that_failed(RUN_ID, None)] == ["redirect_loop"]
     assert (d.pending(), d.info.counters.failed, d.info.counters.redirects) == ([], 1, 1)
 
 
@@ -537,7 +541,7 @@ def test_the_first_url_with_a_text_owns_it_and_links_of_the_others_are_followed(
     d.sit()
     d.commit(d.visit(f"{A}/3", text="same"))
     assert d.outcomes() == ["page", "page", "duplicate", "duplicate"]
-    assert View(d.store).alternates(RUN_ID, digest("same").hex()) == [f"{A}/1", f"{A}/2", f"{A}/3"]
+    assert Copies(d.store).of(RUN_ID, digest("same").hex()) == [f"{A}/1", f"{A}/2", f"{A}/3"]
     assert (d.state(f"{A}/new"), d.info.counters.duplicates, d.info.seeds[0].kept) == ("pending", 2, 2)
 
 
@@ -631,7 +635,7 @@ def test_a_robots_file_that_is_asked_for_already_is_no_step_of_its_own(desk):
     d.commit(d.visit(robots_file(A).url, robots=b""))
     assert d.ledger.refresh_robots([A]) is not None
     assert d.ledger.refresh_robots([A]) is None
-    assert View(d.store).faults(RUN_ID) == []
+    assert RecordChecks(d.store).faults(RUN_ID) == []
 
 
 def test_reopening_asks_for_an_unreadable_robots_file_first(desk):
@@ -673,8 +677,8 @@ def test_control_files_are_outside_every_count(desk):
     d.commit(d.visit(f"sitemap:{A}/s.xml", link(f"{A}/x", source=Source.SITEMAP, lastmod="2026-01-01")))
     assert (committed.counters.requests, committed.requests, committed.size) == (0, 0, 0)
     assert (d.info.counters.known, d.info.counters.pending, d.info.seeds[0].requests) == (2, 2, 0)
-    found = View(d.store).entry(RUN_ID, f"{A}/x")
-    assert (found["source"], found["depth"], found["lastmod"]) == ("sitemap", 0, "2026-01-01")
+    found = FrontierReader(d.store, RUN_ID).find(f"{A}/x")
+    assert (found.source, found.depth, found.lastmod) == ("sitemap", 0, "2026-01-01")
 
 
 # The archive
@@ -700,7 +704,7 @@ def test_a_payload_that_the_archive_has_becomes_a_revisit(desk):
     original = Original(f"{A}/1", 1000)
     stored = original._replace(file="session-1.warc.gz")
     assert [revisit for _, revisit in d.shelf.records] == [None, None, original, stored]
-    assert [v["revisit"] for v in View(d.store).record(RUN_ID, 4)] == [0, 0, 1, 1]
+    assert [v.revisit for v in VisitReader(d.store).of_run(RUN_ID, 4)] == [0, 0, 1, 1]
 
 
 def test_the_committed_length_of_a_file_is_that_of_its_last_record(desk):

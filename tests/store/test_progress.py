@@ -11,9 +11,9 @@ import pytest
 from inchworm.model import CheckpointType, Counters, Kind, RunInfo, RunState, Seed, Source, State, Substate
 from inchworm.ports import Commit, NewCheckpoint, NewFrontierRow, RowState, VisitRow
 from inchworm.rules.web.url import hash64
-from inchworm.store.crawl.compare import ComparisonReader, Tally
 from inchworm.store.crawl.history import History
-from inchworm.store.crawl.progress import Moment, ProgressReader, RunChange, Waiting, Whole
+from inchworm.store.crawl.read.compare import ComparisonReader, Tally
+from inchworm.store.crawl.read.progress import Moment, ProgressReader, RunChange, Waiting, Whole
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.lock import Life
 

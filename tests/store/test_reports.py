@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from inchworm.model import Counters, Kind, Reason, RunInfo, RunState, Seed, Source, State
 from inchworm.ports import Commit, NewFrontierRow, RowState, VisitRow
 from inchworm.rules.web.url import hash64
-from inchworm.store.crawl.reports import MOST_HOPS, Hop, Linking, Reports
+from inchworm.store.crawl.read.reports import MOST_HOPS, Hop, Linking, Reports
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.lock import Life
 

@@ -19,8 +19,10 @@ from inchworm.errors import Broken, InchwormError, NotNow, TooNew, Unknown
 from inchworm.model import FinishedVisit, Outcome
 from inchworm.settings import make
 from inchworm.store import sqlite
+from inchworm.store.crawl.read.checks import RecordChecks
+from inchworm.store.crawl.read.frontier import FrontierReader
+from inchworm.store.crawl.read.visits import VisitReader
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 from inchworm.store.home.crawls import KnownCrawls
 from inchworm.store.home.home import Home
 from inchworm.store.lock import Life, OwnerLock
@@ -316,14 +318,15 @@ def test_an_old_crawl_is_upgraded_and_tells_what_it_knew(dump, tmp_path):
     assert version_of(path) == int(re.search(r"\d+", dump.name)[0])
     with closing(CrawlStore(path)) as store:
         assert version_of(path) == len(sqlite._migrations("crawl"))
-        view, run = View(store), store.run()
-        counted = view.recount(run.run_id)
+        checks, run = RecordChecks(store), store.run()
+        counted = checks.recount(run.run_id)
         assert counted == {name: getattr(run.counters, name) for name in counted}
-        assert (view.faults(run.run_id), view.integrity()) == ([], "ok")
-        page = view.entry(run.run_id, f"{SITE}/b")
-        assert (page["state"], page["request_url"], page["found_on"]) == ("done", f"{SITE}/b/", f"{SITE}/")
-        assert [visit["title"] for visit in page["visits"]] == ["B"]
-        assert view.entry(run.run_id, f"{SITE}/private")["reason"] == "robots"
+        assert (checks.faults(run.run_id), checks.integrity()) == ([], "ok")
+        frontier = FrontierReader(store, run.run_id)
+        page = frontier.find(f"{SITE}/b")
+        assert (page.state, page.request_url, page.found_on) == ("done", f"{SITE}/b/", f"{SITE}/")
+        assert [visit.title for visit in VisitReader(store).of_url(run.run_id, page.url_id)] == ["B"]
+        assert frontier.find(f"{SITE}/private").reason == "robots"
         assert [one.ended_by for one in store.sessions(run.run_id)] == ["budget"]
 
 
@@ -338,7 +341,7 @@ def test_an_old_crawl_goes_on_where_it_was(dump, tmp_path):
         ledger = Ledger(store, NoArchive(), run, Author(number, token), frozen)
         ledger.commit([FinishedVisit(entry, 0, Outcome.PAGE, text_hash=entry.url.encode()) for entry in waiting])
         assert (store.run().seq, store.run().counters.pending) == (run.seq + 3, 0)
-        assert View(store).faults(run.run_id) == []
+        assert RecordChecks(store).faults(run.run_id) == []
 
 
 def branched(*origins: int | None) -> str:

@@ -14,7 +14,7 @@ from tests.store.test_ledger import RUN_ID, A, failed, hop, link
 from inchworm.model import Choice, Outcome
 from inchworm.rules.order import order
 from inchworm.store.crawl import votes
-from inchworm.store.crawl.view import View
+from inchworm.store.crawl.read.checks import RecordChecks
 
 QUERY = {"query": "garden", "order": "best"}
 LINKS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 5)), max_size=5, unique_by=lambda pair: pair[0])
@@ -124,7 +124,7 @@ def test_going_back_takes_off_the_votes_of_what_is_undone(desk: Past) -> None:
     count(desk, 2)
     desk.back(point)
     assert ranks(desk) == before
-    assert View(desk.store).faults(RUN_ID) == []
+    assert RecordChecks(desk.store).faults(RUN_ID) == []
     assert desk.rows_of("SELECT counted FROM run") == [(0,)]
 
 
@@ -138,7 +138,7 @@ def test_a_row_that_is_restored_has_the_rank_of_the_votes_that_are_left(desk: Pa
     count(desk, 0)
     desk.back(point)
     assert ranks(desk) == before
-    assert View(desk.store).faults(RUN_ID) == []
+    assert RecordChecks(desk.store).faults(RUN_ID) == []
 
 
 def test_many_votes_are_counted_in_steps(desk: Past, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,9 @@ def test_many_votes_are_counted_in_steps(desk: Past, monkeypatch: pytest.MonkeyP
     count(desk, 7)
     at_once = ranks(desk)
     monkeypatch.setattr(votes, "_AT_A_TIME", 10)
-    steps = [upto for upto in iter(lambda: desk.store.count(RUN_ID, 0), 0) if not View(desk.store).faults(RUN_ID)]
+    steps = [
+        upto for upto in iter(lambda: desk.store.count(RUN_ID, 0), 0) if not RecordChecks(desk.store).faults(RUN_ID)
+    ]
     assert steps == [5, 3, 1]
     count(desk, 7)
     assert ranks(desk) == at_once
@@ -184,7 +186,7 @@ def test_doctor_notices_votes_that_do_not_add_up(desk: Past) -> None:
     desk.commit(desk.visit(A + "/", url(1), url(2)))
     count(desk, 1)
     desk.store.db.execute("UPDATE promise SET share = share + 1 WHERE own > 0")
-    assert View(desk.store).faults(RUN_ID) == ["2 URLs whose votes do not add up"]
+    assert RecordChecks(desk.store).faults(RUN_ID) == ["2 URLs whose votes do not add up"]
     desk.store.db.execute("UPDATE promise SET share = share - 1")
     desk.store.db.execute("UPDATE frontier SET rank = rank + 1 WHERE rank BETWEEN 0 AND 100000")
-    assert View(desk.store).faults(RUN_ID) == ["2 URLs whose votes do not add up"]
+    assert RecordChecks(desk.store).faults(RUN_ID) == ["2 URLs whose votes do not add up"]

@@ -34,15 +34,20 @@ from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.patience import Try
 from inchworm.rules.schedule.timetable import Shift
 from inchworm.rules.web.url import hash64
-from inchworm.store.crawl.browse import Browse
-from inchworm.store.crawl.compare import ComparisonReader
-from inchworm.store.crawl.frontier import _FILTERS, Frontier
 from inchworm.store.crawl.history import History
-from inchworm.store.crawl.now import LineOfRuns, Now, Since
-from inchworm.store.crawl.progress import ProgressReader, Whole
-from inchworm.store.crawl.reports import Reports
+from inchworm.store.crawl.read.archive import RecordReader
+from inchworm.store.crawl.read.checks import RecordChecks
+from inchworm.store.crawl.read.compare import ComparisonReader
+from inchworm.store.crawl.read.copies import Copies
+from inchworm.store.crawl.read.counts import CountReader
+from inchworm.store.crawl.read.failures import FailureReader
+from inchworm.store.crawl.read.frontier import _FILTERS, FrontierReader
+from inchworm.store.crawl.read.now import LineOfRuns, Now, Since
+from inchworm.store.crawl.read.progress import ProgressReader, Whole
+from inchworm.store.crawl.read.reports import Reports
+from inchworm.store.crawl.read.urls import LinkReader, UrlReader
+from inchworm.store.crawl.read.visits import VisitReader, WantedVisits
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import Sought, View
 from inchworm.store.follow.log import URL, VISIT, CrawlLog
 from inchworm.store.home.access import Access
 from inchworm.store.home.crawls import KnownCrawls
@@ -101,12 +106,12 @@ def _crawl(path: Path) -> None:
     for reader in (
         *(
             store,
-            View(store),
-            Browse(store),
+            *(made(store) for made in (RecordReader, RecordChecks, Copies, CountReader, FailureReader)),
+            *(made(store) for made in (LinkReader, UrlReader, VisitReader)),
             ProgressReader(store, 2),
             Whole(store),
             Reports(store, 1),
-            Frontier(store, 1),
+            FrontierReader(store, 1),
         ),
         *(ComparisonReader(store, RUN, NEXT), now, CrawlLog(store), history),
     ):
@@ -132,7 +137,7 @@ def _names(token: int) -> dict[str, Any]:
         "url_ids": [1, 2], "lane": 1, "after": None, "limit": 3, "choice": Choice(5, True), "skip": set(), "upto": 9,
         "page_limit": 1, "kind": None, "hashes": [HASH], "payloads": [HASH], "payload": HASH, "origin": None, "seed": 0,
         "text_hash": HASH, "last": 2, "seq": 2, "until": 9, "text_hashes": [HASH.hex()], "reason": "robots",
-        "where": "v.run_id = ? ORDER BY v.seq", "arguments": (1,), "sought": Sought("page", text="a"), "wanted": [50],
+        "arguments": (1,), "wanted": [50],
         "examples": 1, "seqs": [1], "at_ms": 1, "first": 0, "change": "new", "before": 5, "runs": (1, 2), "end": NEXT,
         "subject": URL, "seen": 0, "log_ids": [1, 2], "run": NEXT, "state": RunState.PAUSED, "now_ms": 1, "me": None,
         "settings": "{}", "session": _SESSION, "run_state": RunState.PAUSED, "file_id": 1, "name": "one",
@@ -146,12 +151,14 @@ _NOT_CALLED = {"close", "take", "create_run", "branch", "set_line", "start_sessi
 
 def _call_all(reader: Any, names: dict[str, Any]) -> None:
     own = {**names}
-    if isinstance(reader, Frontier):
+    if isinstance(reader, FrontierReader):
         own |= {"wanted": dict.fromkeys(_FILTERS, "page"), "after": 0}
-    if isinstance(reader, View | ProgressReader | ComparisonReader):
+    if isinstance(reader, VisitReader | UrlReader | FailureReader | LinkReader | ProgressReader | ComparisonReader):
         own["after"] = 0
-    if isinstance(reader, View | Now):
+    if isinstance(reader, Copies | Now):
         own["text_hash"] = HASH.hex()
+    if isinstance(reader, VisitReader):
+        own["wanted"] = WantedVisits("page", text="a")
     if isinstance(reader, History):
         own["kind"] = CheckpointType.MANUAL
     if isinstance(reader, CrawlLog):
@@ -186,15 +193,18 @@ def _ask(question: Any) -> None:
 
 def _more(store: CrawlStore, token: int) -> None:
     """What one call does not show: the other ways of asking."""
-    view, browse, now, log = View(store), Browse(store), Now(store), CrawlLog(store)
+    visits, now, log = VisitReader(store), Now(store), CrawlLog(store)
     both = LineOfRuns((1, 2), 100)
     with store.committing(token):
         store.write(Commit(2, 1, seq=9))
     for questions in (
         (lambda: store.run(None), lambda: store.run(7), lambda: store.robots(1, "http://a.example")),
         (lambda: store.choose(1, 9, Choice(5, False), set()), lambda: store.known(1, [HERE], rows=False)),
-        (lambda: view.settled(1, Sought("failed", "timeout", "new"), 0, 3), lambda: view.failures(1, "timeout")),
-        (lambda: view.record(1, 9), lambda: view.spots(1, 9), lambda: browse.linking_to(1, 1, 0, 9)),
+        (
+            lambda: visits.settled(1, WantedVisits("failed", "timeout", "new"), 0, 3),
+            lambda: visits.that_failed(1, "timeout"),
+        ),
+        (lambda: visits.of_run(1, 9), lambda: RecordReader(store).of_run(1, 9)),
         (lambda: now.page(both, HERE), lambda: now.version(both, HERE), lambda: now.there(both, [HERE])),
         (lambda: now.pages(both, resources=False), lambda: now.has_text(both, HERE, HASH.hex())),
         (lambda: now.changed(Since(RUN, 0), both), lambda: now.changed(Since(RUN), both)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -13,16 +14,15 @@ from inchworm.errors import Unknown
 from inchworm.model import Change, Failure
 from inchworm.page import Page
 from inchworm.sink.columns import renamed
-from inchworm.store.crawl.now import ChangedUrl, LineOfRuns, Now
+from inchworm.store.crawl.read.copies import Copies
+from inchworm.store.crawl.read.now import ChangedUrl, LineOfRuns, Now
+from inchworm.store.crawl.read.visits import RecordedVisit
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 
 if TYPE_CHECKING:
     from inchworm.rules.page.document import DocumentContent
 
 T = TypeVar("T")
-
-Visit = Mapping[str, Any]
 
 _AT_ONCE = 100
 """So many visits are looked up in one question."""
@@ -31,7 +31,7 @@ _AT_ONCE = 100
 class _Asked(NamedTuple):
     """A store and an archive that can be asked."""
 
-    view: View
+    copies: Copies
     now: Now
     bodies: Bodies
 
@@ -40,7 +40,7 @@ class _Others(NamedTuple):
     """Pages with the same text, by run and text: the one that has it for its own, and all of them."""
 
     first: dict[tuple[int, str], str]
-    all: dict[tuple[int, str], list[str]]
+    all: dict[tuple[int, str], Sequence[str]]
 
 
 class StoredPages:
@@ -54,7 +54,7 @@ class StoredPages:
         self._runs = {run.run_id: run for run in store.runs()}
 
     def _asked(self, store: CrawlStore) -> _Asked:
-        return _Asked(View(store), Now(store), Bodies(store, self._archive))
+        return _Asked(Copies(store), Now(store), Bodies(store, self._archive))
 
     def let_go(self) -> None:
         """The store is going to be closed."""
@@ -70,12 +70,12 @@ class StoredPages:
 
     # Pages
 
-    def of(self, visit: Visit, said: DocumentContent | None = None) -> Page:
+    def of(self, visit: RecordedVisit, said: DocumentContent | None = None) -> Page:
         """The page that a visit saw. Nothing is taken from the archive before it is asked for. `said`: what it says, if
         that was read already."""
         return self._page(visit, self._others([visit]), None, said)
 
-    def of_all(self, visits: Iterable[Visit]) -> Iterator[Page]:
+    def of_all(self, visits: Iterable[RecordedVisit]) -> Iterator[Page]:
         """The pages that visits saw, in their order; what the store knows of them is asked for many at once."""
         for some in _parts(visits):
             others = self._expect(some)
@@ -87,17 +87,21 @@ class StoredPages:
             others = self._expect([one.visit for one in some if one.visit is not None])
             for one in some:
                 if one.visit is not None:
-                    yield self._page({**one.visit, "change": str(one.change)}, others, before)
+                    yield self._page(one.visit._replace(change=str(one.change)), others, before)
                 else:
                     yield self._withdrawn(one, before)
 
     def _page(
-        self, visit: Visit, others: _Others, before: LineOfRuns | None = None, said: DocumentContent | None = None
+        self,
+        visit: RecordedVisit,
+        others: _Others,
+        before: LineOfRuns | None = None,
+        said: DocumentContent | None = None,
     ) -> Page:
         """`before`: the runs that have its previous version, if not those that its own run was compared with."""
         return Page(
-            visit["request_url"],
-            visit["content_type"] or "",
+            visit.request_url,
+            visit.content_type or "",
             lambda: self._body(visit),
             self._record(visit, others),
             self._earlier(visit, before),
@@ -107,53 +111,59 @@ class StoredPages:
 
     def _withdrawn(self, one: ChangedUrl, before: LineOfRuns) -> Page:
         told = {"url": one.request_url or one.url, "canonical_url": one.url, "change": str(Change.DELETED)}
-        earlier = self._earlier({**told, "url": one.url}, before)
+        earlier = functools.partial(self._version, before, one.url)
         return Page(told["url"], "", lambda: None, {**told, "outcome": "deleted"}, earlier)
 
     # What is known of many
 
-    def _expect(self, visits: Sequence[Visit]) -> _Others:
+    def _expect(self, visits: Sequence[RecordedVisit]) -> _Others:
         with self._asking() as asked:
             asked.bodies.expect_visits(visits)
         return self._others(visits)
 
-    def _others(self, visits: Sequence[Visit]) -> _Others:
+    def _others(self, visits: Sequence[RecordedVisit]) -> _Others:
         found = _Others({}, {})
         with self._asking() as asked:
-            for run_id in {visit["run_id"] for visit in visits}:
+            for run_id in {visit.run_id for visit in visits}:
                 copies, pages = (_hashes(visits, run_id, outcome) for outcome in ("duplicate", "page"))
                 # A visit that is newer than what is known of its run counts, too.
-                until = max(self._runs[run_id].seq, *(visit["seq"] for visit in visits if visit["run_id"] == run_id))
-                first = asked.view.primaries(run_id, copies) if copies else {}
-                every = asked.view.alternates_of_all(run_id, pages, until) if pages else {}
+                until = max(self._runs[run_id].seq, *(visit.seq for visit in visits if visit.run_id == run_id))
+                first = asked.copies.primaries(run_id, copies) if copies else {}
+                every = asked.copies.of_all(run_id, pages, until) if pages else {}
                 found.first.update({(run_id, hashed): url for hashed, url in first.items()})
                 found.all.update({(run_id, hashed): urls for hashed, urls in every.items()})
         return found
 
     # What is known of one, when it is asked for
 
-    def _earlier(self, visit: Visit, before: LineOfRuns | None) -> Callable[[], Page | None]:
+    def _earlier(self, visit: RecordedVisit, before: LineOfRuns | None) -> Callable[[], Page | None]:
         def earlier() -> Page | None:
-            if visit["change"] == Change.NEW:
+            if visit.change == Change.NEW:
                 return None
             with contextlib.suppress(Unknown), self._asking() as asked:
-                line = before if before is not None else asked.now.before(visit["run_id"])
-                found = asked.now.version(line, visit["url"])
-                return self.of(found) if found is not None else None
+                line = before if before is not None else asked.now.before(visit.run_id)
+                return self._version(line, visit.url)
             return None
 
         return earlier
 
-    def _record(self, visit: Visit, others: _Others) -> dict[str, Any]:
-        content, outcome = (visit["run_id"], visit["text_hash"]), visit["outcome"]
+    def _version(self, line: LineOfRuns, url: str) -> Page | None:
+        """The last that these runs have of a page."""
+        with contextlib.suppress(Unknown), self._asking() as asked:
+            found = asked.now.version(line, url)
+            return self.of(found) if found is not None else None
+        return None
+
+    def _record(self, visit: RecordedVisit, others: _Others) -> dict[str, Any]:
+        content, outcome = (visit.run_id, visit.text_hash or ""), visit.outcome
         return {
-            **renamed(visit),
-            "run": self._runs[visit["run_id"]].number,
+            **renamed(visit._asdict()),
+            "run": self._runs[visit.run_id].number,
             "alternate_of": others.first.get(content) if outcome == "duplicate" else None,
             "alternate_urls": others.all.get(content, []) if outcome == "page" else [],
         }
 
-    def _body(self, visit: Visit) -> bytes | None:
+    def _body(self, visit: RecordedVisit) -> bytes | None:
         # To open a store takes ten times as long as to read a page, and most visits can do without.
         own = Bodies(self._store, self._archive).own(visit) if self._open is None else None
         if own is not None:
@@ -163,10 +173,10 @@ class StoredPages:
             return None if response is None else response.body
         return None
 
-    def _headers(self, visit: Visit) -> Mapping[str, str]:
+    def _headers(self, visit: RecordedVisit) -> Mapping[str, str]:
         """Those of the visit's own answer, or, where that had none to keep, of the one that it stands for."""
         with contextlib.suppress(Unknown), self._asking() as asked:
-            own = asked.bodies.at(visit["file"], visit["offset"]) if visit["file"] else None
+            own = asked.bodies.at(visit.file, visit.offset or 0) if visit.file else None
             response = (own.answer if isinstance(own, Failure) else own) or asked.bodies.of_visit(visit)
             return response.headers if response is not None else {}
         return {}
@@ -178,6 +188,6 @@ def _parts(found: Iterable[T]) -> Iterator[list[T]]:
         yield some
 
 
-def _hashes(visits: Sequence[Visit], run_id: int, outcome: str) -> set[str]:
-    of_run = (visit for visit in visits if visit["run_id"] == run_id and visit["outcome"] == outcome)
-    return {visit["text_hash"] for visit in of_run if visit["text_hash"]}
+def _hashes(visits: Sequence[RecordedVisit], run_id: int, outcome: str) -> set[str]:
+    of_run = (visit for visit in visits if visit.run_id == run_id and visit.outcome == outcome)
+    return {visit.text_hash for visit in of_run if visit.text_hash}

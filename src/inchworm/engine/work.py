@@ -47,8 +47,9 @@ from inchworm.rules.web import url as urls
 from inchworm.rules.web.cookies import Jar
 from inchworm.rules.words import failures
 from inchworm.settings import Settings
+from inchworm.store.crawl.read.counts import CountReader
+from inchworm.store.crawl.read.failures import FailureReader
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 from inchworm.store.home.inbox import OwnerRequests
 
 _ENDING = {"pause": EndedBy.PAUSED, "cancel": EndedBy.CANCELLED}
@@ -173,11 +174,11 @@ class CrawlSession:
     def _open_again(self, ledger: Ledger) -> SessionEnd:
         """Nothing could be fetched: the run is not complete but has not really begun, and whoever starts it again means
         that it be tried again."""
-        url, kind, message = View(self._owner.store).first_failure(self._run.run_id)
+        first = FailureReader(self._owner.store).first(self._run.run_id)
+        assert first is not None, "something failed"
         ledger.edits.reopen()
-        return SessionEnd(
-            EndedBy.ERROR, f"Nothing could be fetched. {failures.cause(urls.host_of(url), kind, message)}"
-        )
+        cause = failures.cause(urls.host_of(first.url), first.kind, first.message)
+        return SessionEnd(EndedBy.ERROR, f"Nothing could be fetched. {cause}")
 
     def _last_request(self) -> float:
         """The latest moment, on the monotonic clock, at which an earlier session may have asked for something."""
@@ -221,7 +222,7 @@ class CrawlSession:
         store, token = self._owner.store, self._owner.token
         progress = session.progress()
         by = ended.by
-        if by is EndedBy.FINISHED and View(store).has_refused(self._run.run_id, Reason.PAGE_LIMIT):
+        if by is EndedBy.FINISHED and CountReader(store).has_refused(self._run.run_id, Reason.PAGE_LIMIT):
             by = EndedBy.PAGE_LIMIT
         run_state, session_state = run.states_after(by)
         if isinstance(ended.error, Lost):
@@ -273,11 +274,11 @@ class CrawlSession:
             info.message,
             progress.seeds,
             self._signal,
-            mostly_duplicates=View(self._owner.store).has_refused(self._run.run_id, Reason.MOSTLY_DUPLICATES),
+            mostly_duplicates=CountReader(self._owner.store).has_refused(self._run.run_id, Reason.MOSTLY_DUPLICATES),
             **self._changes(),
             unanswered=progress.unanswered,
             down=progress.down,
-            blocked=View(self._owner.store).count_failed(self._run.run_id, "blocked") if counters.failed else 0,
+            blocked=FailureReader(self._owner.store).count(self._run.run_id, "blocked") if counters.failed else 0,
         )
 
     def _changes(self) -> dict[str, Any]:
@@ -291,7 +292,7 @@ class CrawlSession:
         if current.mode == Mode.BASELINE:
             return told
         told |= {name: getattr(counters, name) for name in ("new", "modified", "deleted", "unknown")}
-        why = View(self._owner.store).why_downloaded(current.run_id)
+        why = CountReader(self._owner.store).why_downloaded(current.run_id)
         return told | {"saved_bytes": counters.saved, "downloaded": why, "alarm": current.alarm}
 
 

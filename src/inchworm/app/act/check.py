@@ -9,8 +9,9 @@ from inchworm.app.read.crawls import Crawls
 from inchworm.app.workspace import Workspace
 from inchworm.errors import WrongUse
 from inchworm.model import CrawlInfo
+from inchworm.store.crawl.read.archive import RecordReader
+from inchworm.store.crawl.read.checks import RecordChecks
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 
 
 class Checker:
@@ -22,12 +23,12 @@ class Checker:
 
     def record(self, crawl: CrawlInfo, store: CrawlStore) -> list[str]:
         """What is wrong with a crawl's store and archive; nothing for a healthy one."""
-        view, problems = View(store), []
-        if (said := view.integrity()) != "ok":
+        checks, problems = RecordChecks(store), []
+        if (said := checks.integrity()) != "ok":
             problems.append(f"the database is damaged: {said}")
         for current in store.runs():
-            problems += [f"run {current.number}: {fault_found}" for fault_found in view.faults(current.run_id)]
-            kept, counted = dataclasses.asdict(current.counters), view.recount(current.run_id)
+            problems += [f"run {current.number}: {fault_found}" for fault_found in checks.faults(current.run_id)]
+            kept, counted = dataclasses.asdict(current.counters), checks.recount(current.run_id)
             wrong = [
                 f"{name} {kept[name]} (counted {counted[name]})" for name in counted if kept[name] != counted[name]
             ]
@@ -41,10 +42,10 @@ class Checker:
         many."""
         from inchworm.archive import reader, warc  # only who reads the archive needs it
 
-        view, folder = View(store), self._workspace.crawl_folder(crawl) / "archive"
-        total, lost = view.count_records(), list[str]()
+        records, folder = RecordReader(store), self._workspace.crawl_folder(crawl) / "archive"
+        total, lost = records.count(), list[str]()
         bodies: set[bytes | None] = set()
-        for done, one in enumerate(view.records(), 1):
+        for done, one in enumerate(records.all(), 1):
             try:
                 record = reader.record_at(folder / one.file, one.offset)
                 said = record.headers.get("warc-payload-digest")

@@ -20,7 +20,7 @@ from inchworm.model import Change, CrawlInfo, Json, RunInfo
 from inchworm.page import opened
 from inchworm.ports import VisitRow
 from inchworm.rules.words.json_form import FLAT, json_object
-from inchworm.store.crawl.compare import Compared, ComparisonReader, turned
+from inchworm.store.crawl.read.compare import Compared, ComparisonReader, turned
 from inchworm.store.crawl.session import CrawlStore
 
 _IN_MEMORY = 250_000

@@ -22,9 +22,9 @@ from inchworm.rules.words.json_form import OPTIONAL, json_form
 from inchworm.rules.words.times import iso
 from inchworm.settings import NamedSettings
 from inchworm.store.crawl.history import History
-from inchworm.store.crawl.progress import Whole
+from inchworm.store.crawl.read.archive import RecordReader
+from inchworm.store.crawl.read.progress import Whole
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 
 _DIGITS = 18
 _GO_ON_ALL_THE_SAME = "`inchworm doctor` tells more; `--no-validate` goes on all the same."
@@ -325,7 +325,7 @@ class Past:
             path = self._archive / name
             if not path.exists() or path.stat().st_size < length:
                 raise Broken(f"The archive file {path} is missing or too short.", _GO_ON_ALL_THE_SAME)
-        for spot in View(self._store).last_records(point.run_id, point.seq, _LOOKED_AT):
+        for spot in RecordReader(self._store).last(point.run_id, point.seq, _LOOKED_AT):
             self._check(self._archive / spot.file, spot.offset, spot.payload, spot.url)
 
     def _check(self, path: Path, offset: int, payload: bytes, url: str) -> None:

@@ -12,8 +12,8 @@ from inchworm.app.workspace import Workspace
 from inchworm.errors import NotNow, WrongUse
 from inchworm.model import Change, CrawlInfo, RunInfo, RunState
 from inchworm.rules.words import explain, failures
-from inchworm.store.crawl.compare import ComparisonReader, Tally
-from inchworm.store.crawl.progress import ProgressReader, RunChange, Whole
+from inchworm.store.crawl.read.compare import ComparisonReader, Tally
+from inchworm.store.crawl.read.progress import ProgressReader, RunChange, Whole
 from inchworm.store.crawl.session import CrawlStore
 
 _STEADY = 10_000

@@ -19,8 +19,8 @@ from inchworm.rules.order import order
 from inchworm.rules.words.json_form import FLAT
 from inchworm.rules.words.times import iso
 from inchworm.settings import SERVICE, NamedSettings
+from inchworm.store.crawl.read.failures import FailureReader
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 
 if TYPE_CHECKING:
     from inchworm.app.read.jobs import JobLine, JobReads
@@ -368,7 +368,7 @@ class Crawls:
         with self._workspace.reading(crawl) as store:
             last = self._workspace.run_of(crawl, store)
             session = store.last_session(last.run_id)
-            why_nothing = _why_nothing(View(store), last)
+            why_nothing = _why_nothing(store, last)
             blocked, down = _blocked(store, last), store.down()
         running = self._workspace.is_running(crawl)
         return LastRun(
@@ -401,15 +401,15 @@ def _fits(crawl: CrawlInfo, text: str) -> bool:
 
 
 def _blocked(store: CrawlStore, current: RunInfo) -> int:
-    return View(store).count_failed(current.run_id, "blocked") if current.counters.failed else 0
+    return FailureReader(store).count(current.run_id, "blocked") if current.counters.failed else 0
 
 
-def _why_nothing(view: View, last: RunInfo) -> str:
+def _why_nothing(store: CrawlStore, last: RunInfo) -> str:
     """What happened to the first page of a run that brought none."""
     if last.counters.pages or last.counters.duplicates or not last.counters.failed:
         return ""
-    url, failure, message = next(iter(view.failed_since(last.run_id, 0, last.seq)), ("", "", ""))
-    return f"{url}: {message or failure}" if url else ""
+    first = next(iter(FailureReader(store).between(last.run_id, 0, last.seq)), None)
+    return f"{first.url}: {first.message or first.kind}" if first else ""
 
 
 def _changes(crawl: CrawlInfo, one: RunInfo) -> ChangesOfRun:

@@ -14,9 +14,9 @@ from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.model import CrawlInfo, Reason, RunInfo, RunState, State
 from inchworm.rules.words.explain import REASONS
 from inchworm.rules.words.times import iso
-from inchworm.store.crawl.frontier import Frontier, FrontierRow
+from inchworm.store.crawl.read.counts import CountReader
+from inchworm.store.crawl.read.frontier import FrontierReader, FrontierRow
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 
 _ID = re.compile(r"([0-9A-Za-z]{1,64})_([0-9]{1,18})_([0-9]{1,18})")
 _WITHOUT_CLEARED = {"reason_other_than": Reason.CLEARED.value}
@@ -103,7 +103,7 @@ class FrontierRows:
         """Entries of a run, from behind one on. `wanted`: `state`, `reason`, `source`, or what `not_followed` says."""
         with self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store, number)
-            rows = Frontier(store, current.run_id).rows(wanted, after, limit)
+            rows = FrontierReader(store, current.run_id).rows(wanted, after, limit)
         return [_entry(RowPlace(crawl, current.number, row.url_id), row) for row in rows]
 
     def list_of_all(self, wanted: Mapping[str, str], after: After | None, limit: int) -> Sequence[ListedEntry]:
@@ -163,7 +163,7 @@ class FrontierRows:
         """One entry, by its place."""
         with self._workspace.reading(spot.crawl) as store:
             current = self._workspace.run_of(spot.crawl, store, spot.run)
-            row = Frontier(store, current.run_id).row(spot.url_id)
+            row = FrontierReader(store, current.run_id).row(spot.url_id)
         if row is None:
             raise Unknown(f"Run {spot.run} of {spot.crawl.name!r} has no row {spot.url_id}.", "Ids never move.")
         return _entry(spot, row)
@@ -172,7 +172,7 @@ class FrontierRows:
         """The frontier of the last run in numbers."""
         with self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store)
-            counts = View(store).queue_counts(current.run_id)
+            counts = CountReader(store).rows_by_state(current.run_id)
             sessions = store.sessions(current.run_id)
         counters, state = current.counters, run.state_of(current, self._workspace.is_running(crawl))
         return FrontierNumbers(
@@ -186,7 +186,7 @@ class FrontierRows:
             current_run=current.number,
             run_state=state.value,
             sessions=tuple(one.number for one in sessions),
-            counts=tuple(EntryCount(**one) for one in counts),
+            counts=tuple(EntryCount(*one) for one in counts),
         )
 
     def numbers_if_any(self, crawl: CrawlInfo) -> FrontierNumbers:

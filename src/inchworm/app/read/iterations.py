@@ -14,8 +14,8 @@ from inchworm.errors import NotNow, Unknown
 from inchworm.model import Counters, CrawlInfo, EndedBy, Mode, RunInfo, RunState
 from inchworm.rules.words.json_form import FLAT
 from inchworm.rules.words.times import iso
+from inchworm.store.crawl.read.counts import CountReader
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Iterations:
         if self._runs.last(crawl) is None:
             return 0
         with self._workspace.reading(crawl) as store:
-            return View(store).iterations()
+            return CountReader(store).iterations()
 
 
 # Iterations as they are shown
@@ -203,7 +203,7 @@ class _Cost(NamedTuple):
     def of(cls, one: RunInfo, store: CrawlStore) -> _Cost:
         timed = [session for session in store.sessions(one.run_id) if session.ended_by not in (None, EndedBy.CRASHED)]
         seconds = sum(max(0, (session.ended_ms or session.started_ms) - session.started_ms) for session in timed) / 1000
-        reused = View(store).reused(one.run_id) if one.mode != Mode.BASELINE else 0
+        reused = CountReader(store).reused(one.run_id) if one.mode != Mode.BASELINE else 0
         return cls(one, seconds, sum(session.requests for session in timed), reused)
 
     @property

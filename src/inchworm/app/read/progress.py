@@ -16,9 +16,9 @@ from inchworm.model import Counters, CrawlInfo, RunInfo, RunState, SessionInfo, 
 from inchworm.rules.words import failures
 from inchworm.rules.words.times import iso
 from inchworm.store.crawl.history import History
-from inchworm.store.crawl.progress import ProgressReader
+from inchworm.store.crawl.read.counts import CountReader
+from inchworm.store.crawl.read.progress import ProgressReader
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 
 SAMPLES = 120
 FEW = 20
@@ -27,7 +27,7 @@ _LATELY_MS = 30_000
 _MANY_FAILURES = 5_000
 _MOST_KEPT = 64
 _FAILURES: Memory[dict[str, int]] = Memory(_MOST_KEPT)
-_DOWNLOADED: Memory[dict[str, int]] = Memory(_MOST_KEPT)
+_DOWNLOADED: Memory[Mapping[str, int]] = Memory(_MOST_KEPT)
 
 
 class SessionProgress(NamedTuple):
@@ -170,7 +170,7 @@ class RunProgress:
             if current.parent is None or current.state is not RunState.COMPLETED:
                 return {}
             key = (str(store.path), stamp(current))
-            return _DOWNLOADED.get(key, lambda: View(store).why_downloaded(current.run_id))
+            return _DOWNLOADED.get(key, lambda: CountReader(store).why_downloaded(current.run_id))
 
 
 def _sessions(

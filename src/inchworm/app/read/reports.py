@@ -18,7 +18,7 @@ from inchworm.rules.words.failures import KINDS
 from inchworm.rules.words.json_form import FLAT
 from inchworm.sink.columns import Type
 from inchworm.sink.table import cell
-from inchworm.store.crawl.reports import NO_LIMIT, Fetched, Hop, Reports
+from inchworm.store.crawl.read.reports import NO_LIMIT, Fetched, Hop, Reports
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,8 +15,8 @@ from inchworm.model import Counters, CrawlInfo, EndedBy, RunInfo, RunState, Sess
 from inchworm.rules.schedule import repetition
 from inchworm.rules.words.json_form import FLAT
 from inchworm.rules.words.times import iso
+from inchworm.store.crawl.read.counts import CountReader
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 
 _RUN_ID = re.compile(r"([0-9A-Za-z]{1,64})_iter_([0-9]{1,18})")
 MOST_RUNS = 100
@@ -153,9 +153,9 @@ class Runs:
             is_running = current.number == self._number_at_work(crawl, store)
             sessions = store.sessions(current.run_id)
             pages = current.counters.pages + current.counters.duplicates
-            counts = {one.number: pages for one in sessions}
+            counts: Mapping[int, int] = {one.number: pages for one in sessions}
             if len(sessions) > 1:
-                counts = View(store).pages_by_session(current.run_id)
+                counts = CountReader(store).pages_by_session(current.run_id)
         return RunWithSessions(
             id=run_id,
             crawl_id=crawl.crawl_id,
@@ -193,8 +193,8 @@ class Runs:
     def sizes(self, crawl: CrawlInfo) -> Sequence[RunSize]:
         """How large every run is, in their order."""
         with contextlib.suppress(NotNow), self._workspace.reading(crawl) as store:
-            found = View(store).sizes()
-            return [RunSize(number, iso(at_ms), pages, bool(whole)) for number, at_ms, pages, whole in found]
+            found = CountReader(store).runs()
+            return [RunSize(one.number, iso(one.created_ms), one.pages, bool(one.is_complete)) for one in found]
         return []
 
     def counts(self, crawl: CrawlInfo, number: int | None = None) -> RunCounts:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from inchworm.archive import reader as warc_reader
 from inchworm.archive import warc
@@ -13,14 +12,13 @@ from inchworm.errors import WrongUse
 from inchworm.fetch import replay
 from inchworm.model import Reply, Response, Version
 from inchworm.store.crawl.earlier import Spot
+from inchworm.store.crawl.read.visits import RecordedVisit
 from inchworm.store.crawl.session import CrawlStore
 
 _NO_BYTES = hashlib.sha256().digest()
 _NOTHING = Response(200, b"", {}, b"", b"", 0.0)
 EXPECTED = 1024
 """How many versions are kept at hand until they are asked about."""
-
-Visit = Mapping[str, Any]
 
 
 class Bodies:
@@ -37,9 +35,9 @@ class Bodies:
         """These are asked about next: where their bodies lie is looked up together."""
         self._look_up({one.payload for one in versions if one.revisit and one.payload})
 
-    def expect_visits(self, visits: Iterable[Visit]) -> None:
+    def expect_visits(self, visits: Iterable[RecordedVisit]) -> None:
         """The same for visits, of which only some do not know by themselves where their bodies lie."""
-        self._look_up({bytes.fromhex(one["payload"]) for one in visits if one["payload"] and not _has_own(one)})
+        self._look_up({bytes.fromhex(one.payload) for one in visits if one.payload and _own_spot(one) is None})
 
     def _look_up(self, payloads: set[bytes]) -> None:
         if len(self._expected) > EXPECTED:
@@ -68,16 +66,17 @@ class Bodies:
         spot = self._spot(payload) if payload else None
         return self._response(spot, payload) if spot and payload else None
 
-    def of_visit(self, visit: Visit) -> Response | None:
+    def of_visit(self, visit: RecordedVisit) -> Response | None:
         """The answer that a visit read."""
-        return self.own(visit) or self.of(bytes.fromhex(visit["payload"]) if visit["payload"] else None)
+        return self.own(visit) or self.of(bytes.fromhex(visit.payload) if visit.payload else None)
 
-    def own(self, visit: Visit) -> Response | None:
+    def own(self, visit: RecordedVisit) -> Response | None:
         """The same, where the visit knows by itself where it lies, as most do: the store is not asked."""
-        payload = bytes.fromhex(visit["payload"]) if visit["payload"] else None
-        if payload is None or payload == _NO_BYTES or not _has_own(visit):
+        payload = bytes.fromhex(visit.payload) if visit.payload else None
+        spot = _own_spot(visit)
+        if payload is None or payload == _NO_BYTES or spot is None:
             return None
-        return self._response((visit["file"], visit["offset"], visit["length"]), payload)
+        return self._response(spot, payload)
 
     def at(self, file: str, offset: int) -> Reply | None:
         """The answer in one place of the archive."""
@@ -97,5 +96,7 @@ class Bodies:
         return reply if isinstance(reply, Response) else None
 
 
-def _has_own(visit: Visit) -> bool:
-    return bool(visit["file"]) and not visit["revisit"]
+def _own_spot(visit: RecordedVisit) -> Spot | None:
+    if visit.file is None or visit.offset is None or visit.length is None or visit.revisit:
+        return None
+    return visit.file, visit.offset, visit.length

@@ -1,7 +1,7 @@
 """crawl.db: one crawl, its runs, pages and frontier.
 
-`place` is where a crawl lies, `session` what a session reads and who owns it, `commit` writes; all others only read,
-except `history`, which goes back. Start with `session`, then the newest file in `migrations`.
+`place` is where a crawl lies, `session` what a session reads and who owns it, `commit` writes, `history` goes back, and
+`read` is for people. Start with `session`, then the newest file in `migrations`.
 
 A checkpoint is a sequence number. Visits are only ever added, and every row knows the seq at which it was found and
 settled; a row that changes in place leaves its old values in `undo`. Making a checkpoint writes one small row. Going

@@ -25,9 +25,10 @@ from inchworm.sink import arrow, columns, export
 from inchworm.sink.columns import Column
 from inchworm.sink.export import FORMATS, RowSource, Target, Written
 from inchworm.sink.fields import columns_of
-from inchworm.store.crawl.now import Now, Since
+from inchworm.store.crawl.read.archive import RecordReader
+from inchworm.store.crawl.read.now import Now, Since
+from inchworm.store.crawl.read.visits import RecordedVisit, VisitReader
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 
 if TYPE_CHECKING:
     import pyarrow
@@ -262,7 +263,7 @@ class _Source:
         self, archive: Path, store: CrawlStore, selection: Selection, run: RunInfo, wanted: ExportOptions
     ) -> None:
         self._archive = archive
-        self._view = View(store)
+        self._visits, self._records = VisitReader(store), RecordReader(store)
         self._selection, self._run, self._wanted = selection, run, wanted
         self._lost: list[str] = []
         self._skipped = 0
@@ -270,13 +271,13 @@ class _Source:
     def to_stream(self, format_name: str, out: BinaryIO) -> Written:
         run = self._run
         if format_name == "warc":
-            return export.warc(self._archive, self._view.spots(run.run_id, run.seq), out, warc_reader.is_whole)
+            return export.warc(self._archive, self._records.of_run(run.run_id, run.seq), out, warc_reader.is_whole)
         if format_name == "urls":
-            return Written(export.urls(self._view.requested_urls(run.run_id, run.seq), out))
+            return Written(export.urls(self._visits.requested_urls(run.run_id, run.seq), out))
         if format_name == "fingerprints":
-            return Written(export.fingerprints(self._view.record(run.run_id, run.seq), out))
+            return Written(export.fingerprints(_told(self._visits.of_run(run.run_id, run.seq)), out))
         if format_name == "sitemap":
-            return Written(export.sitemap(self._selection.visits(), out))
+            return Written(export.sitemap(_told(self._selection.visits()), out))
         if format_name == "data":
             count = export.data(self._pages(columns.chosen(["data"])), out)
             return Written(count, self._skipped, tuple(self._lost))
@@ -312,9 +313,9 @@ class _Source:
             canonicalizer = urls.canonicalizer(settings.texts(self._run.settings, "drop_params"))
             return folders.markdown(self._selection, canonicalizer.canonicalize, into, self._wanted.images)
         if format_name == "files":
-            return export.files(self._selection.visits(resources=True), self._body, into, self._wanted.types)
+            return export.files(_told(self._selection.visits(resources=True)), self._body, into, self._wanted.types)
         assert isinstance(into, Path)
-        return Written(export.sitemaps(self._selection.visits(), into))
+        return Written(export.sitemaps(_told(self._selection.visits()), into))
 
     def _minding_lost(self, pages: Iterator[Page]) -> Iterator[Page]:
         """Count pages that the archive does not have any more. They are told all the same, without their text."""
@@ -325,5 +326,10 @@ class _Source:
             yield page
 
     def _body(self, visit: Mapping[str, object]) -> bytes | None:
-        page = self._selection.stored.of(visit)
+        page = self._selection.stored.of(RecordedVisit._make(visit.values()))
         return None if page.is_lost else page.body
+
+
+def _told(visits: Iterator[RecordedVisit]) -> Iterator[Mapping[str, object]]:
+    """Visits as what is written has them: by names."""
+    return (visit._asdict() for visit in visits)

@@ -18,9 +18,10 @@ from inchworm.rules.fields.selectors import Rules, to_json
 from inchworm.rules.words.json_form import OPTIONAL
 from inchworm.settings import NamedSettings
 from inchworm.sink.fields import columns_of, told
-from inchworm.store.crawl.now import Now
+from inchworm.store.crawl.read.frontier import FrontierReader
+from inchworm.store.crawl.read.now import Now
+from inchworm.store.crawl.read.visits import RecordedVisit, VisitReader
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 from inchworm.store.follow import fields as stored
 from inchworm.store.follow.follower import Progress
 
@@ -154,7 +155,7 @@ class Extractor:
         line = now.line(store.line_end() or self._workspace.run_of(crawl, store))
         return (archived.of(visit) for visit in islice(now.pages(line), MOST_TRIED))
 
-    def _visit(self, crawl: CrawlInfo, store: CrawlStore, url: str) -> Mapping[str, object]:
+    def _visit(self, crawl: CrawlInfo, store: CrawlStore, url: str) -> RecordedVisit:
         visit = self._visit_in(crawl, store, url, None)
         if visit is None:
             raise Unknown(
@@ -163,16 +164,14 @@ class Extractor:
             )
         return visit
 
-    def _visit_in(
-        self, crawl: CrawlInfo, store: CrawlStore, url: str, number: int | None
-    ) -> Mapping[str, object] | None:
+    def _visit_in(self, crawl: CrawlInfo, store: CrawlStore, url: str, number: int | None) -> RecordedVisit | None:
         """The newest visit that found a page at a URL, of this run or of any."""
-        view = View(store)
+        visits = VisitReader(store)
         for current in [self._workspace.run_of(crawl, store, number)] if number is not None else reversed(store.runs()):
-            entry = view.entry(current.run_id, identity(current, url))
-            for visit in reversed(entry["visits"] if entry else ()):
-                if visit["outcome"] in ("page", "duplicate"):
-                    return dict(visit)
+            row = FrontierReader(store, current.run_id).find(identity(current, url))
+            for visit in reversed(visits.of_url(current.run_id, row.url_id) if row else ()):
+                if visit.outcome in ("page", "duplicate"):
+                    return visit
         return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -14,9 +14,9 @@ from inchworm.errors import WrongUse
 from inchworm.model import JsonObject, RunInfo
 from inchworm.page import Page
 from inchworm.sink.columns import Column, chosen
-from inchworm.store.crawl.now import Now, Since
+from inchworm.store.crawl.read.now import Now, Since
+from inchworm.store.crawl.read.visits import RecordedVisit, VisitReader
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 from inchworm.store.scratch import Seen
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ class Selection:
         fields: FieldColumns,
         progress: Progress | None,
     ) -> None:
-        self._view, self._now = View(store), Now(store)
+        self._visits, self._now = VisitReader(store), Now(store)
         self._chosen, self._wanted, self._fields = chosen, wanted, fields
         # Taken once: whoever goes through all of it twice has to see the same.
         self._line = self._now.line(chosen.end)
@@ -123,13 +123,13 @@ class Selection:
         told = (one for one in changes if not only or one.change in only)
         return self.stored.changed(told, self._now.line_at(since))
 
-    def visits(self, resources: bool = False, is_first_look: bool = False) -> Iterator[Mapping[str, object]]:
+    def visits(self, resources: bool = False, is_first_look: bool = False) -> Iterator[RecordedVisit]:
         """One visit after the other: the record of a run, or the newest of each URL that is there."""
         run, only = self._chosen.run, self._wanted.only
         if self._wanted.run is None:
             return self._counted(self._now.pages(self._line, resources), is_first_look)
-        record = self._counted(self._view.record(run.run_id, run.seq), is_first_look)
-        return (visit for visit in record if not only or visit["change"] in only)
+        record = self._counted(self._visits.of_run(run.run_id, run.seq), is_first_look)
+        return (visit for visit in record if not only or visit.change in only)
 
     def there(self, urls: Iterable[str]) -> Iterator[Page]:
         """Those of these URLs that are there, pages and resources."""

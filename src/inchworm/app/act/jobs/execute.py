@@ -35,8 +35,8 @@ from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.repetition import Occasion, Stop
 from inchworm.rules.web.url import host_of
 from inchworm.rules.words import failures
+from inchworm.store.crawl.read.failures import FailureReader
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 
 STOPPED = "the service stopped"
 TOKEN_VARIABLE = "INCHWORM_EXECUTION_TOKEN"  # noqa: S105 - the name of a variable
@@ -167,7 +167,7 @@ class Executor:
         with self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store, made.run)
             seen = [_seed_changed(store, current, seed.url, made.started_ms) for seed in current.seeds]
-            error = _failure(View(store), current, message)
+            error = _failure(FailureReader(store), current, message)
         changed = True if any(seen) else False if seen and all(one is False for one in seen) else None
         pages = current.counters.pages + current.counters.duplicates
         return Ended(ended_by, pages, made.indexed, changed, _enough(job, self._iterations(crawl), current), error)
@@ -204,15 +204,14 @@ def _was_broken_off(execution: Execution) -> bool:
     return execution.ended_by == "crashed" or execution.error == STOPPED
 
 
-def _failure(view: View, current: RunInfo, message: str) -> str:
+def _failure(failed: FailureReader, current: RunInfo, message: str) -> str:
     """A run that got nothing at all, because the site was not there, is a try that failed: why, as its session says, or
     what failed first."""
     counters = current.counters
     if counters.pages or counters.duplicates or counters.deleted:
         return ""
-    if not message and counters.failed:
-        url, kind, said = view.first_failure(current.run_id)
-        message = failures.cause(host_of(url), kind, said)
+    if not message and counters.failed and (first := failed.first(current.run_id)) is not None:
+        message = failures.cause(host_of(first.url), first.kind, first.message)
     return message.translate(CONTROL)
 
 

@@ -14,7 +14,7 @@ from inchworm.app.workspace import Workspace
 from inchworm.engine.caller import Hooks
 from inchworm.job import Execution, JobState
 from inchworm.model import CrawlInfo, JsonObject, LiveProgress, RunInfo
-from inchworm.store.crawl.view import View
+from inchworm.store.crawl.read.failures import FailureReader
 from inchworm.store.home.events import MOST_LINES, Events, LogLine
 from inchworm.store.home.home import Home
 from inchworm.store.home.inbox import OwnerRequests
@@ -171,7 +171,7 @@ class Keeper:
             return
         with self._workspace.reading(self._crawl) as store:
             current = self._workspace.run_of(self._crawl, store, self._run.number)
-            for url, failure, message in View(store).failed_since(current.run_id, self._seen, current.seq):
+            for url, failure, message in FailureReader(store).between(current.run_id, self._seen, current.seq):
                 self.say("warning", f"{failure}: {url} {message}".rstrip())
         self._seen = current.seq
 

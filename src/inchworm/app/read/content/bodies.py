@@ -15,10 +15,9 @@ from inchworm.errors import Unknown
 from inchworm.model import CrawlInfo, FinishedVisit, Response, RunInfo
 from inchworm.page import Page
 from inchworm.rules.formats import media
-from inchworm.store.crawl.browse import Browse
-from inchworm.store.crawl.now import Now
+from inchworm.store.crawl.read.now import Now
+from inchworm.store.crawl.read.visits import VisitReader
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 from inchworm.store.follow.log import LoggedPage as FollowedPage
 
 MOST_TEXT = 20_000
@@ -69,7 +68,7 @@ class PageBodies:
         self, crawl: CrawlInfo, store: CrawlStore, current: RunInfo, url: str
     ) -> tuple[StoredVisit | None, Response | None]:
         hint = "Look whether another run knows it."
-        visits = known_url(Browse(store), crawl, current, [identity(current, url)], hint).visits
+        visits = known_url(store, crawl, current, [identity(current, url)], hint, 0).visits
         for visit in reversed(visits):
             if visit.payload:
                 bodies = Bodies(store, self._workspace.crawl_folder(crawl) / "archive")
@@ -124,12 +123,12 @@ class Watching:
         place = self._workspace.home.place(crawl.crawl_id)
         self._store = place.open()
         self._stored = StoredPages(self._store, place.folder / "archive")
-        self._view, self._run_id = View(self._store), current.run_id
+        self._visits, self._run_id = VisitReader(self._store), current.run_id
 
     def visited(self, visit: FinishedVisit) -> None:
         from inchworm.rules.page.document import DocumentContent  # whoever crawls has loaded it
 
-        found = self._view.newest(self._run_id, visit.entry.url_id)
+        found = self._visits.newest(self._run_id, visit.entry.url_id)
         assert found is not None
         read = visit.reading
         # What was taken from an earlier run was not read again.

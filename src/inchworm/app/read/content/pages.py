@@ -25,8 +25,8 @@ from inchworm.rules.words.json_form import FLAT
 from inchworm.rules.words.times import iso
 from inchworm.settings import Settings
 from inchworm.sink.columns import VisitLine, visit_line
-from inchworm.store.crawl.browse import LINK_STEP, Browse
-from inchworm.store.crawl.view import SPAN, Sought, View
+from inchworm.store.crawl.read.urls import LINK_STEP, LinkReader, UrlInRun, UrlReader, UrlState
+from inchworm.store.crawl.read.visits import SPAN, VisitReader, WantedVisits
 
 MOST_MEANT = 5
 """So many URLs are named when somebody may mean several."""
@@ -55,21 +55,6 @@ class UrlExplanation(NamedTuple):
     state: str
     reason: str | None
     why: str
-
-
-class UrlState(NamedTuple):
-    """How a URL stands in a run; without a state: the run does not know it."""
-
-    url_id: int
-    url: str
-    state: str | None
-    reason: str | None
-    outcome: str | None
-    status: int | None
-    failure: str | None
-    title: str | None
-    size: int | None
-    change: str | None
 
 
 class LinkingPages(NamedTuple):
@@ -120,6 +105,7 @@ class PageDetails:
 
 
 MOST_LINKS = 100
+MOST_ALTERNATES = 50
 LINK_SECONDS = 0.1
 
 MATTER = (
@@ -165,7 +151,7 @@ class Pages:
             names = (address, control.robots_file(urls.origin_of(address)).url, control.sitemap_file(address).url)
             wanted = [name for name in names if name.endswith(address)]
             hint = "Check the spelling, or look whether the page that should link to it was reached."
-            return known_url(View(store), crawl, current, wanted, hint)
+            return known_url(store, crawl, current, wanted, hint)
 
     def listed(self, word: str, wanted: Mapping[str, str], number: int | None, part: ListPart) -> VisitList:
         """What became of the pages and resources of a run, in the order of record. `wanted`: `outcome`, `failure`,
@@ -173,12 +159,12 @@ class Pages:
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store, number)
-            view, after = View(store), part.after
-            found = view.settled(current.run_id, Sought(**wanted), after, part.limit + 1)
+            visits, after = VisitReader(store), part.after
+            found = visits.settled(current.run_id, WantedVisits(**wanted), after, part.limit + 1)
             while not found and after + SPAN < current.seq:
                 after += SPAN
-                found = view.settled(current.run_id, Sought(**wanted), after, part.limit + 1)
-        shown = [visit_line(one) for one in found[: part.limit]]
+                found = visits.settled(current.run_id, WantedVisits(**wanted), after, part.limit + 1)
+        shown = [visit_line(one._asdict()) for one in found[: part.limit]]
         if len(found) > part.limit:
             return VisitList(shown, shown[-1].seq)
         return VisitList(shown, after + SPAN if after + SPAN < current.seq else None)
@@ -188,14 +174,15 @@ class Pages:
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store, number)
-            yield from map(visit_line, View(store).record(current.run_id, current.seq))
+            visits = VisitReader(store).of_run(current.run_id, current.seq)
+            yield from (visit_line(one._asdict()) for one in visits)
 
     def requested_urls(self, word: str, number: int | None = None) -> Iterator[str]:
         """Every URL a run requested, as requested, once, in the order of record."""
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store, number)
-            yield from View(store).requested_urls(current.run_id, current.seq)
+            yield from VisitReader(store).requested_urls(current.run_id, current.seq)
 
     def why(self, word: str, url: str, number: int | None = None) -> UrlExplanation:
         """Why a URL was or was not crawled; of one that is not known, what would become of it."""
@@ -222,26 +209,27 @@ class Pages:
         """What failed in the last run, and why."""
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
-            found = View(store).failures(self._workspace.run_of(crawl, store).run_id, kind)
-            return [StoredVisit(**one) for one in found]
+            found = VisitReader(store).that_failed(self._workspace.run_of(crawl, store).run_id, kind)
+            return [StoredVisit(*one) for one in found]
 
     # One page
 
     def details(self, crawl: CrawlInfo, url: str, number: int | None = None) -> PageDetails:
         """All that is known of one URL: in a run, in the others, where it leads, and what came with it."""
         with self._workspace.reading(crawl) as store:
-            current, look = self._workspace.run_of(crawl, store, number), Browse(store)
-            known = known_url(look, crawl, current, [identity(current, url)], "Look whether another run knows it.")
+            current, urls_of = self._workspace.run_of(crawl, store, number), UrlReader(store)
+            hint = "Look whether another run knows it."
+            known = known_url(store, crawl, current, [identity(current, url)], hint, MOST_ALTERNATES)
             url_id = store.known(current.run_id, [known.url], rows=False)[known.url].url_id
             last = known.visits[-1] if known.visits else None
-            ids = look.links_of(current.run_id, last.seq) if last else []
+            ids = LinkReader(store).found_by(current.run_id, last.seq) if last else []
             return PageDetails(
                 current.number,
                 known,
                 _page_visit(last) if last else None,
                 [one.line for one in known.visits[:-1]],
-                _history(look, url_id),
-                url_states(look, current, ids[:MOST_LINKS]),
+                _history(urls_of.history(url_id, MOST_RUNS)),
+                urls_of.states(current.run_id, ids[:MOST_LINKS]),
                 len(ids),
                 self._headers(crawl, last) if last else {},
             )
@@ -268,16 +256,16 @@ class Pages:
             known = store.known(current.run_id, [address], rows=False).get(address)
             if known is None:
                 return LinkingPages([], None)
-            look = Browse(store)
+            links = LinkReader(store)
             found: list[tuple[int, int]] = []
             while after < current.seq and len(found) <= MOST_LINKS and time.monotonic() < until:
-                found += look.linking_to(current.run_id, known.url_id, after, after + LINK_STEP)
+                found += links.leading_to(current.run_id, known.url_id, after, after + LINK_STEP)
                 after += LINK_STEP
             if len(found) > MOST_LINKS:
                 found = found[:MOST_LINKS]
                 after = found[-1][0]
             ids = list(dict.fromkeys(url_id for _, url_id in found))
-            return LinkingPages(url_states(look, current, ids), after if after < current.seq else None)
+            return LinkingPages(UrlReader(store).states(current.run_id, ids), after if after < current.seq else None)
 
 
 def _linked_by_a_seed(current: RunInfo, values: Settings, address: str) -> Reason | None:
@@ -290,28 +278,20 @@ def _linked_by_a_seed(current: RunInfo, values: Settings, address: str) -> Reaso
     return judge.judge(FoundUrl(address, address), page).reason
 
 
-def url_states(look: Browse, current: RunInfo, url_ids: Sequence[int]) -> list[UrlState]:
-    """How URLs stand in a run, in the order of their numbers as given."""
-    return [UrlState(**row) for row in look.standing(current.run_id, url_ids)]
-
-
 def _page_visit(visit: StoredVisit) -> PageVisit:
     alternates = [url for url in visit.alternate_urls or () if url != visit.url]
     return PageVisit(visit.line, alternates, bool(visit.payload) and bool(visit.size), bool(visit.requested))
 
 
-_IN_HISTORY = ("run", "state", "reason", "outcome", "status", "failure", "change", "size")
-
-
-def _history(look: Browse, url_id: int) -> list[HistoryLine]:
-    """How a URL stands in the newest runs, the newest first, with the run before each that has a text to compare with,
-    if both have one."""
+def _history(runs: Sequence[UrlInRun]) -> list[HistoryLine]:
+    """How a URL stands in runs, the newest first, with the run before each that has a text to compare with, if both
+    have one."""
     found: list[HistoryLine] = []
     before: int | None = None
-    for row in reversed(look.history(url_id, MOST_RUNS)):
-        has_text = row["outcome"] in ("page", "duplicate")
-        at = iso(row["at_ms"]) if row["at_ms"] else None
-        kept = {name: row[name] for name in _IN_HISTORY}
-        found.append(HistoryLine(**kept, at=at, baseline=before if has_text else None))
-        before = row["run"] if has_text else before
+    for one in reversed(runs):
+        has_text = one.outcome in ("page", "duplicate")
+        at, baseline = iso(one.at_ms) if one.at_ms else None, before if has_text else None
+        stands = (one.run, one.state, one.reason, one.outcome, one.status, one.failure, one.change, one.size)
+        found.append(HistoryLine(*stands, at, baseline))
+        before = one.run if has_text else before
     return found[::-1]

@@ -13,9 +13,9 @@ from inchworm.errors import WrongUse
 from inchworm.page import read
 from inchworm.rules.words.json_form import OPTIONAL
 from inchworm.rules.words.times import iso
-from inchworm.store.crawl import browse
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.follow import search as index
+from inchworm.store.follow import timed
 from inchworm.store.follow.follower import Progress
 from inchworm.store.follow.log import LoggedPage
 
@@ -83,7 +83,7 @@ class TextSearch:
             if seconds is None:
                 found, unread = index.search(folder / "search.db", source, question), None
             else:
-                found, missing = browse.search(folder / "search.db", source, question, seconds)
+                found, missing = timed.search(folder / "search.db", source, question, seconds)
                 unread = Unread(missing, max(missing, _pages_in(store)))
         return SearchResults(text, found.total, [_result(one) for one in found.results], unread)
 

@@ -9,10 +9,10 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from inchworm.app.read.content.pages import MOST_LINKS, UrlState, url_states
+from inchworm.app.read.content.pages import MOST_LINKS
 from inchworm.app.workspace import Workspace
 from inchworm.model import CrawlInfo
-from inchworm.store.crawl.browse import TREE_STEP, Browse
+from inchworm.store.crawl.read.urls import TREE_STEP, UrlInTree, UrlReader, UrlState
 
 TREE_SECONDS = 0.2
 
@@ -64,11 +64,11 @@ class SiteTree:
         """One level of a site. A run is counted through once and remembered; what one look has no time for, the next
         one goes on with."""
         with self._workspace.reading(crawl) as store:
-            current, look = self._workspace.run_of(crawl, store, number), Browse(store)
+            current, reader = self._workspace.run_of(crawl, store, number), UrlReader(store)
             key = (str(self._workspace.crawl_folder(crawl)), current.run_id)
-            count = _SHELF.count_of(key, look.stamp(current.run_id), self._workspace.is_running(crawl))
+            count = _SHELF.count_of(key, reader.stamp(current.run_id), self._workspace.is_running(crawl))
             # Who has been told that it takes a while waits longer, and seldomer.
-            count.go_on(look, current.run_id, WAITING_SECONDS if count.counted else TREE_SECONDS)
+            count.go_on(reader, current.run_id, WAITING_SECONDS if count.counted else TREE_SECONDS)
             known = current.counters.known
             if not count.is_complete:
                 return TreeLevel(current.number, at, count.counted, known)
@@ -76,7 +76,7 @@ class SiteTree:
             inside, shown = count.inside(at), below[offset : offset + MOST_LINKS]
             first = max(0, offset - len(below))
             ids = inside[first : first + MOST_LINKS - len(shown)]
-            pages = url_states(look, current, ids)
+            pages = reader.states(current.run_id, ids)
         end = offset + len(shown) + len(ids)
         return TreeLevel(
             current.number,
@@ -119,17 +119,17 @@ class FolderCount:
         self._inside: dict[str, array[int]] = {}
         self._mutex = threading.Lock()
 
-    def go_on(self, look: Browse, run_id: int, seconds: float) -> None:
+    def go_on(self, reader: UrlReader, run_id: int, seconds: float) -> None:
         """Go on for so long. Who finds another at it waits for it."""
         until = time.monotonic() + seconds
         if not self.is_complete and self._mutex.acquire(timeout=seconds):
             try:
                 while not self.is_complete and time.monotonic() < until:
-                    self._step(look.tree_rows(run_id, self._after, TREE_STEP))
+                    self._step(reader.of_run(run_id, self._after, TREE_STEP))
             finally:
                 self._mutex.release()
 
-    def _step(self, rows: list[tuple[int, str, str | None, int | None, str | None]]) -> None:
+    def _step(self, rows: Sequence[UrlInTree]) -> None:
         numbers, inside = self._numbers, self._inside
         for url_id, url, what, size, change in rows:
             folder = folder_of(url)
@@ -142,7 +142,7 @@ class FolderCount:
             sums[_CHANGED] += change in _CHANGES
             inside[folder].append(url_id)
         self.counted += len(rows)
-        self._after = rows[-1][0] if rows else self._after
+        self._after = rows[-1].url_id if rows else self._after
         self.is_complete = len(rows) < TREE_STEP
 
     def age(self) -> float:

@@ -13,7 +13,11 @@ from inchworm.rules.words.json_form import FLAT, OPTIONAL
 from inchworm.rules.words.times import iso
 from inchworm.sink.columns import VisitLine as VisitLine
 from inchworm.sink.columns import visit_line
-from inchworm.store.crawl.view import View
+from inchworm.store.crawl.read.copies import Copies
+from inchworm.store.crawl.read.frontier import FrontierReader
+from inchworm.store.crawl.read.visits import VisitReader
+from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.database import NO_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class StoredVisit:
     missing: int
     meta: Mapping[str, Json]
     redirect: str | None
-    reader: int | None
+    reader: str | None
     file: str | None
     offset: int | None
     length: int | None
@@ -140,16 +144,27 @@ def url_line(known: KnownUrl) -> UrlLine:
     return UrlLine(known.address, known.url, known.row, known.not_before, visits)
 
 
-def known_url(view: View, crawl: CrawlInfo, current: RunInfo, urls: Sequence[str], hint: str) -> KnownUrl:
-    """What a run knows of the first of these URLs that it knows. `hint`: what to do when it knows none."""
-    found = next((one for one in (view.entry(current.run_id, url) for url in urls) if one), None)
+def known_url(
+    store: CrawlStore,
+    crawl: CrawlInfo,
+    current: RunInfo,
+    urls: Sequence[str],
+    hint: str,
+    alternates: int = NO_LIMIT,
+) -> KnownUrl:
+    """What a run knows of the first of these URLs that it knows. `hint`: what to do when it knows none; `alternates`:
+    how many others with its text are wanted, at most."""
+    frontier = FrontierReader(store, current.run_id)
+    found = next(filter(None, map(frontier.find, urls)), None)
     if found is None:
         raise Unknown(
             f"{urls[0]} is not known to run {current.number} of {crawl.name!r}: no page it read links to it.", hint
         )
-    row = FrontierFacts(**{name: found[name] for name in FrontierFacts.__slots__})
-    visits = [StoredVisit(**one) for one in found["visits"]]
-    return KnownUrl(found["url"], found["request_url"], row, found["not_before_ms"], visits)
+    row = FrontierFacts(**{name: getattr(found, name) for name in FrontierFacts.__slots__})
+    address = found.request_url if found.request_url != found.url else None
+    copies, visits = Copies(store), VisitReader(store).of_url(current.run_id, found.url_id)
+    told = [StoredVisit(*one, copies.of(one.run_id, one.text_hash, alternates)) for one in visits]
+    return KnownUrl(found.url, address, row, found.not_before_ms, told)
 
 
 def _last(visit: StoredVisit) -> LastVisit:

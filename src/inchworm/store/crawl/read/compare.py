@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from inchworm.model import Change, RunInfo
 from inchworm.store.crawl.earlier import ITSELF, line_from
 from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.database import Row
 
 _PRESENT = (
     "SELECT f.url_id, v.payload, v.text_hash, v.link_hash, v.reader, v.change, v.request_url FROM frontier f"
@@ -102,7 +103,7 @@ class ComparisonReader:
             after = until
         return found, after
 
-    def _judged(self, row: tuple[Any, ...]) -> Compared:
+    def _judged(self, row: Sequence[Row]) -> Compared:
         url_id, url, payload, *then, state, reason, outcome, failure, change, note, payload_now = row[:13]
         now = list(row[13:])
         if outcome in ("page", "duplicate"):

@@ -9,12 +9,12 @@ tell any more are noted in `withdrawn`, and are told again, however they are now
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from inchworm.model import Change, RunInfo
 from inchworm.store.crawl.earlier import ITSELF, earlier_runs, line_from
+from inchworm.store.crawl.read.visits import RecordedVisit, recorded
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.crawl.view import View
 from inchworm.store.follow.log import TELLING
 
 STEP = 500
@@ -22,8 +22,6 @@ STEP = 500
 
 _RESOURCE = "(v.kind = 'resource' AND v.outcome = 'resource')"
 _THERE = ("page", "duplicate", "resource")
-
-Visit = dict[str, Any]
 
 
 class LineOfRuns(NamedTuple):
@@ -59,7 +57,7 @@ class ChangedUrl(NamedTuple):
 
     change: Change
     url: str
-    visit: Visit | None
+    visit: RecordedVisit | None
     request_url: str = ""
 
 
@@ -69,7 +67,6 @@ class Now:
     def __init__(self, store: CrawlStore) -> None:
         self._store = store
         self._db = store.db
-        self._view = View(store)
 
     # Lines
 
@@ -100,13 +97,13 @@ class Now:
 
     # The state
 
-    def pages(self, line: LineOfRuns, resources: bool = False) -> Iterator[Visit]:
+    def pages(self, line: LineOfRuns, resources: bool = False) -> Iterator[RecordedVisit]:
         """The newest version of every page that is there, in the order in which their URLs were first found."""
         for url_ids in self._steps("SELECT url_id FROM url WHERE url_id > ? ORDER BY url_id LIMIT ?"):
             newest = self._newest(url_ids, line, resources)
             yield from self._visits([one.log_id for one in newest.values() if one.is_there])
 
-    def page(self, line: LineOfRuns, url: str) -> Visit | None:
+    def page(self, line: LineOfRuns, url: str) -> RecordedVisit | None:
         """What these runs have last on a URL: whether there is a page, or else what came of asking for it."""
         known = self._known([url]).get(url)
         newest = self._newest([known], line, resources=True) if known is not None else {}
@@ -114,18 +111,18 @@ class Now:
             return next(self._visits([one.log_id for one in newest.values()]), None)
         return self._last(line, known, "v.kind IN ('page', 'resource')")
 
-    def version(self, line: LineOfRuns, url: str) -> Visit | None:
+    def version(self, line: LineOfRuns, url: str) -> RecordedVisit | None:
         """The last that these runs have of a page itself, wherever it is now."""
         known = self._known([url]).get(url)
         return self._last(line, known, "v.outcome IN ('page', 'duplicate', 'resource')") if known is not None else None
 
-    def _last(self, line: LineOfRuns, url_id: int, condition: str) -> Visit | None:
+    def _last(self, line: LineOfRuns, url_id: int, condition: str) -> RecordedVisit | None:
         # The plus: a URL has few visits, a run has many.
         where = f"v.url_id = ? AND /*sqlite +*/v.run_id = ANY (?) AND v.log_id <= ? AND {condition}"
-        found = self._view.visits(f"{where} ORDER BY v.log_id DESC LIMIT 1", url_id, line.run_ids, line.until)
+        found = recorded(self._db, f"{where} ORDER BY v.log_id DESC LIMIT 1", url_id, line.run_ids, line.until)
         return next(found, None)
 
-    def there(self, line: LineOfRuns, urls: Iterable[str]) -> Iterator[Visit]:
+    def there(self, line: LineOfRuns, urls: Iterable[str]) -> Iterator[RecordedVisit]:
         """The newest version of each of these pages and resources that is there."""
         newest = self._newest(list(self._known(list(urls)).values()), line, resources=True)
         return self._visits([one.log_id for one in newest.values() if one.is_there])
@@ -149,10 +146,10 @@ class Now:
         )
         return {url_id: _Newest(*rest) for url_id, *rest in rows}
 
-    def _visits(self, log_ids: Sequence[int]) -> Iterator[Visit]:
-        return self._view.visits("v.log_id = ANY (?) ORDER BY v.url_id", log_ids)
+    def _visits(self, log_ids: Sequence[int]) -> Iterator[RecordedVisit]:
+        return recorded(self._db, "v.log_id = ANY (?) ORDER BY v.url_id", log_ids)
 
-    def _steps(self, query: str, *arguments: Any) -> Iterator[list[int]]:
+    def _steps(self, query: str, *arguments: object) -> Iterator[list[int]]:
         """The URLs that a query finds, part by part. Its first value is behind which one to begin, its last how many."""
         after = 0
         while url_ids := [url_id for (url_id,) in self._db.execute(query, (after, *arguments, STEP))]:
@@ -183,7 +180,7 @@ class Now:
             is_doubted = url in doubted or (new is not None and new.run_id == redone[0] and new.log_id > redone[1])
             if (change := _difference(old, new, is_doubted)) is not None:
                 told[url_id] = change
-        visits = {visit["url"]: visit for visit in self._visits([now[one].log_id for one in told if one in now])}
+        visits = {visit.url: visit for visit in self._visits([now[one].log_id for one in told if one in now])}
         yield from (ChangedUrl(change, urls[url_id], visits.get(urls[url_id])) for url_id, change in told.items())
 
     def _redone(self, run: RunInfo | None) -> tuple[int, int]:
@@ -213,7 +210,7 @@ class Now:
             visited = self._visited(known, candidates)
             newest = self._newest(list(known.values()), line)
             there = {url: newest[known[url]].log_id for url in known if known[url] in newest}
-            visits = {visit["url"]: visit for visit in self._visits(list(there.values()))}
+            visits = {visit.url: visit for visit in self._visits(list(there.values()))}
             for url, address in rows:
                 if url in known and known[url] in visited:
                     continue

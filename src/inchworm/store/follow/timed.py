@@ -1,0 +1,45 @@
+"""Full text for as long as somebody waits: the index is brought up to date for some seconds, and then asked."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+
+from inchworm.store.database import Database
+from inchworm.store.follow import search as index
+from inchworm.store.follow.follower import File, used
+
+INDEX_STEP = 100
+"""So many URLs are entered into the index at a time."""
+
+
+class _Enough(Exception):
+    """The time that there was is over."""
+
+
+class _Index(index.Index):
+    """An index that is brought up to date in small steps, so that the clock is looked at often."""
+
+    def todo(self, limit: int) -> list[int]:
+        return super().todo(min(limit, INDEX_STEP))
+
+
+def search(path: Path, source: index.SearchSource, question: index.Question, seconds: float) -> tuple[index.Found, int]:
+    """Bring the index at `path` up to date for so long, a first step at least, and ask it; how many URLs are missing."""
+    until = time.monotonic() + seconds
+    first = True
+
+    def look_at_the_clock(_done: int, _total: int) -> None:
+        nonlocal first
+        if not first and time.monotonic() > until:
+            raise _Enough
+        first = False
+
+    def work(db: Database) -> tuple[index.Found, int]:
+        found = _Index(db)
+        with contextlib.suppress(_Enough):
+            found.catch_up(source._replace(progress=look_at_the_clock))
+        return found.find(question), found.left()
+
+    return used(File(path, index.VERSION, index.SCHEMA, path.parent), work)
