@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from inchworm.model import Reason, Seed
-from inchworm.rules.web.limits import REQUEST_FACTOR, exhausted, may_reserve
+from inchworm.model import Change, FinishedVisit, FrontierEntry, Kind, Outcome, Reason, Seed, Source
+from inchworm.rules.web.limits import (
+    REQUEST_FACTOR,
+    before_too_little,
+    exhausted,
+    is_too_little,
+    is_worth_it,
+    may_reserve,
+)
 
 
 def seed(kept: int = 0, requests: int = 0) -> Seed:
@@ -67,3 +74,81 @@ def test_limits_are_exact_at_any_number_of_workers(limit, outcomes, workers):
     assert now.kept == min(limit, sum(outcomes[: now.requests]))
     assert now.requests <= REQUEST_FACTOR * limit
     assert not queue or exhausted(now, limit)
+
+
+# Whether it is worth it
+
+
+def visit(change: Change | None = None, matches: bool = False) -> FinishedVisit:
+    url = "http://a.test/1"
+    entry = FrontierEntry(1, url, url, Kind.PAGE, Source.SPIDER, 0, 1, 0, 0, (1, 0))
+    return FinishedVisit(entry, 0, Outcome.PAGE, change=change, matches=matches)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "change", "worth"),
+    [
+        (Outcome.PAGE, None, True),
+        (Outcome.PAGE, Change.NEW, True),
+        (Outcome.PAGE, Change.MODIFIED, True),
+        (Outcome.PAGE, Change.UNCHANGED, False),
+        (Outcome.DUPLICATE, None, False),
+        (Outcome.DUPLICATE, Change.NEW, False),
+        (Outcome.REDIRECT, None, None),
+        (Outcome.FAILED, None, None),
+        (Outcome.RETRY, None, None),
+        (Outcome.CONTROL, None, None),
+        (Outcome.RESOURCE, None, None),
+    ],
+)
+def test_a_page_is_worth_it_that_is_there_once_and_is_news(outcome, change, worth):
+    assert is_worth_it(visit(change), outcome, has_query=False) is worth
+
+
+@pytest.mark.parametrize(
+    ("outcome", "change", "matches", "worth"),
+    [
+        (Outcome.PAGE, Change.UNCHANGED, True, True),
+        (Outcome.DUPLICATE, None, True, True),
+        (Outcome.PAGE, Change.NEW, False, False),
+        (Outcome.REDIRECT, None, True, None),
+    ],
+)
+def test_with_a_query_a_page_is_worth_it_that_matches(outcome, change, matches, worth):
+    assert is_worth_it(visit(change, matches), outcome, has_query=True) is worth
+
+
+YES, NO = True, False
+
+
+@pytest.mark.parametrize(
+    ("worth", "window", "below", "is_too_little_"),
+    [
+        ([NO, NO, NO], 4, 0.5, False),
+        ([NO, NO, NO, NO], 4, 0.5, True),
+        ([YES, NO, NO, NO], 4, 0.5, True),
+        ([YES, NO, YES, NO], 4, 0.5, False),
+        ([NO, NO, NO, NO], 4, 0.0, False),
+    ],
+)
+def test_it_is_too_little_when_a_whole_window_brought_less_than_wanted(worth, window, below, is_too_little_):
+    assert is_too_little(worth, window, below) is is_too_little_
+
+
+@pytest.mark.parametrize(
+    ("worth", "window", "below", "pages"),
+    [
+        ([], 4, 0.5, 4),
+        ([NO, NO, NO], 4, 0.5, 1),
+        ([YES, YES, YES, YES], 4, 0.5, 3),
+        ([NO, NO, YES, YES], 4, 0.5, 3),
+        ([YES, YES, NO, NO], 4, 0.5, 1),
+        ([NO, NO, NO, NO], 4, 0.5, 0),
+    ],
+)
+def test_so_many_pages_come_before_it_can_be_too_little(worth, window, below, pages):
+    """Whatever they bring: with fewer that brought nothing it is not time to stop, with so many it is."""
+    assert before_too_little(worth, window, below) == pages
+    last = (worth + [NO] * pages)[-window:]
+    assert is_too_little(last, window, below)
+    assert worth == worth[-window:], "it is only asked, and nothing is added"

@@ -130,3 +130,49 @@ def test_what_was_under_way_at_a_push_back_says_nothing_new():
     pace = politeness.pushed_back(politeness.Pace(), sent_at=1.0, now=2.0)
     assert politeness.pushed_back(pace, sent_at=1.5, now=2.1) == pace
     assert politeness.pushed_back(pace, sent_at=2.5, now=2.6).extra == 0.75
+
+
+def test_a_host_is_struggling_when_five_answers_in_a_row_take_far_longer_than_usual():
+    pace = politeness.Pace()
+    for _ in range(20):
+        pace = politeness.answered(pace, 1.0)
+    waits = []
+    for _ in range(7):
+        pace = politeness.answered(pace, 20.0)
+        waits.append(politeness.extra_delay(pace))
+    assert waits == [0.0] * 4 + [politeness.MAX_EXTRA_SECONDS] * 3
+    assert pace.usual == pytest.approx(1.05**7, rel=1e-9), "a slow answer counts as twice as slow as usual at most"
+
+
+@pytest.mark.parametrize(("seconds", "is_slow"), [(3.0, False), (3.44, False), (3.46, True)])
+def test_far_longer_than_usual_is_three_times_and_a_bit(seconds, is_slow):
+    """Of what is usual by then; the bit is for hosts that usually answer at once."""
+    pace = politeness.Pace(usual=1.0)
+    assert bool(politeness.answered(pace, seconds).slow) is is_slow
+    assert not politeness.answered(politeness.Pace(usual=0.001), 0.3).slow
+    assert politeness.answered(politeness.Pace(usual=0.001), 0.31).slow
+
+
+def test_the_first_answer_is_as_usual():
+    assert politeness.answered(politeness.Pace(), 7.0) == politeness.Pace(usual=7.0, latest=7.0)
+
+
+def test_what_a_push_back_adds_goes_by_tenths_and_in_the_end_at_once():
+    pace = politeness.answered(politeness.Pace(extra=1.0, usual=0.1), 0.1)
+    assert pace.extra == 0.9
+    assert politeness.answered(pace._replace(extra=0.06), 0.1).extra == pytest.approx(0.054)
+    assert politeness.answered(pace._replace(extra=0.05), 0.1).extra == 0.0
+
+
+def test_a_push_back_to_what_was_sent_as_we_slowed_down_counts():
+    pace = politeness.pushed_back(politeness.Pace(), sent_at=1.0, now=2.0)
+    assert politeness.pushed_back(pace, sent_at=2.0, now=3.0).extra == 0.75
+
+
+def test_every_common_browser_is_named_in_every_version_and_always_in_the_same_way():
+    names = [politeness.browser_name(number) for number in range(20)]
+    assert len(set(names)) == 20
+    assert all(name.startswith("Mozilla/5.0 (") and "{" not in name for name in names)
+    versions = {version for version in range(130, 150) if any(f"{version}.0" in name for name in names)}
+    assert versions == {140, 141, 142, 143}
+    assert [politeness.browser_name(number + 20) for number in range(20)] == names
