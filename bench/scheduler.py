@@ -21,7 +21,7 @@ from typing import Any
 from inchworm.app.root import App
 from inchworm.job import Job, JobState, Task
 from inchworm.rules.schedule import occurrence, timetable
-from inchworm.store.home import jobs as store
+from inchworm.store.home import job_rows
 from inchworm.store.home.jobs import EVERY
 from inchworm.testing import ManualClock
 
@@ -80,7 +80,7 @@ def measured(app: App, count: int, history: int) -> Iterator[tuple[str, list[flo
     yield "distribution", several(app.health.distribution)
     yield "rebalance preview, spread", several(lambda: app.dispatch.rebalance(is_preview=True))
     yield "numbers of the last day", several(app.health.scheduler, 3)
-    yield "forgetting old executions", several(lambda: app.jobs.store.prune(NOW_MS), 3)
+    yield "forgetting old executions", several(lambda: app.executions.store.prune(NOW_MS), 3)
     yield "first page of the list", several(lambda: app.jobs.store.find(EVERY, None, 50))
     yield (
         "page in the middle of the list",
@@ -119,13 +119,12 @@ def job(number: int) -> Job:
 
 def fill(app: App, numbers: range) -> None:
     """Jobs in one transaction: through the door it would take a minute."""
-    loads = app.jobs.store.loads()
+    loads = app.dispatch.slots.loads()
     with app.home.writing() as db:
         for number in numbers:
             placed = occurrence.placed(job(number), loads, job(number).created_ms)
             placed = dataclasses.replace(placed, slot=occurrence.slot_of(placed))
-            store._insert(db, placed)
-            store._count_slots(db, None, placed.slot)
+            job_rows.add_job(db, placed)
             loads[placed.slot or 0] += 1
 
 
@@ -146,8 +145,8 @@ def remember(app: App, numbers: range, history: int) -> None:
 def make_due(app: App, numbers: range) -> None:
     with app.home.writing() as db:
         for number in numbers:
-            before = store._get(db, f"{number:08}")
-            store._write(db, before, dataclasses.replace(before, due_ms=NOW_MS - number), NOW_MS)
+            before = job_rows.get_job(db, f"{number:08}")
+            job_rows.write_job(db, before, dataclasses.replace(before, due_ms=NOW_MS - number), NOW_MS)
 
 
 def crowd(app: App) -> None:
@@ -155,8 +154,8 @@ def crowd(app: App) -> None:
     at_ms = NOW_MS + timetable.DAY_MS // 2
     with app.home.writing() as db:
         for (name,) in db.execute("SELECT job_id FROM job WHERE slot IS NOT NULL").fetchall():
-            before = store._get(db, name)
-            store._write(db, before, dataclasses.replace(before, due_ms=at_ms, occurrence_ms=at_ms), NOW_MS)
+            before = job_rows.get_job(db, name)
+            job_rows.write_job(db, before, dataclasses.replace(before, due_ms=at_ms, occurrence_ms=at_ms), NOW_MS)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,6 @@ LARGE_CLASSES: frozenset[str] = frozenset(
         "store.crawl.earlier.AcrossRuns",
         "store.crawl.session.CrawlStore",
         "store.follow.index.Told",
-        "store.home.events.Events",
-        "store.home.jobs.Jobs",
     }
 )
 """Those that are to become smaller."""
@@ -40,8 +38,6 @@ SPEAKS_OF_ANY: Mapping[str, int] = {
     "store.database": 1,
     "store.follow.fields": 2,
     "store.follow.log": 1,
-    "store.home.events": 3,
-    "store.home.jobs": 4,
     "store.home.outbox": 2,
 }
 """Modules of `app` and `store` that say `Any`, and how often at most."""

@@ -22,7 +22,7 @@ from inchworm.rules.schedule.occurrence import Ended, after_failure, after_succe
 from inchworm.rules.schedule.timetable import SLOT_MS
 from inchworm.service.dashboard.frame import SAID
 from inchworm.service.dashboard.jobs import ROWS, ShownJobs, execution_parts, jobs_parts, rhythm, span
-from inchworm.store.home.events import LogLine
+from inchworm.store.home.logs import LogLine
 
 AT = "http://inchworm.test"
 EVIL = "<script>alert(1)</script>\"'&"
@@ -70,7 +70,7 @@ def claimed(api: Api, job_id: str) -> Execution:
     """An execution of a job that runs, in nobody's process."""
     if api.app.jobs.one(job_id).line.status == "scheduled":
         api.app.schedule.run(job_id)
-    for one in api.app.jobs.store.claim("service", api.app.clock.now_ms(), 1000):
+    for one in api.app.dispatch.claims.claim("service", api.app.clock.now_ms(), 1000):
         if one.job_id == job_id:
             return one
     raise AssertionError("it was not due")
@@ -79,11 +79,11 @@ def claimed(api: Api, job_id: str) -> Execution:
 def ended(api: Api, one: Execution, ended: Ended) -> None:
     now_ms = api.app.clock.now_ms()
     if ended.error:
-        api.app.jobs.store.finish(
+        api.app.dispatch.claims.finish(
             one.execution_id, one.token, ended, lambda job: after_failure(job, ended.error, now_ms), now_ms
         )
     else:
-        api.app.jobs.store.finish(
+        api.app.dispatch.claims.finish(
             one.execution_id, one.token, ended, lambda job: after_success(job, ended, now_ms), now_ms
         )
 
@@ -399,7 +399,7 @@ class TestOneExecution:
     def test_its_log_as_the_script_goes_on_with_it(self, api: Api, crawl: str) -> None:
         execution = claimed(api, hourly(api, crawl))
         lines = [LogLine(1, 0, "info", "It begins"), LogLine(2, 3_723_000, "warning", f"http_4xx: {EVIL}")]
-        api.app.executions.events.write_lines(execution.execution_id, execution.token, lines)
+        api.app.executions.logs.add(execution.execution_id, execution.token, lines)
         page = get(api, f"/executions/{execution.execution_id}")
         assert f'data-log="{execution.execution_id}" data-after="2">' in page
         assert '<li class="info"><span class="at">00:00:00</span> It begins</li>' in page
@@ -411,7 +411,7 @@ class TestOneExecution:
     def test_of_a_long_log_the_end(self, api: Api, crawl: str) -> None:
         execution = claimed(api, hourly(api, crawl))
         lines = [LogLine(number, 0, "info", f"line {number}.") for number in range(1, 701)]
-        api.app.executions.events.write_lines(execution.execution_id, execution.token, lines)
+        api.app.executions.logs.add(execution.execution_id, execution.token, lines)
         page = get(api, f"/executions/{execution.execution_id}")
         assert page.count("<li class=") == 500 and "line 201." in page and "line 200." not in page
         assert 'data-after="700"' in page and "200 lines before these" in page
@@ -419,7 +419,7 @@ class TestOneExecution:
     def test_of_long_lines_fewer(self, api: Api, crawl: str) -> None:
         execution = claimed(api, hourly(api, crawl))
         lines = [LogLine(number, 0, "info", "x" * 2000) for number in range(1, 301)]
-        api.app.executions.events.write_lines(execution.execution_id, execution.token, lines)
+        api.app.executions.logs.add(execution.execution_id, execution.token, lines)
         page = get(api, f"/executions/{execution.execution_id}")
         assert 50 <= page.count("<li class=") <= 60 and len(page) < 200_000 and 'data-after="300"' in page
 
@@ -435,7 +435,7 @@ class TestOneExecution:
         execution = claimed(api, hourly(api, crawl))
         told = dict.fromkeys(("duplicates", "refused", "requests", "bytes", "seconds", "in_flight"), 3)
         progress = {**told, "known": 1322, "pages": 1234, "failed": 5, "pending": 77}
-        api.app.jobs.store.report(
+        api.app.dispatch.claims.report(
             execution.execution_id, execution.token, run=2, session=4, progress=progress, pages=1234
         )
         parts = execution_parts(api.app, str(execution.execution_id))

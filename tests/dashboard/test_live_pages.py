@@ -14,7 +14,7 @@ from tests.dashboard.browser import Visitor, heap, link_for, login_of, visiting
 from tests.service.running import QUICK, Service, serving, wait_for
 
 from inchworm.app.root import App
-from inchworm.store.home.events import LogLine
+from inchworm.store.home.logs import LogLine
 from inchworm.testing import Served, Site, linked_site
 
 TABS = 10
@@ -130,10 +130,10 @@ def test_a_long_log(visitor: Visitor, live: Live) -> None:
 def _write_lines(live: Live, numbers: range) -> None:
     app = App(live.service.home)
     try:
-        execution, now_ms = app.jobs.store.execution(live.execution_id), time.time_ns() // 1_000_000
+        execution, now_ms = app.executions.store.get(live.execution_id), time.time_ns() // 1_000_000
         for start in range(0, len(numbers), 5000):
             lines = [LogLine(one, now_ms, "info", f"This is line {one}.") for one in numbers[start : start + 5000]]
-            app.executions.events.write_lines(live.execution_id, execution.token, lines)
+            app.executions.logs.add(live.execution_id, execution.token, lines)
     finally:
         app.close()
 

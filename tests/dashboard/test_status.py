@@ -85,7 +85,7 @@ class TestHealth:
                 api.app.schedule.start(crawl, Task())
                 (execution,) = api.app.dispatch.claim("one", 1)
                 now_ms = api.app.clock.now_ms()
-                api.app.jobs.store.finish(
+                api.app.dispatch.claims.finish(
                     execution.execution_id,
                     execution.token,
                     Ended(error="gone"),

@@ -52,7 +52,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     def decide(job: Job) -> Job:
         return occurrence.after_failure(job, error, now_ms)
 
-    made.app.jobs.store.finish(execution.execution_id, execution.token, Ended("error", error=error), decide, now_ms)
+    made.app.dispatch.claims.finish(
+        execution.execution_id, execution.token, Ended("error", error=error), decide, now_ms
+    )
     made.cli("jobs", "add", "https://docs.example.org/manual/", "--after", made.job)
     yield made
     made.app.close()

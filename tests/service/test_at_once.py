@@ -144,9 +144,9 @@ def assert_sound(app: App) -> None:
     wrong = {job.job_id: faults for job in jobs if (faults := faults_of(job))}
     assert not wrong, (wrong, [job for job in jobs if job.job_id in wrong])
     counted = Counter(job.slot for job in jobs if job.slot is not None)
-    assert app.jobs.store.loads() == [counted[slot] for slot in range(96)]
-    assert app.jobs.store.running() == []
-    assert app.jobs.store.locks() == []
+    assert app.dispatch.slots.loads() == [counted[slot] for slot in range(96)]
+    assert app.executions.store.running() == []
+    assert app.dispatch.claims.locks() == []
 
 
 def assert_told_truly(app: App, job_id: str, answers: Sequence[tuple[Wish, httpx.Response]]) -> None:
@@ -169,7 +169,7 @@ def was_asked(web: Served, path: str) -> bool:
 
 
 def quiet(app: App, home: Path) -> Callable[[], bool]:
-    return lambda: not app.jobs.store.running() and not processes_of(home)
+    return lambda: not app.executions.store.running() and not processes_of(home)
 
 
 # Jobs
@@ -181,7 +181,7 @@ def test_a_job_that_does_not_run(service: Service, app: App, crowd: Crowd, state
     with slow_site().serve() as web:
         settings = {"delay": 5, "workers": 1}
         held = service.post(JOBS, {"url": web.url(), "settings": settings}, 201)
-        wait_for(app.jobs.store.locks, "the crawl to be worked on")
+        wait_for(app.dispatch.claims.locks, "the crawl to be worked on")
         for _ in range(ROUNDS):
             body = {"source_id": held["crawl_id"], "interval_minutes": 900}
             job_id = service.post(JOBS, body, 201)["id"]

@@ -48,19 +48,19 @@ def test_every_occurrence_is_completed_exactly_once(app: App, served: Served) ->
     with Chaos(app.folder) as raging:
         raging.rage(is_over)
         wait_until(is_over, chaos.PATIENCE + chaos.JOBS)
-        wait_until(lambda: not app.jobs.store.running() and not processes_of(app.folder))
+        wait_until(lambda: not app.executions.store.running() and not processes_of(app.folder))
     print(f"INCHWORM_SEED={chaos.SEED}: {', '.join(raging.story)}")
 
     assert app.jobs.store.counts()[JobState.COMPLETED] == len(names), app.jobs.store.counts()
     for name in names:
-        assert_done_once(app.jobs.store.executions(name, None, 1000)[::-1], planned[name])
+        assert_done_once(app.executions.store.of_job(name, None, 1000)[::-1], planned[name])
     for crawl in app.workspace.crawls.all():
         with app.workspace.reading(crawl) as store:
             assert app.check.record(crawl, store) == []
             (run,) = store.runs()
             assert (run.state, run.counters.pages, run.counters.pending) == ("completed", 4, 0)
     assert len(app.workspace.crawls.all()) == len(names)
-    assert app.jobs.store.loads() == [0] * 96 and app.jobs.store.locks() == []
+    assert app.dispatch.slots.loads() == [0] * 96 and app.dispatch.claims.locks() == []
     assert_little_is_fetched_twice(served, raging)
 
 

@@ -73,7 +73,7 @@ class TestProblems:
         assert problems(health, app) == {}
         clock.advance(1.5)
         assert problems(health, app) == {"scheduler_stopped": 1}
-        app.executions.events.beat("s", clock.now_ms())
+        app.executions.services.beat("s", clock.now_ms())
         assert problems(health, app) == {}
 
     def test_a_stuck_execution_shows_within_two_beats_and_clears(self, app: App, clock: ManualClock) -> None:
@@ -83,11 +83,11 @@ class TestProblems:
         assert problems(health, app) == {}
         for _ in range(5):
             clock.advance(60)
-            app.jobs.store.beat(execution.execution_id, execution.token)
+            app.dispatch.claims.beat(execution.execution_id, execution.token)
             assert problems(health, app) == {}
         clock.advance(121.5)
         assert problems(health, app) == {"stuck_executions": 1}
-        app.jobs.store.beat(execution.execution_id, execution.token)
+        app.dispatch.claims.beat(execution.execution_id, execution.token)
         assert problems(health, app) == {}
 
     def test_an_overdue_job_shows_within_two_polls_and_clears(self, app: App, clock: ManualClock) -> None:
@@ -115,7 +115,9 @@ class TestAdvice:
         for number, error in enumerate(ended):
             app.jobs.store.add(dataclasses.replace(job(number, app.clock.now_ms()), max_retries=0))
             (one,) = app.dispatch.claim("s", 1)
-            app.jobs.store.finish(one.execution_id, one.token, Ended(error=error), lambda job: job, app.clock.now_ms())
+            app.dispatch.claims.finish(
+                one.execution_id, one.token, Ended(error=error), lambda job: job, app.clock.now_ms()
+            )
 
     def test_none_is_given_unasked(self, app: App) -> None:
         health = Health(VALUES, needs_scheduler=False)
@@ -140,7 +142,7 @@ class TestAdvice:
         for number in range(11):
             made = app.jobs.store.add(dataclasses.replace(job(number, now_ms), interval_count=1, interval_unit="days"))
             if number < together:
-                app.jobs.store.shift([Shift(made.job_id, made.due_ms or 0, now_ms + 12 * 3_600_000)], now_ms)
+                app.dispatch.slots.shift([Shift(made.job_id, made.due_ms or 0, now_ms + 12 * 3_600_000)], now_ms)
         assert app.health.distribution().distribution_score == (0.6 if is_said else 0.7)
         health = Health(VALUES, needs_scheduler=False)
         health.look(app)

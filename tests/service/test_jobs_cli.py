@@ -15,7 +15,7 @@ from inchworm.rules.schedule import occurrence
 from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.timetable import Shift
 from inchworm.rules.words.json_form import json_object
-from inchworm.store.home.events import LogLine
+from inchworm.store.home.logs import LogLine
 
 URL = "https://a.test/docs"
 
@@ -56,7 +56,7 @@ def ended(home: Home, execution: Execution, result: Ended) -> None:
             return occurrence.after_failure(job, result.error, now_ms)
         return occurrence.after_success(job, result, now_ms)
 
-    home.app.jobs.store.finish(execution.execution_id, execution.token, result, decide, now_ms)
+    home.app.dispatch.claims.finish(execution.execution_id, execution.token, result, decide, now_ms)
 
 
 # Making
@@ -373,7 +373,7 @@ def crowded(home: Home, count: int) -> None:
     for number in range(count):
         job = added(home, "--every", "1d", url=f"https://{number}.test/")
         due_ms = home.app.clock.now_ms() + 20 * 3_600_000
-        home.app.jobs.store.shift([Shift(job["id"], home.app.jobs.store.get(job["id"]).due_ms or 0, due_ms)], 0)
+        home.app.dispatch.slots.shift([Shift(job["id"], home.app.jobs.store.get(job["id"]).due_ms or 0, due_ms)], 0)
 
 
 def test_stats(home: Home) -> None:
@@ -452,7 +452,7 @@ def test_logs(home: Home) -> None:
         LogLine(1, 1_700_000_000_000, "info", "It began"),
         LogLine(2, 1_700_000_001_000, "warning", "Something failed"),
     ]
-    home.app.executions.events.write_lines(execution.execution_id, execution.token, lines)
+    home.app.executions.logs.add(execution.execution_id, execution.token, lines)
     assert home.cli("jobs", "logs", job["id"]).stdout.splitlines() == [
         "2023-11-14T22:13:20.000Z info    It began",
         "2023-11-14T22:13:21.000Z warning Something failed",

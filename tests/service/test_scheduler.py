@@ -63,7 +63,7 @@ class Works:
 
     def close(self) -> None:
         end_processes(self.folder)
-        for execution in self.app.jobs.store.running():
+        for execution in self.app.executions.store.running():
             self.app.dispatch.give_up(execution, "the test is over")
         for scheduler in self._schedulers:
             scheduler.leave()
@@ -220,7 +220,7 @@ def test_a_recurring_job_runs_when_it_is_due_and_keeps_its_rhythm(works: Works, 
     works.look(scheduler, HOUR - 2)
     assert len(works.tries(name)) == 1, "not a second too early"
     works.run(scheduler, name, 30)
-    first, second = works.app.jobs.store.executions(name, None, 2)[::-1]
+    first, second = works.app.executions.store.of_job(name, None, 2)[::-1]
     assert (first.occurrence_ms, second.occurrence_ms) == (planned, planned + 3_600_000)
     assert works.app.jobs.store.get(name).due_ms == planned + 2 * 3_600_000, "29 seconds late, and still in rhythm"
     assert (second.run, second.attempt) == (1, 1)
@@ -242,7 +242,7 @@ def test_a_job_that_is_switched_off_does_not_run(works: Works, served: Served) -
     scheduler = works.scheduler()
     works.add(served.url("/"), every=HOUR, schedule_enabled=False)
     works.look(scheduler, 100 * HOUR)
-    assert works.app.jobs.store.running() == [] and served.log == []
+    assert works.app.executions.store.running() == [] and served.log == []
 
 
 def test_the_interval_adapts_to_what_changes(works: Works) -> None:
@@ -307,7 +307,7 @@ def test_no_more_at_once_than_allowed_and_one_per_crawl(works: Works) -> None:
             names.append(works.add(served.url(f"/p{number}")))
         works.look(scheduler)
         works.look(scheduler)
-        running = {one.job_id for one in works.app.jobs.store.running()}
+        running = {one.job_id for one in works.app.executions.store.running()}
     assert running == {names[0], names[2]}, "the second is of the same crawl as the first"
 
 
@@ -342,9 +342,7 @@ def test_a_service_that_had_an_unexpected_error_goes_on(works: Works, served: Se
         (task,) = db.execute("SELECT task FROM job").fetchone()
         db.execute("UPDATE job SET task = '{'")
         with scheduling(works.folder) as process:
-            wait_until(
-                lambda: works.app.executions.events.services() and works.app.executions.events.services()[0].beats > 3
-            )
+            wait_until(lambda: works.app.executions.services.all() and works.app.executions.services.all()[0].beats > 3)
             db.execute("UPDATE job SET task = ?", (task,))
             wait_until(lambda: works.tries(name) and works.tries(name)[-1]["status"] == "completed")
             assert process.poll() is None
@@ -410,7 +408,7 @@ def test_a_job_whose_crawl_somebody_works_on_comes_a_minute_later(works: Works) 
                 works.clock.advance(1)
                 scheduler.wake()
                 scheduler.tick()
-                wait_until(lambda: not works.app.jobs.store.running() or scheduler.reap())
+                wait_until(lambda: not works.app.executions.store.running() or scheduler.reap())
                 scheduler.reap()
     patient, hasty = map(works.job, names)
     assert (patient["status"], patient["current_retry_count"]) == ("scheduled", 0)
@@ -808,9 +806,9 @@ SABOTAGE = """
         if plan == "sleep" and once():
             time.sleep(600)
         if plan == "lines":
-            import inchworm.store.home.events
+            import inchworm.store.home.logs
 
-            inchworm.store.home.events.MOST_LINES = int(what)
+            inchworm.store.home.logs.MOST_LINES = int(what)
         if plan in ("die-before", "stop-after"):
             def watched(kind):
                 class Watched(kind):
@@ -898,7 +896,7 @@ def test_who_dies_after_a_session_that_got_nothing_has_failed_all_the_same(
 
 
 def beats_of(works: Works) -> int:
-    (lock,) = works.app.jobs.store.locks()
+    (lock,) = works.app.dispatch.claims.locks()
     return lock.beats
 
 
@@ -1025,7 +1023,7 @@ def test_a_service_that_stops_ends_who_stands_still_before_it_writes(
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     assert [works.job(name)["is_locked"] for name in names] == [False, False]
-    assert processes_of(works.folder) == [] and works.app.executions.events.services() == []
+    assert processes_of(works.folder) == [] and works.app.executions.services.all() == []
 
 
 def test_a_cancelled_execution_that_stands_still_in_the_middle_of_a_write_is_ended(
@@ -1085,13 +1083,15 @@ def test_a_process_is_signalled_only_when_it_is_that_of_the_execution(
     execution = claimed_by(works, scheduler)
     token = {"another's": "0" * 32, "nobody's": "", "its own": execution.token}[whose]
     with somebody(execution, **({TOKEN_VARIABLE: token} if token else {})) as process:
-        works.app.jobs.store.begin(execution.execution_id, execution.token, this_machine(), process.pid)
+        works.app.dispatch.claims.begin(execution.execution_id, execution.token, this_machine(), process.pid)
         end(works, scheduler)
         if whose == "its own":
             assert process.wait(60) < 0
         else:
             assert process.poll() is None
-    assert execution.token not in [lock.token for lock in works.app.jobs.store.locks()], "its job goes on, either way"
+    assert execution.token not in [lock.token for lock in works.app.dispatch.claims.locks()], (
+        "its job goes on, either way"
+    )
 
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
@@ -1102,7 +1102,7 @@ def test_a_process_of_another_machine_is_not_looked_for_on_this_one(
     scheduler = works.scheduler(dataclasses.replace(QUICK, grace=0.1))
     execution = claimed_by(works, scheduler)
     with somebody(execution, **{TOKEN_VARIABLE: execution.token}) as process:
-        works.app.jobs.store.begin(execution.execution_id, execution.token, "another/machine/1", process.pid)
+        works.app.dispatch.claims.begin(execution.execution_id, execution.token, "another/machine/1", process.pid)
         end(works, scheduler)
         assert process.poll() is None
 
@@ -1112,9 +1112,9 @@ def test_an_execution_is_over_when_its_number_is_that_of_another_process(works: 
     scheduler = works.scheduler()
     execution = claimed_by(works, scheduler)
     with somebody(execution) as process:
-        works.app.jobs.store.begin(execution.execution_id, execution.token, this_machine(), process.pid)
+        works.app.dispatch.claims.begin(execution.execution_id, execution.token, this_machine(), process.pid)
         works.look(scheduler)
-    assert works.app.jobs.store.execution(execution.execution_id).error == "its process is gone"
+    assert works.app.executions.store.get(execution.execution_id).error == "its process is gone"
 
 
 def test_an_execution_whose_process_lives_is_not_over(works: Works) -> None:
@@ -1122,16 +1122,16 @@ def test_an_execution_whose_process_lives_is_not_over(works: Works) -> None:
     execution = claimed_by(works, scheduler)
     with somebody(execution, **{TOKEN_VARIABLE: execution.token}) as process:
         for machine in (this_machine(), "another/machine/1"):
-            works.app.jobs.store.begin(execution.execution_id, execution.token, machine, process.pid)
+            works.app.dispatch.claims.begin(execution.execution_id, execution.token, machine, process.pid)
             works.look(scheduler)
-            assert [one.execution_id for one in works.app.jobs.store.running()] == [execution.execution_id]
+            assert [one.execution_id for one in works.app.executions.store.running()] == [execution.execution_id]
 
 
 def test_an_execution_whose_process_has_not_begun_yet_is_not_over(works: Works) -> None:
     scheduler = works.scheduler()
     execution = claimed_by(works, scheduler)
     works.look(scheduler)
-    assert works.app.jobs.store.running() == [execution]
+    assert works.app.executions.store.running() == [execution]
 
 
 SECRETS = {"AUTH_JWT_SECRET": "s3cr3t-of-the-service", "INCHWORM_NOTIFY_SECRET": "s3cr3t-of-the-messages"}
@@ -1193,7 +1193,7 @@ def test_who_stood_still_and_wakes_up_writes_nothing(works: Works, monkeypatch: 
         wait_for(served, 4)
         pid = works.stop_child(name)
         time.sleep(0.6)
-        (lock,) = works.app.jobs.store.locks()
+        (lock,) = works.app.dispatch.claims.locks()
         assert works.app.dispatch.take_back(lock.token) is not None
         site.latency = (0.0, 0.0)
         works.look(scheduler)
@@ -1251,7 +1251,7 @@ def test_who_lost_its_job_ends_though_nobody_ends_it(works: Works) -> None:
         name = works.add(served.url("/"), settings={"workers": 1})
         works.look(works.scheduler())
         wait_for(served, 2)
-        (lock,) = works.app.jobs.store.locks()
+        (lock,) = works.app.dispatch.claims.locks()
         assert works.app.dispatch.take_back(lock.token)
         wait_until(lambda: not is_at_work(works.child(name)))
         assert len(pages_of(served)) < 300
@@ -1304,7 +1304,7 @@ def test_a_deleted_job_whose_first_process_still_hangs_stops_nobody(
     works.look(scheduler)
     wait_until((works.folder / "sabotaged").exists)
     works.app.schedule.cancel(name)
-    (lock,) = works.app.jobs.store.locks()
+    (lock,) = works.app.dispatch.claims.locks()
     assert works.app.dispatch.take_back(lock.token)
     works.app.schedule.delete(name)
     other = works.add(served.url("/"))
@@ -1321,7 +1321,7 @@ def test_stopping_does_not_wait_for_processes_that_are_gone(
     name = works.add(served.url("/"))
     works.look(scheduler)
     wait_until((works.folder / "sabotaged").exists)
-    execution = works.app.jobs.store.running()[0]
+    execution = works.app.executions.store.running()[0]
     leaving = threading.Thread(target=scheduler.leave)
     leaving.start()
     wait_until(lambda: not processes_of(works.folder))
@@ -1350,7 +1350,7 @@ def test_a_service_that_is_told_to_stop_pauses_what_runs(works: Works) -> None:
         after = works.job(name)
         assert (after["status"], after["is_locked"], after["current_retry_count"]) == ("scheduled", False, 0)
         assert after["planned_at"] == stopped["planned_at"]
-        assert processes_of(works.folder) == [] and works.app.executions.events.services() == []
+        assert processes_of(works.folder) == [] and works.app.executions.services.all() == []
         crawl = works.app.workspace.crawls.all()[0]
         assert works.app.crawls.status(crawl).run_state == "paused"
 
@@ -1412,9 +1412,9 @@ def test_children_of_a_service_that_was_killed_go_on_and_are_adopted(works: Work
             process.kill()
             process.wait()
         works.look(scheduler, 120)
-        (running,) = works.app.jobs.store.running()
+        (running,) = works.app.executions.store.running()
         assert running.service_id == scheduler.service_id
-        assert [one.service_id for one in works.app.executions.events.services()] == [scheduler.service_id]
+        assert [one.service_id for one in works.app.executions.services.all()] == [scheduler.service_id]
         site.latency = (0.0, 0.0)
         done = works.finish(scheduler, name)
     assert (done["status"], done["attempt"]) == ("completed", 1)
@@ -1458,9 +1458,9 @@ def test_an_adopted_child_pauses_its_run_when_the_service_stops(works: Works) ->
 def test_a_service_that_was_taken_for_dead_comes_back(works: Works) -> None:
     sleeper, other = works.scheduler(), works.scheduler()
     works.watch(other, QUICK.stale_lock + 0.3)
-    assert [one.service_id for one in works.app.executions.events.services()] == [other.service_id]
+    assert [one.service_id for one in works.app.executions.services.all()] == [other.service_id]
     sleeper.tick()
-    assert {one.service_id for one in works.app.executions.events.services()} == {sleeper.service_id, other.service_id}
+    assert {one.service_id for one in works.app.executions.services.all()} == {sleeper.service_id, other.service_id}
 
 
 def test_a_service_that_lives_is_not_taken_for_dead(works: Works) -> None:
@@ -1468,7 +1468,7 @@ def test_a_service_that_lives_is_not_taken_for_dead(works: Works) -> None:
     for _ in range(10):
         for scheduler in schedulers:
             works.look(scheduler, 0.6)
-    assert len(works.app.executions.events.services()) == 3
+    assert len(works.app.executions.services.all()) == 3
 
 
 def test_a_service_that_polls_seldom_is_not_taken_for_dead(works: Works) -> None:
@@ -1478,7 +1478,7 @@ def test_a_service_that_polls_seldom_is_not_taken_for_dead(works: Works) -> None
         for _ in range(round(seconds / 0.1)):
             works.clock.advance(0.1)
             other.tick()
-        assert len(works.app.executions.events.services()) == left
+        assert len(works.app.executions.services.all()) == left
 
 
 def test_what_another_service_runs_is_that_ones_business(works: Works) -> None:
@@ -1486,11 +1486,11 @@ def test_what_another_service_runs_is_that_ones_business(works: Works) -> None:
     execution = claimed_by(works, other)
     with somebody(execution) as process:
         pass
-    works.app.jobs.store.begin(execution.execution_id, execution.token, this_machine(), process.pid)
+    works.app.dispatch.claims.begin(execution.execution_id, execution.token, this_machine(), process.pid)
     works.look(scheduler)
-    assert [one.service_id for one in works.app.jobs.store.running()] == [other.service_id]
+    assert [one.service_id for one in works.app.executions.store.running()] == [other.service_id]
     works.look(other)
-    assert works.app.jobs.store.execution(execution.execution_id).error == "its process is gone"
+    assert works.app.executions.store.get(execution.execution_id).error == "its process is gone"
 
 
 # Jobs that are changed while they run
@@ -1506,7 +1506,7 @@ def test_a_job_that_is_claimed_while_it_is_being_changed_stays_locked(works: Wor
             return super().__iter__()
 
         def keys(self) -> Any:
-            if not works.app.jobs.store.running():
+            if not works.app.executions.store.running():
                 assert works.app.dispatch.claim("another", 1)
             return super().keys()
 

@@ -50,12 +50,17 @@ from inchworm.store.crawl.read.visits import VisitReader, WantedVisits
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.follow.log import URL, VISIT, CrawlLog
 from inchworm.store.home.access import Access
+from inchworm.store.home.claims import Claims
 from inchworm.store.home.crawls import KnownCrawls
-from inchworm.store.home.events import Events, LogLine, Service
+from inchworm.store.home.events import Events, Tallies
+from inchworm.store.home.executions import Executions
 from inchworm.store.home.home import Home
 from inchworm.store.home.inbox import OwnerRequests
 from inchworm.store.home.jobs import Jobs
+from inchworm.store.home.logs import ExecutionLogs, LogLine
 from inchworm.store.home.outbox import Outbox, Outgoing, Promise, RunPromises, Share
+from inchworm.store.home.services import Service, Services
+from inchworm.store.home.slots import Slots
 from inchworm.store.lock import Life
 from inchworm.store.sqlite import SqliteDatabase
 
@@ -280,28 +285,28 @@ def _home(folder: Path) -> None:
 
 
 def _jobs(home: Home) -> None:
-    jobs = Jobs(home)
+    jobs, claims, executions, slots = Jobs(home), Claims(home), Executions(home), Slots(home)
     jobs.add(JOB, has_crawl=True)
     jobs.add(replace(JOB, job_id="j2", after_job_id="j1", interval_count=None, due_ms=None, occurrence_ms=None))
     for by_next in (False, True):
         jobs.find(JobFilter(JobState.SCHEDULED, "c1"), (0, ""), 5, by_next)
     for question in (
         *(lambda: jobs.newest("c1", 5), lambda: jobs.beginning_with("j"), jobs.counts, lambda: jobs.overdue(9)),
-        *(jobs.loads, lambda: list(jobs.waiting([1])), lambda: jobs.state_of("j1"), jobs.locks, jobs.running),
-        *(lambda: jobs.held_by("t"), lambda: jobs.adopt("s", "t"), lambda: jobs.executions("j1", None, 5)),
-        *(lambda: jobs.figures("j1"), jobs.figures, lambda: jobs.get("no"), lambda: jobs.execution(99)),
+        *(slots.loads, lambda: list(slots.waiting([1])), lambda: jobs.state_of("j1"), claims.locks, executions.running),
+        *(lambda: claims.held_by("t"), lambda: claims.adopt("s", "t"), lambda: executions.of_job("j1", None, 5)),
+        *(lambda: executions.totals("j1"), executions.totals, lambda: jobs.get("no"), lambda: executions.get(99)),
         *(lambda: jobs.change("j1", lambda job: job, 1), lambda: jobs.place("j1", lambda job: job, 1)),
-        lambda: jobs.shift([Shift("j1", jobs.get("j1").due_ms, 5)], 1),
+        lambda: slots.shift([Shift("j1", jobs.get("j1").due_ms, 5)], 1),
     ):
         _ask(question)
-    for execution in jobs.claim("s", 10**14, 5):
-        jobs.begin(execution.execution_id, execution.token, "here", 1)
-        jobs.beat(execution.execution_id, execution.token)
-        jobs.report(execution.execution_id, execution.token, run=1, session=1, pages=1, progress={})
+    for execution in claims.claim("s", 10**14, 5):
+        claims.begin(execution.execution_id, execution.token, "here", 1)
+        claims.beat(execution.execution_id, execution.token)
+        claims.report(execution.execution_id, execution.token, run=1, session=1, pages=1, progress={})
         lines = [LogLine(1, 1, "info", "hello")]
-        Events(home).write_lines(execution.execution_id, execution.token, lines)
-        jobs.finish(execution.execution_id, execution.token, Ended(), _again, 2)
-    jobs.prune(10**14)
+        ExecutionLogs(home).add(execution.execution_id, execution.token, lines)
+        claims.finish(execution.execution_id, execution.token, Ended(), _again, 2)
+    executions.prune(10**14)
     with contextlib.suppress(InchwormError):
         jobs.delete("j2")
     jobs.delete("j1")
@@ -312,14 +317,14 @@ def _again(job: Job) -> Job:
 
 
 def _events(home: Home) -> None:
-    events = Events(home)
-    events.tell("job", {}, 0)
+    events, logs, services, tallies = Events(home), ExecutionLogs(home), Services(home), Tallies(home)
+    events.add("job", {}, 0)
     service = Service("s", "here", 1, 0, 0, 0, True, 1, 1.0)
-    events.enrol(service)
+    services.add(service)
     for question in (
-        *(events.last, lambda: events.after(0), events.prune, lambda: events.lines(1), lambda: events.last_lines(1, 5)),
-        *(lambda: events.beat("s", 1), lambda: events.leave("s"), events.services, lambda: events.count("x")),
-        events.tallies,
+        *(events.last, lambda: events.after(0), events.prune, lambda: logs.after(1), lambda: logs.last(1, 5)),
+        *(lambda: services.beat("s", 1), lambda: services.remove("s"), services.all, lambda: tallies.count("x")),
+        tallies.all,
     ):
         _ask(question)
 

@@ -239,13 +239,13 @@ class App:
     def dispatch(self) -> Dispatcher:
         from inchworm.app.act.jobs.dispatch import Dispatcher
 
-        return Dispatcher(self.workspace, self.jobs, self.executions, self.admission, self.deliver)
+        return Dispatcher(self.workspace, self.executions, self.admission, self.deliver)
 
     @cached_property
     def execute(self) -> Executor:
         from inchworm.app.act.jobs.execute import Executor
 
-        return Executor(self.workspace, self.runs, self.jobs, self.start, self.deliver)
+        return Executor(self.workspace, self.runs, self.start, self.deliver)
 
     @cached_property
     def check(self) -> Checker:

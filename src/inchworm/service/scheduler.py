@@ -125,7 +125,7 @@ class Scheduler:
         woken = self._wanted.is_set()
         self._wanted.clear()
         if self._is_time("poll", self._values.poll) or woken:
-            if not self._app.executions.events.beat(self.service_id, self._app.clock.now_ms()):
+            if not self._app.executions.services.beat(self.service_id, self._app.clock.now_ms()):
                 self.enrol()  # others took us for dead
             self.poll()
         if self._is_time("adopt", self._values.stale_check):
@@ -181,9 +181,10 @@ class Scheduler:
             self._hurry()
         if not self._is_time("stale", self._values.stale_check):
             return
-        beats = ((lock.token, lock.beats) for lock in self._app.jobs.store.locks())
+        claims = self._app.dispatch.claims
+        beats = ((lock.token, lock.beats) for lock in claims.locks())
         for token, seconds in self._locks.look(beats, self._app.clock.monotonic()).items():
-            if seconds > self._values.stale_lock and (execution := self._app.jobs.store.held_by(token)) is not None:
+            if seconds > self._values.stale_lock and (execution := claims.held_by(token)) is not None:
                 self._still[token] = seconds
                 self._end(execution)
 
@@ -234,7 +235,7 @@ class Scheduler:
             if dead != self.service_id:
                 count = self._app.dispatch.inherit(dead, self.service_id)
                 log.warning("Service %s is gone; %d of its executions are ours now", dead, count)
-        for execution in self._app.jobs.store.running():
+        for execution in self._app.executions.store.running():
             is_ours = execution.service_id == self.service_id and execution.execution_id not in self._children
             if is_ours and _is_over(execution):
                 self._app.dispatch.give_up(execution, "its process is gone")
@@ -250,7 +251,7 @@ class Scheduler:
 
     def leave(self) -> None:
         """End our executions within the grace time: their runs are paused, their jobs handed back."""
-        mine = [one for one in self._app.jobs.store.running() if one.service_id == self.service_id]
+        mine = [one for one in self._app.executions.store.running() if one.service_id == self.service_id]
         for child in self._children.values():
             child.process.terminate()
         for execution in mine:
@@ -268,14 +269,14 @@ class Scheduler:
         for child in self._children.values():
             self._bury(child, child.process.wait())
         self._children.clear()
-        self._app.executions.events.leave(self.service_id)
+        self._app.executions.services.remove(self.service_id)
         self._app.close()
 
     def _still_runs(self, execution: Execution) -> bool:
         child = self._children.get(execution.execution_id)
         if child is not None and child.process.poll() is not None:
             return False
-        now = self._app.jobs.store.execution(execution.execution_id)
+        now = self._app.executions.store.get(execution.execution_id)
         return now.state is ExecutionState.RUNNING and not _is_over(now)
 
     def _wait(self, is_needed: Callable[[], bool], seconds: float) -> None:

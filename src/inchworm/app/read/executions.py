@@ -15,7 +15,10 @@ from inchworm.errors import Frozen, InchwormError, NotNow, Unknown, WrongUse
 from inchworm.job import Execution, ExecutionState, JobState
 from inchworm.model import CrawlInfo, Json
 from inchworm.rules.words.times import iso
-from inchworm.store.home.events import Events, LogLine, Service
+from inchworm.store.home.events import Events, Tallies
+from inchworm.store.home.executions import Executions
+from inchworm.store.home.logs import ExecutionLogs, LogLine
+from inchworm.store.home.services import Service, Services
 
 _LOOK_SECONDS = 0.5
 _SESSION_LOOK_SECONDS = 0.05
@@ -73,22 +76,25 @@ class ExecutionReads:
     def __init__(self, workspace: Workspace, jobs: JobReads) -> None:
         self._workspace = workspace
         self._jobs = jobs
-        self.events = Events(workspace.home)
+        self.store = Executions(workspace.home)
+        self.logs = ExecutionLogs(workspace.home)
+        self.services = Services(workspace.home)
+        self.events, self.tallies = Events(workspace.home), Tallies(workspace.home)
 
     def one(self, execution_id: int) -> ExecutionLine:
-        return _line(self._jobs.store.execution(execution_id))
+        return _line(self.store.get(execution_id))
 
     def listed(self, job_id: str, before: int | None = None, limit: int = 50) -> list[ExecutionLine]:
-        return [_line(one) for one in self._jobs.store.executions(job_id, before, limit)]
+        return [_line(one) for one in self.store.of_job(job_id, before, limit)]
 
     def of_job(self, job_id: str, execution_id: int | None) -> Execution:
         """An execution of a job, or its last one."""
         if execution_id is not None:
-            found = self._jobs.store.execution(execution_id)
+            found = self.store.get(execution_id)
             if found.job_id == job_id:
                 return found
             raise Unknown(f"Execution {execution_id} belongs to another job.", "`inchworm jobs executions` lists them.")
-        last = self._jobs.store.executions(job_id, None, 1)
+        last = self.store.of_job(job_id, None, 1)
         if not last:
             raise NotNow("This job has not run yet, so it has no log.", "`inchworm jobs run` starts it.")
         return last[0]
@@ -97,18 +103,18 @@ class ExecutionReads:
         """The whole log of an execution: as it is now, or, to `follow` it, as it comes, to its end."""
         after, is_over = 0, not follow
         while True:
-            while lines := self.events.lines(execution_id, after):
+            while lines := self.logs.after(execution_id, after):
                 yield from lines
                 after = lines[-1].number
             if is_over:
                 return
             # Once more after its end: what was written before it is there then.
-            is_over = self._jobs.store.execution(execution_id).state is not ExecutionState.RUNNING
+            is_over = self.store.get(execution_id).state is not ExecutionState.RUNNING
             time.sleep(0.0 if is_over else _LOOK_SECONDS)
 
     def log_tail(self, execution_id: int, limit: int = 500) -> list[LogLine]:
         """The end of an execution's log: so many lines, fewer when they are long."""
-        lines, room = self.events.last_lines(execution_id, limit), _MOST_CHARACTERS
+        lines, room = self.logs.last(execution_id, limit), _MOST_CHARACTERS
         for index in range(len(lines) - 1, -1, -1):
             room -= len(lines[index].text)
             if room < 0:
@@ -147,7 +153,7 @@ class ExecutionReads:
         """The newest execution of a job, again and again, until the time is over or nobody is there to run it."""
         deadline, woken = time.monotonic() + seconds, float("-inf")
         while True:
-            yield next(iter(self._jobs.store.executions(job_id, None, 1)), None)
+            yield next(iter(self.store.of_job(job_id, None, 1)), None)
             now = time.monotonic()
             if now >= deadline or not self.runners():
                 return
@@ -158,7 +164,7 @@ class ExecutionReads:
 
     def runners(self) -> list[Service]:
         """The services that run jobs."""
-        return [one for one in self.events.services() if one.scheduler and not is_gone(one.machine, one.pid)]
+        return [one for one in self.services.all() if one.scheduler and not is_gone(one.machine, one.pid)]
 
     def let_end(self, crawl: CrawlInfo) -> None:
         """A session that is over may still have an execution that has to say so: no reason to refuse anything."""
@@ -167,7 +173,7 @@ class ExecutionReads:
             time.sleep(_SESSION_LOOK_SECONDS)
 
     def _is_ending(self, crawl: CrawlInfo) -> bool:
-        return any(one.crawl_id == crawl.crawl_id and one.session is not None for one in self._jobs.store.running())
+        return any(one.crawl_id == crawl.crawl_id and one.session is not None for one in self.store.running())
 
 
 def _line(one: Execution) -> ExecutionLine:

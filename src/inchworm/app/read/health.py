@@ -19,7 +19,8 @@ from inchworm.job import JobFilter, JobState
 from inchworm.model import EndedBy, RunState
 from inchworm.rules.schedule import timetable
 from inchworm.rules.words.times import iso
-from inchworm.store.home.events import Service
+from inchworm.store.home.services import Service
+from inchworm.store.home.slots import Slots
 
 _FEW = 8
 _LATE_MS = 60_000
@@ -171,33 +172,34 @@ class HomeHealth:
         self._jobs = jobs
         self._executions = executions
         self._crawls = crawls
+        self._slots = Slots(workspace.home)
 
     # How it goes
 
     def scheduler(self) -> SchedulerFigures:
         """Jobs, and the executions of the last day, in numbers."""
         now_ms = self._workspace.clock.now_ms()
-        figures = self._jobs.store.figures(since_ms=now_ms - _DAY_MS)
-        score = round(timetable.score(self._jobs.store.loads()), 4)
+        totals = self._executions.store.totals(since_ms=now_ms - _DAY_MS)
+        score = round(timetable.score(self._slots.loads()), 4)
         executions = ExecutionFigures(
             _DAY_HOURS,
-            figures["total"],
-            figures["completed"],
-            figures["failed"],
-            figures["cancelled"],
-            figures["running"],
-            figures["success_rate"],
-            figures["average_ms"],
-            figures["pages"],
+            totals.total,
+            totals.completed,
+            totals.failed,
+            totals.cancelled,
+            totals.running,
+            totals.success_rate,
+            totals.average_ms,
+            totals.pages,
         )
-        cleared = self._executions.events.tallies().get(STALE_LOCKS, 0)
+        cleared = self._executions.tallies.all().get(STALE_LOCKS, 0)
         advice = _advice(executions.success_rate, score)
         return SchedulerFigures(self._jobs.store.counts(), executions, cleared, score, advice, iso(now_ms))
 
     def advice(self) -> Sequence[str]:
         """What to look at, though nothing is wrong with the service itself. Names no job."""
-        rate = self._jobs.store.figures(since_ms=self._workspace.clock.now_ms() - _DAY_MS)["success_rate"]
-        return _advice(rate, timetable.score(self._jobs.store.loads()))
+        rate = self._executions.store.totals(since_ms=self._workspace.clock.now_ms() - _DAY_MS).success_rate
+        return _advice(rate, timetable.score(self._slots.loads()))
 
     def overdue(self, seconds: float) -> tuple[int, Sequence[str]]:
         """How many jobs should have been started so long ago, and the first of them."""
@@ -207,7 +209,7 @@ class HomeHealth:
 
     def distribution(self) -> DayDistribution:
         """How jobs are spread over the day."""
-        loads = self._jobs.store.loads()
+        loads = self._slots.loads()
         score = round(timetable.score(loads), 4)
         return DayDistribution(
             [DaySlot(slot, f"{slot // 4:02}:{slot % 4 * 15:02}", jobs) for slot, jobs in enumerate(loads)],
@@ -224,7 +226,7 @@ class HomeHealth:
         rate, score = figures.executions.success_rate, figures.distribution_score
         return HomeState(
             figures,
-            [_service_line(one) for one in self._executions.events.services()],
+            [_service_line(one) for one in self._executions.services.all()],
             rate is not None and rate < LOW_SUCCESS,
             score < LOW_SCORE,
             len(self._workspace.crawls.all()),

@@ -13,8 +13,9 @@ from inchworm.model import CrawlInfo, Json
 from inchworm.rules.schedule import occurrence, states, timetable
 from inchworm.rules.schedule.states import Action
 from inchworm.rules.words.times import iso
-from inchworm.store.home.events import Events
+from inchworm.store.home.executions import Executions
 from inchworm.store.home.jobs import EVERY, Jobs, place_of
+from inchworm.store.home.services import Services
 
 _DEFAULT_POLL = 1.0
 _MOST_FOLLOWERS = 100
@@ -127,7 +128,8 @@ class JobReads:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self.store = Jobs(workspace.home)
-        self._events = Events(workspace.home)
+        self._executions = Executions(workspace.home)
+        self._services = Services(workspace.home)
 
     def listed(
         self, which: JobFilter = EVERY, after: tuple[int, str] | None = None, limit: int = 50, by_next: bool = False
@@ -164,27 +166,27 @@ class JobReads:
 
     def stats(self, job_id: str) -> JobStats:
         job = self.store.get(job_id)
-        figures = self.store.figures(job_id)
+        totals = self._executions.totals(job_id)
         return JobStats(
             job_id=job_id,
             status=job.state,
-            total_executions=figures["total"],
-            successful_executions=figures["completed"],
-            failed_executions=figures["failed"],
-            cancelled_executions=figures["cancelled"],
-            success_rate=figures["success_rate"],
-            average_duration_ms=figures["average_ms"],
-            total_items_crawled=figures["pages"],
-            total_cpu_time_ms=figures["cpu_ms"],
-            memory_peak_mb=round(figures["memory_peak_kb"] / 1024, 1),
-            last_success_at=time_or_none(figures["last_success_ms"]),
-            last_failure_at=time_or_none(figures["last_failure_ms"]),
+            total_executions=totals.total,
+            successful_executions=totals.completed,
+            failed_executions=totals.failed,
+            cancelled_executions=totals.cancelled,
+            success_rate=totals.success_rate,
+            average_duration_ms=totals.average_ms,
+            total_items_crawled=totals.pages,
+            total_cpu_time_ms=totals.cpu_ms,
+            memory_peak_mb=round(totals.memory_peak_kb / 1024, 1),
+            last_success_at=time_or_none(totals.last_success_ms),
+            last_failure_at=time_or_none(totals.last_failure_ms),
             next_run_at=time_or_none(job.due_ms),
         )
 
     def _moment(self) -> _Moment:
-        poll_s = max((one.poll_s for one in self._events.services()), default=_DEFAULT_POLL)
-        running = {one.crawl_id: one for one in self.store.running()}
+        poll_s = max((one.poll_s for one in self._services.all()), default=_DEFAULT_POLL)
+        running = {one.crawl_id: one for one in self._executions.running()}
         return _Moment(self._workspace.clock.now_ms() - round(2000 * poll_s), running)
 
     def _detail(self, job: Job, moment: _Moment, by_next: bool) -> JobDetail:

@@ -67,7 +67,7 @@ class Health:
 
     def _schedulers(self, app: App) -> Problem | None:
         """Every scheduler that is enrolled must move, and there must be one."""
-        services = app.executions.events.services()
+        services = app.executions.services.all()
         silent = self._services.look(((one.service_id, one.beats) for one in services), app.clock.monotonic())
         stopped = [one for one in services if silent[one.service_id] > 2 * one.poll_s + 1]
         if stopped:
@@ -82,7 +82,7 @@ class Health:
         return None
 
     def _stuck(self, app: App) -> Problem | None:
-        beats = ((lock.token, lock.beats) for lock in app.jobs.store.locks())
+        beats = ((lock.token, lock.beats) for lock in app.dispatch.claims.locks())
         limit = 2 * self._values.stale_lock / 5 + 1
         count = sum(1 for seconds in self._locks.look(beats, app.clock.monotonic()).values() if seconds > limit)
         if not count:

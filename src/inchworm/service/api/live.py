@@ -257,7 +257,7 @@ async def stream_log(
 
 def log_channel(service: Verbs, execution_id: int) -> Channel:
     def fetch(after: int, limit: int) -> list[LiveEvent]:
-        lines = service.app.executions.events.lines(execution_id, after, limit)
+        lines = service.app.executions.logs.after(execution_id, after, limit)
         return [
             event(one.number, "log", {"number": one.number, "at": iso(one.at_ms), "level": one.level, "text": one.text})
             for one in lines
@@ -265,7 +265,7 @@ def log_channel(service: Verbs, execution_id: int) -> Channel:
 
     def is_over() -> bool:
         try:
-            return service.app.jobs.store.execution(execution_id).state is not ExecutionState.RUNNING
+            return service.app.executions.store.get(execution_id).state is not ExecutionState.RUNNING
         except Unknown:
             return True  # it was deleted with its job
 

@@ -431,7 +431,7 @@ def execution_parts(app: App, name: str) -> Parts:
     job = in_words(app.jobs.one(one.job_id))
     seconds = (one.duration_ms or 0) / 1000
     if one.status == ExecutionState.RUNNING:
-        seconds = max(0.0, (app.clock.now_ms() - app.jobs.store.execution(number).started_ms) / 1000)
+        seconds = max(0.0, (app.clock.now_ms() - app.executions.store.get(number).started_ms) / 1000)
     context = {"one": one, "job": job, "seconds": seconds, "trace": (one.stack_trace or "")[-_MOST_TRACE:]}
     return {
         "execution-head": part("_execution_head.html", **context),

@@ -12,14 +12,15 @@ from inchworm.app.act.deliver import Deliverer
 from inchworm.app.machine import is_gone, this_machine
 from inchworm.app.read.executions import ExecutionReads
 from inchworm.app.read.health import STALE_LOCKS
-from inchworm.app.read.jobs import JobReads
 from inchworm.app.workspace import Workspace
 from inchworm.job import Execution, Job
 from inchworm.rules.schedule import occurrence, timetable
 from inchworm.rules.words.json_form import named
 from inchworm.rules.words.times import iso
 from inchworm.settings import Settings
-from inchworm.store.home.events import Service
+from inchworm.store.home.claims import Claims
+from inchworm.store.home.services import Service
+from inchworm.store.home.slots import Slots
 
 Key = TypeVar("Key")
 
@@ -76,18 +77,19 @@ class Dispatcher:
     """Hands out jobs to those who run them."""
 
     def __init__(
-        self, workspace: Workspace, jobs: JobReads, executions: ExecutionReads, admission: Admission, deliver: Deliverer
+        self, workspace: Workspace, executions: ExecutionReads, admission: Admission, deliver: Deliverer
     ) -> None:
         self._workspace = workspace
-        self._jobs = jobs
+        self.claims = Claims(workspace.home)
+        self.slots = Slots(workspace.home)
         self._executions = executions
         self._admission = admission
         self._deliver = deliver
 
     def claim(self, service_id: str, most: int) -> list[Execution]:
         """Take jobs that are due, as many as this service may run beside those it runs already."""
-        mine = sum(1 for one in self._jobs.store.running() if one.service_id == service_id)
-        return self._jobs.store.claim(service_id, self._workspace.clock.now_ms(), most - mine)
+        mine = sum(1 for one in self._executions.store.running() if one.service_id == service_id)
+        return self.claims.claim(service_id, self._workspace.clock.now_ms(), most - mine)
 
     def give_up(self, execution: Execution, error: str, is_crash: bool = True) -> bool:
         """The process of an execution is gone: the next one goes on with its job, from the same occurrence."""
@@ -96,20 +98,20 @@ class Dispatcher:
         def decide(job: Job) -> Job:
             return occurrence.after_crash(job, error, now_ms) if is_crash else occurrence.handed_back(job, now_ms)
 
-        return self._jobs.store.hand_back(execution.execution_id, execution.token, error, decide, now_ms)
+        return self.claims.hand_back(execution.execution_id, execution.token, error, decide, now_ms)
 
     def take_back(self, token: str) -> Execution | None:
         """Take a job away from a holder that stood still for too long."""
-        execution = self._jobs.store.held_by(token)
+        execution = self.claims.held_by(token)
         if execution is not None and self.give_up(execution, "its process stood still for too long"):
-            self._executions.events.count(STALE_LOCKS)
+            self._executions.tallies.count(STALE_LOCKS)
             return execution
         return None
 
     def prune(self) -> None:
         """Forget what is too old to be of use."""
         now_ms = self._workspace.clock.now_ms()
-        while self._jobs.store.prune(now_ms):
+        while self._executions.store.prune(now_ms):
             pass
         self._executions.events.prune()
         self._admission.store.prune(now_ms)
@@ -121,11 +123,11 @@ class Dispatcher:
         """A service is there, and runs jobs."""
         now_ms = self._workspace.clock.now_ms()
         me = Service(service_id, this_machine(), os.getpid(), now_ms, now_ms, 0, True, values.executions, values.poll)
-        self._executions.events.enrol(me)
+        self._executions.services.add(me)
 
     def dead_services(self, pulse: Pulse[str], limit: float) -> list[str]:
         """Services that are gone, or were silent for longer than this."""
-        services = self._executions.events.services()
+        services = self._executions.services.all()
         silent = pulse.look(((one.service_id, one.beats) for one in services), self._workspace.clock.monotonic())
         return [
             one.service_id
@@ -135,16 +137,16 @@ class Dispatcher:
 
     def inherit(self, dead: str, heir: str) -> int:
         """The executions of a service that is gone belong to another one now; how many."""
-        count = self._jobs.store.adopt(dead, heir)
-        self._executions.events.leave(dead)
+        count = self.claims.adopt(dead, heir)
+        self._executions.services.remove(dead)
         return count
 
     def rebalance(self, is_preview: bool) -> Rebalance:
         """Move jobs out of slots that hold more than their share, or say which would be moved."""
-        now_ms, loads = self._workspace.clock.now_ms(), self._jobs.store.loads()
+        now_ms, loads = self._workspace.clock.now_ms(), self.slots.loads()
         fair = -(-sum(loads) // timetable.SLOTS)
         crowded = [slot for slot, jobs in enumerate(loads) if jobs > fair]
-        shifts = timetable.rebalance(loads, self._jobs.store.waiting(crowded), now_ms)
+        shifts = timetable.rebalance(loads, self.slots.waiting(crowded), now_ms)
         if not is_preview:
             shifts = self._moved(shifts, now_ms)
         after = list(loads)
@@ -163,4 +165,4 @@ class Dispatcher:
     def _moved(self, shifts: Sequence[timetable.Shift], now_ms: int) -> list[timetable.Shift]:
         """Move jobs, some hundred at a time: whoever else writes to the home gets a turn in between."""
         parts = (shifts[at : at + _AT_ONCE] for at in range(0, len(shifts), _AT_ONCE))
-        return [one for part in parts for one in self._jobs.store.shift(part, now_ms)]
+        return [one for part in parts for one in self.slots.shift(part, now_ms)]

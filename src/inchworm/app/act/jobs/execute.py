@@ -22,7 +22,6 @@ from inchworm.app.act.plan import Start
 from inchworm.app.act.start import Starter, for_a_new_start
 from inchworm.app.machine import this_machine
 from inchworm.app.read.checkpoints import Back
-from inchworm.app.read.jobs import JobReads
 from inchworm.app.read.runs import Runs
 from inchworm.app.workspace import Workspace
 from inchworm.engine import run
@@ -37,6 +36,8 @@ from inchworm.rules.web.url import host_of
 from inchworm.rules.words import failures
 from inchworm.store.crawl.read.failures import FailureReader
 from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.home.claims import Claims
+from inchworm.store.home.executions import Executions
 
 STOPPED = "the service stopped"
 TOKEN_VARIABLE = "INCHWORM_EXECUTION_TOKEN"  # noqa: S105 - the name of a variable
@@ -51,19 +52,19 @@ Instead = Callable[[Job, int], Job]
 class Executor:
     """Carries executions out."""
 
-    def __init__(self, workspace: Workspace, runs: Runs, jobs: JobReads, start: Starter, deliver: Deliverer) -> None:
+    def __init__(self, workspace: Workspace, runs: Runs, start: Starter, deliver: Deliverer) -> None:
         self._workspace = workspace
         self._runs = runs
-        self._jobs = jobs
+        self._claims, self._executions = Claims(workspace.home), Executions(workspace.home)
         self._start = start
         self._deliver = deliver
 
     async def execute(self, execution_id: int, token: str, stale_lock: float) -> bool:
         """Carry an execution out, to the end of its session; whether it went well."""
-        execution, job = self._jobs.store.begin(execution_id, token, this_machine(), os.getpid())
+        execution, job = self._claims.begin(execution_id, token, this_machine(), os.getpid())
         crawl = self._workspace.crawls.find(job.crawl_id)
         if job.state is JobState.CANCELLED:
-            self._jobs.store.finish(
+            self._claims.finish(
                 execution_id, token, Ended("cancelled"), lambda job: job, self._workspace.clock.now_ms()
             )
             return True
@@ -84,7 +85,7 @@ class Executor:
                 return occurrence.after_failure(job, ended.error, now_ms)
             return occurrence.after_success(job, ended, now_ms)
 
-        self._jobs.store.finish(execution_id, token, ended, decide, now_ms)
+        self._claims.finish(execution_id, token, ended, decide, now_ms)
         return not ended.error
 
     async def _carry_out(
@@ -130,7 +131,7 @@ class Executor:
 
     def _earlier_try(self, execution: Execution) -> Execution | None:
         """The last try of the same occurrence that began a session."""
-        for one in self._jobs.store.executions(execution.job_id, execution.number, 100):
+        for one in self._executions.of_job(execution.job_id, execution.number, 100):
             if one.occurrence_ms != execution.occurrence_ms:
                 return None
             if one.session is not None:

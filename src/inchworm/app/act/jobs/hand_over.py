@@ -170,7 +170,7 @@ class HandOver:
         services = self._executions.runners()
         if not services:
             return "No session has begun: no service of this home runs jobs. It begins when one does."
-        if len(self._jobs.store.running()) >= sum(one.executions for one in services):
+        if len(self._executions.store.running()) >= sum(one.executions for one in services):
             return "No session has begun yet: all executions are busy. It begins when one of them ends."
         return "No session has begun yet. Its job tells when one has."
 

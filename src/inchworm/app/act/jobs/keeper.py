@@ -15,10 +15,12 @@ from inchworm.engine.caller import Hooks
 from inchworm.job import Execution, JobState
 from inchworm.model import CrawlInfo, JsonObject, LiveProgress, RunInfo
 from inchworm.store.crawl.read.failures import FailureReader
-from inchworm.store.home.events import MOST_LINES, Events, LogLine
+from inchworm.store.home.claims import Claims
+from inchworm.store.home.events import Events
 from inchworm.store.home.home import Home
 from inchworm.store.home.inbox import OwnerRequests
 from inchworm.store.home.jobs import Jobs
+from inchworm.store.home.logs import MOST_LINES, ExecutionLogs, LogLine
 
 CONTROL = dict.fromkeys((*range(32), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�")
 _BEATS_PER_STALE = 5
@@ -33,7 +35,7 @@ class Keeper:
 
     def __init__(self, workspace: Workspace, execution: Execution, crawl: CrawlInfo | None, stale_lock: float) -> None:
         self._workspace = workspace
-        self._jobs, self._events = Jobs(workspace.home), Events(workspace.home)
+        self._claims, self._events = Claims(workspace.home), Events(workspace.home)
         self._execution = execution
         self._crawl = crawl
         self._beat_seconds = max(0.1, stale_lock / _BEATS_PER_STALE)
@@ -80,16 +82,15 @@ class Keeper:
             return
         seconds = (session.ended_ms - session.started_ms) / 1000
         told = _as_json(LiveProgress(current.counters, session.requests, session.size, seconds, (), ""))
-        self._jobs.report(self._execution.execution_id, self._execution.token, progress=told)
+        self._claims.report(self._execution.execution_id, self._execution.token, progress=told)
 
     def _started(self, _: CrawlInfo, current: RunInfo, session: int) -> None:
         self._run, self._seen = current, current.seq
         self.pages_before = current.counters.pages + current.counters.duplicates
-        jobs, execution = self._jobs, self._execution
-        jobs.report(execution.execution_id, execution.token, run=current.number, session=session)
-        data = {"crawl_id": execution.crawl_id, "job_id": execution.job_id, "execution_id": execution.execution_id}
-        said = {**data, "run": current.number, "session": session, "mode": current.mode}
-        self._events.tell("session_started", said, self._workspace.clock.now_ms())
+        execution = self._execution
+        self._claims.report(execution.execution_id, execution.token, run=current.number, session=session)
+        what = {**self._names(), "run": current.number, "session": session, "mode": current.mode}
+        self._events.add("session_started", what, self._workspace.clock.now_ms())
         self.say("info", f"Run {current.number} ({current.mode}), session {session}")
         for text in settings.cautions(current.settings):
             self.say("warning", text)
@@ -113,24 +114,24 @@ class Keeper:
 
     def _watch(self) -> None:
         home = Home(self._workspace.folder)
-        jobs, events = Jobs(home), Events(home)
+        claims, logs, jobs = Claims(home), ExecutionLogs(home), Jobs(home)
         beat = report = said = time.monotonic()
         try:
             while not self._over.wait(_LOOK_SECONDS):
                 now = time.monotonic()
                 if now - beat >= self._beat_seconds:
                     beat = now
-                    jobs.beat(self._execution.execution_id, self._execution.token)
+                    claims.beat(self._execution.execution_id, self._execution.token)
                 if jobs.state_of(self._execution.job_id) is JobState.CANCELLED:
                     self._cancel(home)
                 if now - report >= _REPORT_SECONDS:
                     report = now
-                    self._report(jobs, events)
+                    self._report(claims, Events(home))
                 if now - said >= _LOG_SECONDS:
                     said = now
                     self._say_progress()
-                self._flush(events)
-            self._flush(events)
+                self._flush(logs)
+            self._flush(logs)
         except Exception as error:
             # Either another process goes on with the job, or nobody would know that we live: the session has to end.
             self._trouble = error
@@ -144,18 +145,21 @@ class Keeper:
         if self._run is not None and not requests.unanswered(crawl_id):
             requests.ask(crawl_id, "cancel", {}, self._workspace.clock.now_ms())
 
-    def _report(self, jobs: Jobs, events: Events) -> None:
+    def _report(self, claims: Claims, events: Events) -> None:
         progress, self._progress = self._progress, None
         if progress is None or self._run is None:
             return
         told = _as_json(progress)
         pages = progress.counters.pages + progress.counters.duplicates - self.pages_before
-        execution = self._execution
-        jobs.report(execution.execution_id, execution.token, progress=told, pages=pages)
-        data = {"crawl_id": execution.crawl_id, "job_id": execution.job_id, "execution_id": execution.execution_id}
-        events.tell("progress", {**data, "run": self._run.number, **told}, self._workspace.clock.now_ms())
+        claims.report(self._execution.execution_id, self._execution.token, progress=told, pages=pages)
+        events.add("progress", {**self._names(), "run": self._run.number, **told}, self._workspace.clock.now_ms())
         with self._looking:
             self._say_failures()
+
+    def _names(self) -> JsonObject:
+        """Whose events these are."""
+        one = self._execution
+        return {"crawl_id": one.crawl_id, "job_id": one.job_id, "execution_id": one.execution_id}
 
     def _say_progress(self) -> None:
         if self._run is None or self._crawl is None:
@@ -175,11 +179,11 @@ class Keeper:
                 self.say("warning", f"{failure}: {url} {message}".rstrip())
         self._seen = current.seq
 
-    def _flush(self, events: Events) -> None:
+    def _flush(self, logs: ExecutionLogs) -> None:
         with self._mutex:
             lines, self._lines = self._lines, []
         if lines:
-            events.write_lines(self._execution.execution_id, self._execution.token, lines)
+            logs.add(self._execution.execution_id, self._execution.token, lines)
 
 
 def _as_json(progress: LiveProgress) -> JsonObject:
