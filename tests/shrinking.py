@@ -40,4 +40,4 @@ SPEAKS_OF_ANY: Mapping[str, int] = {
     "store.follow.log": 1,
     "store.home.outbox": 2,
 }
-"""Modules of `app` and `store` that say `Any`, and how often at most."""
+"""Modules of `app`, `engine` and `store` that say `Any`, and how often at most."""

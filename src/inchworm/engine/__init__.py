@@ -2,9 +2,9 @@
 
 Start with `visit`. Rooms: `session` (which entry goes next, until a limit, a pause or the end), `ledger` (how visits
 become the record), `own` (the one process that may write). `ranking` is there for runs with a query, and all others do
-without it. `work` puts a session together; it, `fetching`, `single`, `stored` and `own` name adapters, everything else
-speaks to `ports`. Each part can be loaded by itself: whoever only looks does not wait for asyncio, curl and the HTML
-parser.
+without it. A session is opened, worked and closed: `work`, with `opening` and `closing`. These, `fetching`, `single`,
+`stored` and `own` name adapters, everything else speaks to `ports`. Each part can be loaded by itself: whoever only
+looks does not wait for asyncio, curl and the HTML parser.
 
 Pause = crash = budget. A session ends by stopping. Whatever was not committed was never marked anything, so it is
 simply still pending. Resuming reads the first pending rows and goes on; there is no repair and no second path.

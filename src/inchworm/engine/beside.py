@@ -8,7 +8,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 Value = TypeVar("Value")
@@ -52,7 +52,7 @@ class Beside(Generic[T]):
 
         return relayed
 
-    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    def run(self, work: Callable[[], Coroutine[object, object, T]]) -> T:
         thread = threading.Thread(target=self._there, args=(work,), name="inchworm", daemon=True)
         with _hearing_ctrl_c():
             thread.start()
@@ -100,7 +100,7 @@ class Beside(Generic[T]):
 
     # In the other thread
 
-    def _there(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
+    def _there(self, work: Callable[[], Coroutine[object, object, T]]) -> None:
         try:
             self._result.append(asyncio.run(self._main(work)))
         except BaseException as error:
@@ -108,7 +108,7 @@ class Beside(Generic[T]):
         self._is_over = True
         self._wake.set()
 
-    async def _main(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def _main(self, work: Callable[[], Coroutine[object, object, T]]) -> T:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
 

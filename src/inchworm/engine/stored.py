@@ -7,11 +7,11 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from inchworm.engine.own.bodies import Bodies
 from inchworm.errors import Unknown
-from inchworm.model import Change, Failure
+from inchworm.model import Change, Failure, JsonObject
 from inchworm.page import Page
 from inchworm.sink.columns import renamed
 from inchworm.store.crawl.read.copies import Copies
@@ -154,7 +154,7 @@ class StoredPages:
             return self.of(found) if found is not None else None
         return None
 
-    def _record(self, visit: RecordedVisit, others: _Others) -> dict[str, Any]:
+    def _record(self, visit: RecordedVisit, others: _Others) -> JsonObject:
         content, outcome = (visit.run_id, visit.text_hash or ""), visit.outcome
         return {
             **renamed(visit._asdict()),

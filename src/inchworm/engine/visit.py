@@ -12,7 +12,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from inchworm import fault
 from inchworm.engine.ledger import rows
@@ -203,7 +203,7 @@ def _doubted(made: FinishedVisit, read: Read, probe: Probe | Failure | None, too
 
 
 async def _costing_only_itself(
-    understood: Coroutine[Any, Any, FinishedVisit | Unanswered], made: FinishedVisit, tools: Tools
+    understood: Coroutine[object, object, FinishedVisit | Unanswered], made: FinishedVisit, tools: Tools
 ) -> FinishedVisit | Unanswered:
     """Whatever a server sends, and whatever our reading makes of it: it costs that URL and never the session."""
     try:

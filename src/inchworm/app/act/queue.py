@@ -9,13 +9,13 @@ from inchworm.app.read.frontier import EntryLine, FrontierRows, RowPlace, state_
 from inchworm.app.refuse import refuse_private
 from inchworm.app.workspace import Workspace, identity
 from inchworm.engine import run
+from inchworm.engine.own.orders import AddOrder, RetryOrder
 from inchworm.engine.own.owner import CrawlOwner
 from inchworm.errors import NotNow, WrongUse
 from inchworm.model import (
     CrawlInfo,
     FoundUrl,
     FrontierEntry,
-    JsonObject,
     Kind,
     Reason,
     RefusedEntry,
@@ -62,7 +62,7 @@ class QueueActs:
             before = state_in_run(store, current, found.url)
         _refuse_useless(crawl, current, found.url, before)
         if before is None or before[1] is State.REFUSED:
-            argument: JsonObject = {"url": found.url, "request_url": found.request_url, "depth": depth}
+            argument = AddOrder(found.url, found.request_url, depth).to_json()
             answer = self._workspace.ask(crawl, ADD, argument) if self._workspace.is_running(crawl) else None
             if answer is None:
                 with self._workspace.owning(crawl) as owner:
@@ -140,7 +140,7 @@ class QueueActs:
         if not count:
             return 0
         if self._workspace.is_running(crawl):
-            self._workspace.ask(crawl, "retry", {"kind": kind, "url": address})
+            self._workspace.ask(crawl, "retry", RetryOrder(kind, address).to_json())
             return count
         with self._workspace.owning(crawl) as owner:
             last = self._workspace.run_of(crawl, owner.store)

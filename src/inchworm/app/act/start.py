@@ -151,7 +151,8 @@ class Starter:
         """One session. Nothing is changed before all that was typed is known to be right."""
         # Whoever only looks does not wait for curl and parsers.
         from inchworm.engine.fetching import fetching
-        from inchworm.engine.work import CrawlSession
+        from inchworm.engine.opening import SessionStart
+        from inchworm.engine.work import work
 
         remembered = {**crawl.settings, **start.given}
         with self._workspace.owning(crawl, self._values(crawl, remembered).stale, start.fresh) as owner:
@@ -170,10 +171,9 @@ class Starter:
                 number = owner.store.start_session(owner.token, current, session_part, self._workspace.clock.now_ms())
                 if hooks.started:
                     hooks.started(crawl, current, number)
-                sitting = CrawlSession(
-                    self._workspace.requests, self._workspace.clock, owner, crawl, current, values, number
-                )
-                summary = await sitting.work(fetcher, hooks)
+                requests, clock = self._workspace.requests, self._workspace.clock
+                session = SessionStart(crawl, owner, current, number, values, requests, clock)
+                summary = await work(session, fetcher, hooks)
                 note = " ".join(filter(None, (summary.note, _about_lost(owner.lost_files))))
                 return dataclasses.replace(summary, note=note)
 

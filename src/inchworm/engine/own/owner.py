@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import time
 from pathlib import Path
-from typing import Any
 
 from inchworm import fault
 from inchworm.archive import warc
 from inchworm.errors import Broken, InchwormError, NotNow, Owned, WrongUse
-from inchworm.model import CheckpointInfo, CheckpointType, RunInfo
+from inchworm.model import CheckpointInfo, CheckpointType, Record, RunInfo, Spot
+from inchworm.ports import Original
 from inchworm.store.crawl.history import History
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.lock import Life, OwnerLock, ReadingMark, boot_ms, network_file_system
@@ -131,8 +131,8 @@ def _last_life(folder: Path) -> Life | None:
 class NoArchive:
     """For commits that archive nothing."""
 
-    def append(self, *_: Any) -> Any:
-        raise AssertionError("nothing to archive here")
+    def append(self, record: Record, at_ms: int, original: Original | None) -> Spot:
+        raise AssertionError(f"nothing to archive here: {record.url}, {at_ms}, {original}")
 
     def holds(self, _: str) -> bool:
         return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from inchworm.model import Reading, Substance
 from inchworm.rules.formats import contents, pdf, plain
@@ -82,7 +82,7 @@ class DocumentContent(NamedTuple):
     title: str = ""
     text: str = ""
     language: str = ""
-    meta: Mapping[str, Any] = {}
+    meta: Mapping[str, object] = {}
 
 
 class Parts(Protocol):
