@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from inchworm.rules.formats import media
+from inchworm.rules.page.title import own_title
 
 if TYPE_CHECKING:
     from inchworm.rules.page.data import Data
@@ -141,8 +142,14 @@ class Page:
             self.unreadable = f"reading it needs more: pip install '{needed}'"
         return said
 
-    @property
+    @cached_property
     def title(self) -> str:
+        """What the page calls itself: without the name of its site."""
+        return own_title(self.full_title, self.meta, self.url, self.content_type)
+
+    @property
+    def full_title(self) -> str:
+        """The title as it stands in the document: what makes two versions of a page differ."""
         return self._recorded("title", lambda: self._said.title) or ""
 
     @property
@@ -402,4 +409,4 @@ class Page:
 
     def lines(self) -> list[str]:
         """Title and text, line by line, as versions of a page are compared; nothing of one that is gone."""
-        return [] if self.is_gone else [f"title: {self.title}", "", *self.text.splitlines()]
+        return [] if self.is_gone else [f"title: {self.full_title}", "", *self.text.splitlines()]

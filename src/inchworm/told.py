@@ -139,6 +139,7 @@ class Visit(TypedDict):
     content_hash: str | None
     payload_hash: str | None
     title: str | None
+    full_title: str | None
     language: str | None
     author: str | None
     published: str | None

@@ -359,3 +359,35 @@ def test_what_is_wrong_is_said_before_the_first_page(crawl: Crawl) -> None:
     Crawl(*crawl._start.seeds, home=crawl._home, delay=0, sitemap=False, budget=1).run_sync()
     with pytest.raises(NotNow, match="is not over"):
         crawl.pages(since=1)
+
+
+# What a page says of itself
+
+
+def test_the_title_of_a_page_is_without_its_sites_name_wherever_people_see_it(
+    crawl: Crawl, served: Served, pages: Pages, tmp_path: Path
+) -> None:
+    pages["/a"] = "<title>How worms walk | Soil</title><main><h1>How worms walk</h1><p>They arch their back.</p></main>"
+    crawl.run_sync()
+    url = served.url("/a")
+    page = crawl.page(url)
+    assert (page.title, page.full_title) == ("How worms walk", "How worms walk | Soil")
+    told = [{"title": page.title, "full_title": page.full_title}]
+    rows = crawl.to_arrow(columns="url,title,full_title").to_pylist()
+    assert [{name: row[name] for name in ("title", "full_title")} for row in rows if row["url"] == url] == told
+    visits = [visit for visit in crawl.visits() if visit["url"] == url]
+    assert [{name: visit[name] for name in ("title", "full_title")} for visit in visits] == told
+    crawl.export("markdown", str(tmp_path / "pages"))
+    (file,) = (tmp_path / "pages").rglob("a.md")
+    assert 'title: "How worms walk"\n' in file.read_text()
+
+
+def test_a_title_that_changed_for_the_sites_name_alone_is_a_change(crawl: Crawl, served: Served, pages: Pages) -> None:
+    body = "<title>How worms walk | {}</title><main><h1>How worms walk</h1><p>They arch their back.</p></main>"
+    pages["/a"] = body.format("Soil")
+    crawl.run_sync()
+    pages["/a"] = body.format("Earth")
+    crawl.run_sync()
+    page = crawl.page(served.url("/a"))
+    assert page.change == "modified"
+    assert {"-title: How worms walk | Soil", "+title: How worms walk | Earth"} <= set(page.diff())

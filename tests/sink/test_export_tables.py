@@ -87,7 +87,8 @@ def test_a_line_of_names_and_a_line_for_each_visit():
         "failure": "",
         "message": "", "change": "new", "note": "", "status": "200", "fetched_at": "2026-01-01T00:00:00.123Z",
         "seconds": "0.25", "bytes": "12", "content_type": "text/html", "etag": '"1"', "last_modified": "",
-        "content_hash": "ab", "payload_hash": "cd", "title": "Grün, \"rot\"\r\nund blau", "language": "de",
+        "content_hash": "ab", "payload_hash": "cd", "title": "Grün, \"rot\"\r\nund blau",
+        "full_title": "Grün, \"rot\"\r\nund blau", "language": "de",
         "author": "A", "published": "", "modified": "", "description": "", "canonical": "",
         "meta": '{"author": "A", "n": [1, null]}', "redirect": "", "source": "spider", "depth": "2",
         "hops": "0", "found_on": "http://a.test/", "link_count": "3", "alternate_of": "",
@@ -124,7 +125,7 @@ FORMULAS = [text for text in HOSTILE if text.strip("\x00\ufeff\u200b \t\r\n\xa0"
 @pytest.mark.parametrize("title", FORMULAS, ids=range(len(FORMULAS)))
 def test_no_cell_is_a_formula(title):
     (row,) = rows(as_csv([{**VISIT, "title": title}]))
-    assert row["title"] == "'" + title.replace("\0", "\ufffd")
+    assert row["full_title"] == "'" + title.replace("\0", "\ufffd")
 
 
 @pytest.mark.parametrize("title", ["a=1", "1-2", "(=1)", "'=1", "x@y", "\xb7 -", '"=1"'])
@@ -154,7 +155,7 @@ def test_any_text_comes_back_and_none_is_a_formula(title, message, meta):
     data = as_csv([{**VISIT, "title": title, "message": message, "meta": meta}, VISIT])
     first, second = rows(data)
     assert second == rows(as_csv([VISIT]))[0], "the next row is not touched"
-    for name, text in (("title", title), ("message", message)):
+    for name, text in (("full_title", title), ("message", message)):
         held = text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
         assert first[name] in (held, "'" + held)
         assert harmless(first[name])
@@ -194,7 +195,7 @@ def test_nothing_is_an_empty_table():
 @given(several, st.dictionaries(words, words, max_size=2))
 def test_any_text_fits_into_parquet(title, meta):
     (row,) = as_parquet([{**VISIT, "title": title, "meta": meta}]).to_pylist()
-    assert row["title"] == title.encode("utf-8", "replace").decode()
+    assert row["full_title"] == title.encode("utf-8", "replace").decode()
 
 
 def test_row_groups_are_bounded(monkeypatch):
@@ -208,7 +209,7 @@ def test_row_groups_are_bounded(monkeypatch):
     def visits() -> Iterator[dict[str, object]]:
         for seq in range(95):
             beginnings.append(out.tell())
-            yield {**VISIT, "seq": seq, "title": "x" * (10_000 if seq >= 90 else 10)}
+            yield {**VISIT, "seq": seq, "canonical": "x" * (10_000 if seq >= 90 else 10)}
 
     assert export.parquet(pages_of(visits()), COLUMNS, out) == 95
     found = parquet.ParquetFile(io.BytesIO(out.getvalue()))
@@ -223,7 +224,7 @@ def test_batches_are_gathered_into_row_groups(monkeypatch):
     monkeypatch.setattr(arrow, "BATCH_ROWS", 10)
     monkeypatch.setattr(table, "ROW_GROUP_BYTES", 100_000)
     out = io.BytesIO()
-    visits = ({**VISIT, "seq": seq, "title": "x" * 1_900} for seq in range(95))
+    visits = ({**VISIT, "seq": seq, "canonical": "x" * 1_900} for seq in range(95))
     assert export.parquet(pages_of(visits), COLUMNS, out) == 95
     found = parquet.ParquetFile(io.BytesIO(out.getvalue()))
     sizes = [found.metadata.row_group(number).num_rows for number in range(found.metadata.num_row_groups)]

@@ -100,7 +100,7 @@ def _about(page: Page) -> _About:
     record = page.record
     at_ms = record.get("at_ms")
     return _About(
-        {"url": page.url, "canonical_url": record.get("canonical_url", page.url), "title": record.get("title")},
+        {"url": page.url, "canonical_url": record.get("canonical_url", page.url), "title": page.title or None},
         {"fetched_at": None if at_ms is None else iso(at_ms), "change": record.get("change")},
     )
 

@@ -58,6 +58,11 @@ def _said(name: str, help_: str) -> Column:
     return Column(name, Type.TEXT, lambda page: (page.record.get("meta") or {}).get(name), help_)
 
 
+def _title(page: Page) -> str | None:
+    title: str | None = page.title or page.record.get("title")
+    return title
+
+
 def _seconds(page: Page) -> float | None:
     millis = page.record.get("millis")
     return None if millis is None else millis / 1000
@@ -95,7 +100,8 @@ KNOWN = (
     _known("last_modified", "As the server says."),
     _known("content_hash", "SHA-256 of title and main text, or of the body: equal for equal content.", key="text_hash"),
     _known("payload_hash", "SHA-256 of the body as it was transferred.", key="payload"),
-    _known("title", "The title of the page."),
+    Column("title", Type.TEXT, _title, "What the page calls itself: the name of its site is left out."),
+    _known("full_title", "The title as it stands in the page.", key="title"),
     _known("language", "As the page says."),
     _said("author", "As the page says."),
     _said("published", "As the page says."),
@@ -209,6 +215,7 @@ class VisitLine(NamedTuple):
     content_hash: str | None
     payload_hash: str | None
     title: str | None
+    full_title: str | None
     language: str | None
     author: str | None
     published: str | None

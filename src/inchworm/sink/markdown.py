@@ -99,7 +99,7 @@ def _target(file: str, name: str, url: str) -> str:
 def _front_matter(page: Page) -> Iterator[str]:
     record = page.record
     fields = {
-        "title": record.get("title"),
+        "title": page.title,
         "url": page.url,
         "canonical_url": record["canonical_url"],
         "fetched_at": None if record.get("at_ms") is None else iso(record["at_ms"]),

@@ -193,7 +193,7 @@ def entry(found: KnownUrl) -> None:
 
 def _visit_rows(visit: StoredVisit) -> list[tuple[str, str]]:
     where = f"{visit.file} at {visit.offset}, {counted(visit.length or 0, 'byte')}" if visit.file else ""
-    alternates = visit.alternate_urls or ()
+    alternates, title = visit.alternate_urls or (), visit.line.title or ""
     return [
         ("visit", f"{visit.seq}, session {visit.session}: {visit.outcome}"),
         ("status", str(visit.status or "")),
@@ -202,7 +202,8 @@ def _visit_rows(visit: StoredVisit) -> list[tuple[str, str]]:
         ("failure", f"{visit.failure}: {visit.message}" if visit.failure else ""),
         ("note", "" if visit.failure else shorten(visit.message or "", LONGEST)),
         ("leads to", shorten(visit.redirect or "", LONGEST)),
-        ("title", visit.title or ""),
+        ("title", title),
+        ("in full", visit.title if visit.title and visit.title != title else ""),
         ("type", visit.content_type or ""),
         ("size", f"{counted(visit.size or 0, 'byte')} in {visit.millis} ms"),
         ("links", f"{visit.links:,}"),

@@ -47,7 +47,7 @@ _FIELDS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 _KEYWORDS = ("keywords", "news_keywords")
 _KEYWORD_CHARS = 10 * MAX_FIELD
-WANTED = frozenset(name for _, names in _FIELDS.values() for name in names).union(_KEYWORDS)
+WANTED = frozenset(name for _, names in _FIELDS.values() for name in names).union(_KEYWORDS, {"og:title"})
 # These describe the site or its makers, not the page.
 _ASIDE = frozenset({"BreadcrumbList", "ImageObject", "Organization", "Person", "SearchAction", "WebSite"})
 
@@ -67,6 +67,8 @@ def describe(said: PageMetadata, base: str) -> dict[str, object]:
         text = ", ".join(texts) if name == "author" else "".join(texts[:1])
         if text := address(text, base) if name == "image" else clean(text):
             fields[name] = text
+    if "site_name" not in fields and (name := _site_name(nodes)):
+        fields["site_name"] = name
     if keywords := _keywords(works, by_id, said.metas):
         fields["keywords"] = keywords
     if feeds := _unique(address(href, base) for href in said.feeds):
@@ -79,6 +81,11 @@ def _keywords(works: list[Json], by_id: Mapping[str, Json], metas: Mapping[str, 
         [metas[name]] for name in _KEYWORDS if name in metas
     )
     return _unique(clean(word) for text in texts for word in text[:_KEYWORD_CHARS].split(","))
+
+
+def _site_name(nodes: list[Json]) -> str:
+    sites = (node.get("name") for node in nodes if "WebSite" in _strings(node.get("@type"), {}, ""))
+    return next((clean(name) for name in sites if isinstance(name, str)), "")
 
 
 def _nodes(text: str) -> list[Json]:

@@ -28,6 +28,7 @@ from inchworm.rules.page.data import Data
 from inchworm.rules.page.describe import MAX_ITEMS, WANTED, PageMetadata, address, describe, squeeze
 from inchworm.rules.page.disguise import has_password_field as has_password_field
 from inchworm.rules.page.disguise import looks_missing as looks_missing
+from inchworm.rules.page.title import MAX_HEADINGS, seen
 from inchworm.rules.web import url as urls
 
 MAX_LINK_CHARS = 64_000_000
@@ -156,6 +157,7 @@ class _Page:
     refresh: bool = False
     robots: set[str] = field(default_factory=set)
     said: PageMetadata = field(default_factory=PageMetadata)
+    headings: list[Element] = field(default_factory=list)
     marks: main_text.Marks = field(default_factory=main_text.Marks)
 
 
@@ -244,6 +246,8 @@ def _on_article(page: _Page, element: Element) -> None:
 
 
 def _on_heading(page: _Page, element: Element) -> None:
+    if len(page.headings) < MAX_HEADINGS:
+        page.headings.append(element)
     page.marks.heading = element
 
 
@@ -313,9 +317,12 @@ def _read_html(document: Document, url: str, how: How) -> Reading:
     if how.anchors:
         _add_anchors(links, document, base, resolver)
     title = squeeze(page.title or "")
+    meta = describe(page.said, base.url) if page.said != _NOTHING_SAID else {}
+    if (shared := page.said.metas.get("og:title", "")) or page.headings:
+        # A line break in a heading is no reason to write two words as one.
+        meta.update(seen(title, (element.to_text() for element in page.headings), shared))
     main, words = main_text.find(document, page.marks, title)
     text = main_text.laid_out(main) if how.text else ""
-    meta = describe(page.said, base.url) if page.said != _NOTHING_SAID else {}
     flags = {
         "nofollow": not page.robots.isdisjoint(("nofollow", "none")),
         "noindex": not page.robots.isdisjoint(("noindex", "none")),

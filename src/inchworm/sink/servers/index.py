@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from inchworm.errors import Broken, WrongUse
 from inchworm.model import Json
 from inchworm.rules.page.dates import standard
+from inchworm.rules.page.title import own_title
 from inchworm.rules.words.times import iso
 from inchworm.sink.servers.elastic import Door, NoAnswer, ServerAddress, ServerAnswer, door_to, wrong_credentials
 
@@ -82,6 +83,7 @@ def document(visit: Mapping[str, Any], text: str, urls: Sequence[str]) -> dict[s
     fields = {
         **{name: visit[name] for name in FIELDS.keys() & visit.keys()},
         "id": document_id(visit["url"]),
+        "title": own_title(visit["title"] or "", said, visit["url"], visit["content_type"] or ""),
         "text": unicodedata.normalize("NFC", text[:MAX_TEXT]),
         "fetched_at": iso(visit["at_ms"]),
         "first_seen_at": iso(visit["first_ms"]) if visit["first_ms"] is not None else None,

@@ -27,7 +27,7 @@ from inchworm.store.follow.follower import File, Follower, Progress, make_anew, 
 from inchworm.store.follow.log import CrawlLog, LoggedPage
 from inchworm.store.sqlite import open_own
 
-VERSION = f"1 reader={READER} pdf={int(is_readable())}"
+VERSION = f"2 reader={READER} pdf={int(is_readable())}"
 """What was told by another version is told anew: pages read otherwise, or other documents."""
 
 MAX_ALTERNATES = 1_000
