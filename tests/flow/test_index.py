@@ -325,7 +325,7 @@ def test_an_index_of_somebody_else_is_left_alone(home: Home, server: SearchServe
 def test_two_processes_at_once(home: Home, server: SearchServer) -> None:
     with Site(linked_site(5)).serve() as served:
         home.crawl(served.url("/"))
-    with stored.alone(home.app.workspace.crawl_folder(home.app.workspace.find(home.word))):
+    with stored.locked(home.app.workspace.crawl_folder(home.app.workspace.find(home.word))):
         assert "Another process is indexing" in home.cli("index", home.word, code=1).stderr
     assert home.app.index.update(home.word).documents == 5
 

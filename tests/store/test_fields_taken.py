@@ -22,7 +22,7 @@ from tests.store.test_search_index import _EVENTS, ONE, TEXTS, THREE, TWO, Diary
 from inchworm.errors import Broken, NotNow
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.follow import fields, log
-from inchworm.store.follow.fields import LOST, FieldSource, Taken
+from inchworm.store.follow.fields import LOST, ExtractedRows, FieldSource
 from inchworm.store.follow.log import LoggedPage
 
 PAGES = "SELECT v.log_id, v.run_id, v.text_hash, u.url FROM visit v JOIN url u USING (url_id)"
@@ -45,11 +45,11 @@ class Kept:
     def close(self) -> None:
         self.diary.close()
 
-    def take(self, page: LoggedPage) -> Taken:
+    def take(self, page: LoggedPage) -> ExtractedRows:
         self.read.append(page.url)
-        return Taken([row_of(page.text_hash, page.url)])
+        return ExtractedRows([row_of(page.text_hash, page.url)])
 
-    def source(self, take: Callable[[LoggedPage], Taken] | None = None, digest: str = "one") -> FieldSource:
+    def source(self, take: Callable[[LoggedPage], ExtractedRows] | None = None, digest: str = "one") -> FieldSource:
         return FieldSource(self.diary.reading, take or self.take, digest)
 
     def catch_up(self) -> int:
@@ -64,7 +64,7 @@ class Kept:
 
     def held(self, digest: str = "one") -> dict[int, list[list[object]] | None]:
         numbers = [log_id for (log_id,) in self.diary.store.db.execute("SELECT log_id FROM visit")]
-        with fields.looking(self.path, digest) as look:
+        with fields.lookup(self.path, digest) as look:
             found = {number: look(number) for number in numbers}
         return {number: taken.rows for number, taken in found.items() if taken}
 
@@ -202,7 +202,7 @@ def _die(kept: Kept, after: object) -> None:
     """Catching up ends in the middle."""
     read: list[LoggedPage] = []
 
-    def take(page: LoggedPage) -> Taken:
+    def take(page: LoggedPage) -> ExtractedRows:
         read.append(page)
         if len(read) > after:
             raise _Death
@@ -220,8 +220,8 @@ def test_other_rules_take_the_place_of_all_rows(kept: Kept) -> None:
         kept.diary.visit(f"p{number}", text=list(TEXTS)[number])
     kept.catch_up()
     assert kept.held("two") == {}, "rows are never those of other rules"
-    other = kept.source(lambda page: Taken([["other"]]), "two")
-    with fields.looking(kept.path, "one") as look:
+    other = kept.source(lambda page: ExtractedRows([["other"]]), "two")
+    with fields.lookup(kept.path, "one") as look:
         before = {number: look(number) for number in kept.truth()}
         fields.catch_up(kept.path, other)
         assert {number: look(number) for number in kept.truth()} == before, "whoever reads goes on with what was there"
@@ -235,11 +235,11 @@ def test_rules_that_change_while_fields_are_taken(kept: Kept, monkeypatch: pytes
     monkeypatch.setattr(fields, "_CHUNK", 2)
     for number in range(5):
         kept.diary.visit(f"p{number}", text=list(TEXTS)[number])
-    other = kept.source(lambda page: Taken([["other"]]), "two")
+    other = kept.source(lambda page: ExtractedRows([["other"]]), "two")
 
-    def take(page: LoggedPage) -> Taken:
+    def take(page: LoggedPage) -> ExtractedRows:
         fields.catch_up(kept.path, other)
-        return Taken([["mine"]])
+        return ExtractedRows([["mine"]])
 
     with pytest.raises(NotNow):
         fields.catch_up(kept.path, kept.source(take))
@@ -256,17 +256,17 @@ def test_a_page_that_cannot_be_read_has_no_fields_and_is_counted(kept: Kept) -> 
     kept.diary.visit("a", text=ONE)
     tried: list[str] = []
 
-    def take(page: LoggedPage) -> Taken:
+    def take(page: LoggedPage) -> ExtractedRows:
         tried.append(page.url)
-        return Taken(None, "it broke the reader") if page.text_hash == ONE else kept.take(page)
+        return ExtractedRows(None, "it broke the reader") if page.text_hash == ONE else kept.take(page)
 
     source = kept.source(take)
     assert fields.counts(kept.path, source, 1)[:3] == (2, 1, 1)
     assert fields.counts(kept.path, source, 2)[:3] == (1, 0, 1)
     assert len(tried) == 2, "it is not tried again by itself"
     assert list(kept.held().values()).count(None) == 2
-    with fields.looking(kept.path, "one") as look:
-        assert look(1) == Taken(None, "it broke the reader")
+    with fields.lookup(kept.path, "one") as look:
+        assert look(1) == ExtractedRows(None, "it broke the reader")
     fields.forget(kept.path)
     kept.check()
 
@@ -327,7 +327,7 @@ def test_a_file_of_no_use_is_made_anew(kept: Kept, how: str) -> None:
     kept.diary.visit("later", text=ONE)
     kept.catch_up()
     DAMAGE[how](kept.path)
-    with fields.looking(kept.path, "one") as look:
+    with fields.lookup(kept.path, "one") as look:
         assert all(found is None or found.rows == kept.truth()[at] for at in kept.truth() for found in [look(at)])
     kept.diary.go_back(point)
     kept.check(is_fit=False)
@@ -377,7 +377,7 @@ def take(page):
     read += 1
     if read > after:
         os.kill(os.getpid(), signal.SIGKILL)
-    return fields.Taken([[None, page.url, []]])
+    return fields.ExtractedRows([[None, page.url, []]])
 
 fields.catch_up(folder / "fields.db", fields.FieldSource(CrawlStore(folder / "crawl.db", read_only=True), take, "one"))
 """

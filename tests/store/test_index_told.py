@@ -17,7 +17,7 @@ from tests.store.test_search_index import _EVENTS, ONE, TEXTS, THREE, TWO, Diary
 
 from inchworm.errors import NotNow
 from inchworm.store.follow import index, log
-from inchworm.store.follow.index import IndexSource, Order, ServerRefusal, Told
+from inchworm.store.follow.index import IndexMirror, IndexSource, Order, ServerRefusal
 
 
 class Away(Exception):
@@ -71,14 +71,14 @@ class Kept:
         self.folder = folder
         self.diary = Diary(folder)
         self.remote = Remote()
-        index.working(folder, lambda told: told.begin("one", "http://h:1", "x"))
+        index.update(folder, lambda mirror: mirror.begin("one", "http://h:1", "x"))
 
     def close(self) -> None:
         self.diary.close()
 
     def tell(self) -> None:
         source = IndexSource(self.diary.reading, self.remote.take, 77)
-        index.working(self.folder, lambda told: told.catch_up(source))
+        index.update(self.folder, lambda mirror: mirror.catch_up(source))
 
     def truth(self) -> dict[str, set[str]]:
         return {text: urls for text, urls in self.diary.truth().items() if urls}
@@ -94,7 +94,7 @@ class Kept:
         assert self.held() == self.truth()
         self.remote.arrive_late()
         assert self.held() == self.truth(), "what is late overwrites nothing"
-        assert not index.working(self.folder, lambda told: told.behind(self.diary.reading))
+        assert not index.update(self.folder, lambda mirror: mirror.behind(self.diary.reading))
 
 
 @pytest.fixture
@@ -236,7 +236,7 @@ def test_nothing_is_crossed_off_before_the_server_has_it(kept: Kept) -> None:
     kept.remote.dies_after = 1
     with pytest.raises(Away):
         kept.tell()
-    assert index.working(kept.folder, lambda told: told.behind(kept.diary.reading)) == 2
+    assert index.update(kept.folder, lambda mirror: mirror.behind(kept.diary.reading)) == 2
     kept.check()
 
 
@@ -256,20 +256,20 @@ def test_what_is_refused_is_set_aside_until_it_is_taken(kept: Kept) -> None:
     kept.remote.refuses = {"http://a.test/a"}
     kept.tell()
     aside = [("http://a.test/a", "not that one", 77)]
-    assert index.looked_at(kept.folder, Told.set_aside) == aside
+    assert index.read(kept.folder, IndexMirror.set_aside) == aside
     assert kept.held().keys() == {TEXTS[TWO]}
     kept.tell()
     assert len(kept.remote.taken) == 2, "it is not tried again before it changes"
     kept.remote.refuses.clear()
     kept.diary.visit("a", text=THREE)
     kept.check()
-    assert index.looked_at(kept.folder, Told.set_aside) == []
+    assert index.read(kept.folder, IndexMirror.set_aside) == []
 
 
 def test_only_one_process_at_a_time(tmp_path: Path) -> None:
-    with index.alone(tmp_path), pytest.raises(NotNow, match="Another process is indexing"), index.alone(tmp_path):
+    with index.locked(tmp_path), pytest.raises(NotNow, match="Another process is indexing"), index.locked(tmp_path):
         pass
-    with index.alone(tmp_path):
+    with index.locked(tmp_path):
         pass
 
 
@@ -280,10 +280,10 @@ def test_a_file_of_no_use_begins_anew(kept: Kept) -> None:
     path.write_bytes(b"something else " * 1000)
     for name in ("index.db-wal", "index.db-shm"):
         (kept.folder / name).unlink(missing_ok=True)
-    assert index.looked_at(kept.folder, Told.generation) is None
-    assert index.working(kept.folder, Told.generation) == ""
+    assert index.read(kept.folder, IndexMirror.generation) is None
+    assert index.update(kept.folder, IndexMirror.generation) == ""
     path.unlink()
-    assert index.looked_at(kept.folder, Told.generation) is None
+    assert index.read(kept.folder, IndexMirror.generation) is None
 
 
 KILLED = """
@@ -305,7 +305,7 @@ def deliver(orders):
     return []
 
 source = index.IndexSource(CrawlStore(folder / "crawl.db", read_only=True), deliver, 1)
-index.working(folder, lambda told: told.catch_up(source))
+index.update(folder, lambda mirror: mirror.catch_up(source))
 """
 
 

@@ -64,7 +64,7 @@ class Taker:
         self._rules = rules
         self._wasted = 0.0
 
-    def take(self, body: bytes | None, content_type: str, url: str) -> stored.Taken:
+    def take(self, body: bytes | None, content_type: str, url: str) -> stored.ExtractedRows:
         if body is None:
             return stored.LOST
         began = time.monotonic()
@@ -77,9 +77,9 @@ class Taker:
                     f"One page after the other cannot be read by these fields, the last because {error}.",
                     "Simplify the selectors, and try them on one page first: inchworm extract CRAWL URL",
                 ) from None
-            return stored.Taken(None, str(error))
+            return stored.ExtractedRows(None, str(error))
         self._wasted = 0.0
-        return stored.Taken(rows)
+        return stored.ExtractedRows(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class CrawlFields:
         """`is_over`: whether nobody wants them any more."""
         bodies, taker = Bodies(self.store, self.folder / "archive"), Taker(self.rules)
 
-        def take(page: FollowedPage) -> stored.Taken:
+        def take(page: FollowedPage) -> stored.ExtractedRows:
             if is_over():
                 raise asyncio.CancelledError
             response = bodies.of(page.payload)
@@ -116,12 +116,12 @@ class CrawlFields:
         return stored.counts(self.path, source or self.source(), run_id)
 
     @contextlib.contextmanager
-    def looking(self) -> Iterator[Callable[[Page], stored.Taken]]:
+    def looking(self) -> Iterator[Callable[[Page], stored.ExtractedRows]]:
         """A way to get at the rows of pages: those that were taken, and what is newer than those on the spot."""
         taker = Taker(self.rules)
-        with stored.looking(self.path, self.rules.digest) as look:
+        with stored.lookup(self.path, self.rules.digest) as look:
 
-            def taken(page: Page) -> stored.Taken:
+            def taken(page: Page) -> stored.ExtractedRows:
                 known = look(page.record["log_id"]) if "log_id" in page.record else None
                 return known or taker.take(None if page.is_lost else page.body, page.content_type, page.url)
 
@@ -221,7 +221,7 @@ def rows_on_the_spot(
     return rows_of
 
 
-def _by_rules(rules: Rules, taken: Callable[[Page], stored.Taken]) -> Callable[[Page], FieldRows]:
+def _by_rules(rules: Rules, taken: Callable[[Page], stored.ExtractedRows]) -> Callable[[Page], FieldRows]:
     def rows_of(page: Page) -> FieldRows:
         rows = None if page.is_gone else taken(page).rows
         return FieldRows([dict(zip(rules.names, row, strict=True)) for row in rows or ()], rules.each is not None)

@@ -29,8 +29,9 @@ from inchworm.errors import Broken
 Values = Sequence[object] | Mapping[str, object]
 """What goes into a statement."""
 
-Row = Any
-"""A row is what its statement selects: whoever asked knows, and makes a value of it."""
+Row = Any  # type: ignore[explicit-any]
+"""A row is what its statement selects, which no checker of types can read: whoever asked knows, and makes a value of it
+before it leaves the module. This is the one place in the store where types end."""
 
 NO_LIMIT = 1 << 62
 """For `LIMIT ?` where there is none."""
@@ -59,10 +60,6 @@ class Answered(Protocol):
 
     @property
     def rowcount(self) -> int: ...
-
-    @property
-    def description(self) -> Row:
-        """Of each column its name, and more."""
 
     def __iter__(self) -> Iterator[Row]: ...
 

@@ -78,11 +78,11 @@ class _Missing(Unfit):
     """There is no file, or one of another version."""
 
 
-def used(file: File, work: Callable[[Database], T]) -> T:
+def use(file: File, work: Callable[[Database], T]) -> T:
     """Work with a file, made anew where it is of no use."""
     for is_last in (False, True):
         try:
-            with shared(file) as db:
+            with sharing(file) as db:
                 return work(db)
         except (Unfit, DatabaseFailed) as error:
             if is_last or not _is_damage(error):
@@ -92,7 +92,7 @@ def used(file: File, work: Callable[[Database], T]) -> T:
 
 
 @contextlib.contextmanager
-def shared(file: File) -> Iterator[Database]:
+def sharing(file: File) -> Iterator[Database]:
     """A file that others may use, too, and nobody may replace; `Unfit` when it is of no use."""
     with _locked(file, fcntl.LOCK_SH), contextlib.closing(_opened(file)) as db:
         yield db
@@ -153,54 +153,65 @@ def make_anew(file: File, keep_if_fit: bool = False) -> None:
 # ---- the follower
 
 
+def number(db: Database, query: str) -> int:
+    """The one number that a query asks for."""
+    return int(db.execute(query).fetchone()[0])
+
+
+def work_off(left: Callable[[], int], step: Callable[[], None], progress: Progress) -> None:
+    """Take one step after the other until nothing is left to do."""
+    total = to_do = left()
+    while to_do:
+        progress(max(total - to_do, 0), total)
+        step()
+        to_do = left()
+    progress(total, total)
+
+
 class Follower:
-    """Notes what has to be looked up. What comes of it is for those who build on it."""
+    """How far a file has followed the log, and what has to be looked up for it. What comes of that is for whoever has a
+    follower."""
 
-    subject = URL
+    def __init__(self, db: Database, subject: str = URL) -> None:
+        self._db = db
+        self._subject = subject
 
-    def __init__(self, db: Database) -> None:
-        self.db = db
-
-    def number(self, query: str) -> int:
-        return int(self.db.execute(query).fetchone()[0])
+    def position(self) -> int:
+        """The last entry of the log that was seen."""
+        return number(self._db, "SELECT log_id FROM followed")
 
     def follow(self, log: CrawlLog) -> None:
         """Note everything up to where the log ends now. Others may do the same at the same time."""
-        seen, end = self.number("SELECT log_id FROM followed"), log.end()
+        seen, end = self.position(), log.end()
         if seen > end:
             raise Unfit("this is not the log that was followed, somebody put an older one in its place")
         if seen < end or self._new_steps(log):
             while self._step(log) < end:
                 pass
 
-    def work_off(self, step: Callable[[], None], progress: Progress) -> None:
-        """Take one step after the other until nothing has to be looked up."""
-        total = left = self.left()
-        while left:
-            progress(max(total - left, 0), total)
-            step()
-            left = self.left()
-        progress(total, total)
-
     def _step(self, log: CrawlLog) -> int:
         """Note what some entries of the log, and verdicts given since, have something to say of; how far it came."""
-        with self.db.transaction(), log.snapshot():
-            seen = self.number("SELECT log_id FROM followed")
+        with self._db.transaction(), log.snapshot():
+            seen = self.position()
             upto = log.step_from(seen)
-            self.db.executemany(
+            self._db.executemany(
                 "INSERT OR IGNORE INTO todo SELECT ?1 WHERE NOT EXISTS"
-                f" (SELECT 1 FROM page WHERE {self.subject} = ?1 AND log_id >= ?2)",
-                log.visits(self.subject, seen, upto),
+                f" (SELECT 1 FROM page WHERE {self._subject} = ?1 AND log_id >= ?2)",
+                log.visits(self._subject, seen, upto),
             )
             for entry in log.undone(seen, upto):
                 self._take_back(*entry)
             self._look_at_verdicts(log)
-            self.db.execute("UPDATE followed SET log_id = ?, turn = turn + 1", (upto,))
+            self._db.execute("UPDATE followed SET log_id = ?, turn = turn + 1", (upto,))
         return upto
 
     def _take_back(self, log_id: int, run_id: int, from_seq: int) -> None:
         """Visits of a run are no more, nor are the verdicts that were given in those steps."""
-        execute, later, note = self.db.execute, (run_id, from_seq), f"INSERT OR IGNORE INTO todo SELECT {self.subject}"
+        execute, later, note = (
+            self._db.execute,
+            (run_id, from_seq),
+            f"INSERT OR IGNORE INTO todo SELECT {self._subject}",
+        )
         execute(f"{note} FROM page WHERE run_id = ? AND seq >= ? AND log_id < ?", (*later, log_id))
         execute(f"{note} FROM judged WHERE run_id = ? AND seq >= ?", later)
         execute("DELETE FROM judged WHERE run_id = ? AND seq >= ?", later)
@@ -209,35 +220,35 @@ class Follower:
     def _look_at_verdicts(self, log: CrawlLog) -> None:
         """A step may have judged older visits anew, which leaves no entry in the log."""
         for run_id, seen, seq in self._new_steps(log):
-            judged = log.judged(self.subject, run_id, seen)
-            self.db.executemany("INSERT OR IGNORE INTO judged VALUES (?, ?, ?)", judged)
-            self.db.executemany("INSERT OR IGNORE INTO todo VALUES (?)", [(subject,) for _, _, subject in judged])
-            self.db.execute("INSERT OR REPLACE INTO step VALUES (?, ?)", (run_id, seq))
+            judged = log.judged(self._subject, run_id, seen)
+            self._db.executemany("INSERT OR IGNORE INTO judged VALUES (?, ?, ?)", judged)
+            self._db.executemany("INSERT OR IGNORE INTO todo VALUES (?)", [(subject,) for _, _, subject in judged])
+            self._db.execute("INSERT OR REPLACE INTO step VALUES (?, ?)", (run_id, seq))
 
     def _new_steps(self, log: CrawlLog) -> list[tuple[int, int, int]]:
         """Each run with steps that were not looked at: up to where they were, and where it stands."""
-        seen = dict(self.db.execute("SELECT run_id, seq FROM step").fetchall())
+        seen = dict(self._db.execute("SELECT run_id, seq FROM step").fetchall())
         return [(run_id, seen.get(run_id, 0), seq) for run_id, seq in log.runs() if seq > seen.get(run_id, 0)]
 
     # Looking it up
 
     def todo(self, limit: int) -> list[int]:
-        return [one for (one,) in self.db.execute(f"SELECT {self.subject} FROM todo LIMIT ?", (limit,))]
+        return [one for (one,) in self._db.execute(f"SELECT {self._subject} FROM todo LIMIT ?", (limit,))]
 
     def left(self) -> int:
         """How much has to be looked up."""
-        return self.number("SELECT COUNT(*) FROM todo")
+        return number(self._db, "SELECT COUNT(*) FROM todo")
 
     def turn(self) -> int:
-        return self.number("SELECT turn FROM followed")
+        return number(self._db, "SELECT turn FROM followed")
 
     @contextlib.contextmanager
     def writing_after(self, turn: int) -> Iterator[bool]:
         """A transaction, and whether nobody has written since this turn: otherwise what was read then is of no use."""
-        with self.db.transaction():
+        with self._db.transaction():
             yield self.turn() == turn
 
     def cross_off(self, found: Sequence[int]) -> None:
         """These were looked up, inside the open transaction."""
-        self.db.executemany(f"DELETE FROM todo WHERE {self.subject} = ?", [(one,) for one in found])
-        self.db.execute("UPDATE followed SET turn = turn + 1")
+        self._db.executemany(f"DELETE FROM todo WHERE {self._subject} = ?", [(one,) for one in found])
+        self._db.execute("UPDATE followed SET turn = turn + 1")

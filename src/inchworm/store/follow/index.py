@@ -22,8 +22,8 @@ from inchworm.rules.formats.pdf import is_readable
 from inchworm.rules.text.content import READER
 from inchworm.store.crawl.commit import marks
 from inchworm.store.crawl.session import CrawlStore
-from inchworm.store.database import DatabaseFailed
-from inchworm.store.follow.follower import File, Follower, Progress, make_anew, used
+from inchworm.store.database import Database, DatabaseFailed
+from inchworm.store.follow.follower import File, Follower, Progress, make_anew, number, use, work_off
 from inchworm.store.follow.log import CrawlLog, LoggedPage
 from inchworm.store.sqlite import open_own
 
@@ -94,6 +94,14 @@ class ServerRefusal(NamedTuple):
     reason: str
 
 
+class DocumentSetAside(NamedTuple):
+    """A document that the server has not taken, why, and since when."""
+
+    url: str
+    reason: str
+    at_ms: int
+
+
 Deliver = Callable[[Iterable[Order]], Sequence[ServerRefusal]]
 """Tells the server all this, or raises; what it does not take."""
 
@@ -113,7 +121,7 @@ class IndexState(NamedTuple):
     generation: str
     address: str
     name: str
-    told_ms: int
+    updated_ms: int
     documents: int
     set_aside: int
     behind: int
@@ -123,7 +131,7 @@ class IndexState(NamedTuple):
 
 
 @contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Only one process at a time tells a server of a crawl."""
     descriptor = os.open(folder / "index.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
@@ -138,9 +146,9 @@ def alone(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def working(folder: Path, work: Callable[[Told], T]) -> T:
-    """Work with the file in this folder, made anew where it is of no use. Only for who is `alone`."""
-    return used(_file(folder), lambda db: work(Told(db)))
+def update(folder: Path, work: Callable[[IndexMirror], T]) -> T:
+    """Work with the file in this folder, made anew where it is of no use. Only for who has it `locked`."""
+    return use(_file(folder), lambda db: work(IndexMirror(db)))
 
 
 def forget(folder: Path) -> None:
@@ -152,128 +160,132 @@ def _file(folder: Path) -> File:
     return File(folder / "index.db", VERSION, _SCHEMA)
 
 
-def looked_at(folder: Path, look: Callable[[Told], T]) -> T | None:
+def read(folder: Path, look: Callable[[IndexMirror], T]) -> T | None:
     """What somebody wants to know of the file, while others may work with it; None when there is none of use."""
     path = folder / "index.db"
     with contextlib.suppress(DatabaseFailed), contextlib.closing(open_own(path, read_only=True)) as db:
         if db.execute("SELECT version FROM followed").fetchone() == (VERSION,):
-            return look(Told(db))
+            return look(IndexMirror(db))
     return None
 
 
 # ---- what the server was told
 
 
-class Told(Follower):
+class IndexMirror:
     """What a server was told of one crawl, open."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._follower = Follower(db)
 
     def generation(self) -> str:
         """The index that was told of; empty when none was."""
-        row = self.db.execute("SELECT generation FROM server").fetchone()
+        row = self._db.execute("SELECT generation FROM server").fetchone()
         return str(row[0]) if row else ""
 
     def begin(self, generation: str, address: str, name: str) -> None:
-        self.db.execute("INSERT OR REPLACE INTO server VALUES (1, ?, ?, ?, 0, 0)", (generation, address, name))
+        self._db.execute("INSERT OR REPLACE INTO server VALUES (1, ?, ?, ?, 0, 0)", (generation, address, name))
 
     def catch_up(self, source: IndexSource) -> None:
         """Tell the server everything up to where the log ends now."""
         # What was told must not be forgotten, not even in a power cut.
-        self.db.execute("PRAGMA synchronous = FULL")
+        self._db.execute("PRAGMA synchronous = FULL")
         log = CrawlLog(source.store)
-        self.follow(log)
+        self._follower.follow(log)
 
         def step() -> None:
             self._look_up(log)
-            self._tell(source, log)
+            self._send(source, log)
 
-        self.work_off(step, source.progress)
-        self.db.execute("UPDATE server SET told_ms = ?", (source.now_ms,))
+        work_off(self.left, step, source.progress)
+        self._db.execute("UPDATE server SET told_ms = ?", (source.now_ms,))
 
     def left(self) -> int:
         """How many URLs have to be looked up, and documents to be told of."""
-        return super().left() + self.number("SELECT COUNT(*) FROM under_way")
+        return self._follower.left() + number(self._db, "SELECT COUNT(*) FROM under_way")
 
-    def standing(self, store: CrawlStore) -> IndexState:
-        row = self.db.execute("SELECT generation, address, name, told_ms FROM server").fetchone()
-        documents, aside = (self.number(f"SELECT COUNT(*) FROM {table}") for table in ("document", "set_aside"))
+    def state(self, store: CrawlStore) -> IndexState:
+        row = self._db.execute("SELECT generation, address, name, told_ms FROM server").fetchone()
+        documents, aside = (number(self._db, f"SELECT COUNT(*) FROM {table}") for table in ("document", "set_aside"))
         generation, address, name, told_ms = row or ("", "", "", 0)
         return IndexState(generation, address, name, told_ms, documents, aside, self.behind(store))
 
     def behind(self, store: CrawlStore) -> int:
         """How many entries of the log, and URLs that were noted, the server has not been told of."""
-        return max(0, CrawlLog(store).end() - self.number("SELECT log_id FROM followed")) + self.left()
+        return max(0, CrawlLog(store).end() - self._follower.position()) + self.left()
 
-    def set_aside(self) -> list[tuple[str, str, int]]:
-        """What the server does not take: URL, reason, and when that was."""
-        return self.db.execute("SELECT url, reason, at_ms FROM set_aside ORDER BY url").fetchall()
+    def set_aside(self) -> list[DocumentSetAside]:
+        rows = self._db.execute("SELECT url, reason, at_ms FROM set_aside ORDER BY url").fetchall()
+        return [DocumentSetAside(*row) for row in rows]
 
     # Looking URLs up
 
     def _look_up(self, log: CrawlLog) -> None:
         """Find out which documents change by what became of some URLs."""
-        url_ids = self.todo(_CHUNK)
+        url_ids = self._follower.todo(_CHUNK)
         with log.snapshot():
             pages = log.newest(url_ids)
-        with self.db.transaction():
+        with self._db.transaction():
             for key in {key for url_id in url_ids for key in self._settle(url_id, pages.get(url_id))}:
                 self._place(key)
-            self.cross_off(url_ids)
+            self._follower.cross_off(url_ids)
 
     def _settle(self, url_id: int, page: LoggedPage | None) -> set[bytes]:
         """Put a URL to where it belongs; which contents that changes."""
-        row = self.db.execute("SELECT key FROM page WHERE url_id = ?", (url_id,)).fetchone()
+        row = self._db.execute("SELECT key FROM page WHERE url_id = ?", (url_id,)).fetchone()
         now = page.key if page and page.is_there else None
         if page is None:
-            self.db.execute("DELETE FROM page WHERE url_id = ?", (url_id,))
+            self._db.execute("DELETE FROM page WHERE url_id = ?", (url_id,))
         else:
             values = (*page[:5], page.outcome == "duplicate", now)
-            self.db.execute(f"INSERT OR REPLACE INTO page VALUES ({marks(7)})", values)
+            self._db.execute(f"INSERT OR REPLACE INTO page VALUES ({marks(7)})", values)
         return {key for key in (row[0] if row else None, now) if key is not None}
 
     def _place(self, key: bytes) -> None:
         """Give a content the document that it is to have."""
-        rows = self.db.execute("SELECT url FROM document WHERE key = ?", (key,)).fetchall()
+        rows = self._db.execute("SELECT url FROM document WHERE key = ?", (key,)).fetchall()
         members = self._members(key)
         if members:
             rows.append((members[0][1],))
-            self.db.execute("INSERT OR REPLACE INTO document VALUES (?, ?)", (key, members[0][1]))
+            self._db.execute("INSERT OR REPLACE INTO document VALUES (?, ?)", (key, members[0][1]))
         else:
-            self.db.execute("DELETE FROM document WHERE key = ?", (key,))
-        self.db.executemany("INSERT OR IGNORE INTO under_way VALUES (?)", rows)
+            self._db.execute("DELETE FROM document WHERE key = ?", (key,))
+        self._db.executemany("INSERT OR IGNORE INTO under_way VALUES (?)", rows)
 
     def _members(self, key: bytes) -> list[tuple[int, str]]:
         """Visit and URL of the pages with a content, the primary one first."""
-        return self.db.execute(
+        return self._db.execute(
             "SELECT log_id, url FROM page WHERE key = ? ORDER BY run_id DESC, is_copy, seq LIMIT ?",
             (key, MAX_ALTERNATES),
         ).fetchall()
 
-    # Telling
+    # Sending
 
-    def _tell(self, source: IndexSource, log: CrawlLog) -> None:
+    def _send(self, source: IndexSource, log: CrawlLog) -> None:
         """Tell the server of some documents, as they are to be now."""
-        urls = [url for (url,) in self.db.execute("SELECT url FROM under_way LIMIT ?", (_CHUNK,))]
+        urls = [url for (url,) in self._db.execute("SELECT url FROM under_way LIMIT ?", (_CHUNK,))]
         if not urls:
             return
         version = self._next_version(log)
         contents = self._contents(urls, log)
         refused = source.deliver(Order(url, version, contents.get(url)) for url in urls)
-        with self.db.transaction():
+        with self._db.transaction():
             told = [(url,) for url in urls]
-            self.db.executemany("DELETE FROM under_way WHERE url = ?", told)
-            self.db.executemany("DELETE FROM set_aside WHERE url = ?", told)
+            self._db.executemany("DELETE FROM under_way WHERE url = ?", told)
+            self._db.executemany("DELETE FROM set_aside WHERE url = ?", told)
             rows = [(one.url, one.reason, source.now_ms) for one in refused]
-            self.db.executemany("INSERT OR REPLACE INTO set_aside VALUES (?, ?, ?)", rows)
+            self._db.executemany("INSERT OR REPLACE INTO set_aside VALUES (?, ?, ?)", rows)
 
     def _next_version(self, log: CrawlLog) -> int:
         """Written down before it is used: after a crash nobody knows whether it was."""
-        self.db.execute("UPDATE server SET version = MAX(version + 1, ?)", (log.end(),))
-        return self.number("SELECT version FROM server")
+        self._db.execute("UPDATE server SET version = MAX(version + 1, ?)", (log.end(),))
+        return number(self._db, "SELECT version FROM server")
 
     def _contents(self, urls: Sequence[str], log: CrawlLog) -> dict[str, Content]:
         """What the documents of these URLs are to hold. Going back gives numbers of URLs anew, so that for a while two
         may stand for one URL; a visit that is still there tells which."""
-        keys = [row for url in urls for row in self.db.execute("SELECT key FROM document WHERE url = ?", (url,))]
+        keys = [row for url in urls for row in self._db.execute("SELECT key FROM document WHERE url = ?", (url,))]
         groups = [self._members(key) for (key,) in keys]
         found = log.visited([rows[0][0] for rows in groups])
         contents = {}

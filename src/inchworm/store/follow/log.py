@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from inchworm.errors import Broken
+from inchworm.model import JsonObject
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.database import DatabaseFailed, Row
 
@@ -139,13 +140,13 @@ class CrawlLog:
         query = f"{_PAGES} WHERE v.log_id = ANY (?) AND {_IS_PAGE}"
         return {row[2]: LoggedPage._make(row) for row in self.rows(query, log_ids)}
 
-    def visited(self, log_ids: Sequence[int]) -> dict[int, tuple[LoggedPage, dict[str, Any]]]:
+    def visited(self, log_ids: Sequence[int]) -> dict[int, tuple[LoggedPage, JsonObject]]:
         """The visits that are still there. One that is not was undone, and its turn will come."""
         rows = self.rows(_VISITED, log_ids)
         width = len(LoggedPage._fields)
         found = {}
         for row in rows:
             fields = dict(zip(_FIELDS, row[width:], strict=True))
-            fields["meta"] = json.loads(fields["meta"]) if fields["meta"] else {}
-            found[row[2]] = (LoggedPage._make(row[:width]), fields)
+            meta = json.loads(fields["meta"]) if fields["meta"] else {}
+            found[row[2]] = (LoggedPage._make(row[:width]), {**fields, "meta": meta})
         return found

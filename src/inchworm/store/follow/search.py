@@ -23,7 +23,7 @@ from inchworm.rules.text.content import READER
 from inchworm.store.crawl.commit import marks
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.database import Database
-from inchworm.store.follow.follower import File, Follower, Progress, Unfit, used
+from inchworm.store.follow.follower import File, Follower, Progress, Unfit, use, work_off
 from inchworm.store.follow.log import CrawlLog, LoggedPage
 
 VERSION = f"2 reader={READER} pdf={int(is_readable())} unicode={unicodedata.unidata_version}"
@@ -105,37 +105,47 @@ def search(path: Path, source: SearchSource, question: Question) -> Found:
         index.catch_up(source)
         return index.find(question)
 
-    return used(File(path, VERSION, SCHEMA, path.parent), work)
+    return use(File(path, VERSION, SCHEMA, path.parent), work)
 
 
-class Index(Follower):
+class Index:
     """One crawl's index, open."""
+
+    def __init__(self, db: Database, step: int | None = None) -> None:
+        """`step`: so many URLs are looked up at a time."""
+        self._db = db
+        self._follower = Follower(db)
+        self._step = step or _CHUNK
 
     def catch_up(self, source: SearchSource) -> None:
         """Bring the index to where the log ends now. Others may do the same at the same time."""
         log = CrawlLog(source.store)
-        self.follow(log)
-        self.work_off(lambda: self._look_up(source, log), source.progress)
+        self._follower.follow(log)
+        work_off(self.left, lambda: self._look_up(source, log), source.progress)
+
+    def left(self) -> int:
+        """How many URLs have to be looked up."""
+        return self._follower.left()
 
     # Looking URLs up
 
     def _look_up(self, source: SearchSource, log: CrawlLog) -> None:
         """Look some URLs up and read their pages. Should another process have been faster, that was for nothing."""
-        with self.db.snapshot():
-            turn = self.turn()
-            url_ids = self.todo(_CHUNK)
+        with self._db.snapshot():
+            turn = self._follower.turn()
+            url_ids = self._follower.todo(self._step)
         with log.snapshot():
             pages = log.newest(url_ids)
         texts = self._texts(pages, source)
         gone = {url_id for url_id in url_ids if url_id not in pages or not pages[url_id].is_there}
         settled = [url_id for url_id in url_ids if url_id in gone or pages[url_id].key in texts]
-        with self.writing_after(turn) as is_first:
+        with self._follower.writing_after(turn) as is_first:
             if not is_first:
                 return
             left = {self._settle(url_id, pages.get(url_id), texts) for url_id in settled}
             for content_id in left:
                 self._drop_unless_used(content_id)
-            self.cross_off(settled)
+            self._follower.cross_off(settled)
 
     def _texts(self, pages: dict[int, LoggedPage], source: SearchSource) -> _Texts:
         """What is to be entered for each page that is there; for as many as there is room in memory."""
@@ -153,18 +163,18 @@ class Index(Follower):
         return texts
 
     def _content(self, key: bytes) -> int | None:
-        row = self.db.execute("SELECT content_id FROM content WHERE key = ?", (key,)).fetchone()
+        row = self._db.execute("SELECT content_id FROM content WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
     def _settle(self, url_id: int, page: LoggedPage | None, texts: _Texts) -> int | None:
         """Put a URL to where it belongs; the content that it has left comes back."""
-        row = self.db.execute("SELECT content_id FROM page WHERE url_id = ?", (url_id,)).fetchone()
+        row = self._db.execute("SELECT content_id FROM page WHERE url_id = ?", (url_id,)).fetchone()
         before = row[0] if row else None
         if page is None:
-            self.db.execute("DELETE FROM page WHERE url_id = ?", (url_id,))
+            self._db.execute("DELETE FROM page WHERE url_id = ?", (url_id,))
             return before
         now = self._enter(page, texts) if page.is_there else None
-        self.db.execute(
+        self._db.execute(
             f"INSERT OR REPLACE INTO page VALUES ({marks(9)})",
             (*page._replace(url=page.request_url)[:7], page.outcome == "duplicate", now),
         )
@@ -181,22 +191,22 @@ class Index(Follower):
             return content_id
         packed = zlib.compress(text.encode(), 3)
         added = "INSERT INTO content (key, title, text) VALUES (?, ?, ?) RETURNING content_id"
-        content_id = self.db.insert(added, (key, title, packed))
-        self.db.execute("INSERT INTO words (rowid, title, body) VALUES (?, ?, ?)", (content_id, *_cut(title, text)))
+        content_id = self._db.insert(added, (key, title, packed))
+        self._db.execute("INSERT INTO words (rowid, title, body) VALUES (?, ?, ?)", (content_id, *_cut(title, text)))
         return content_id
 
     def _drop_unless_used(self, content_id: int | None) -> None:
         used = "SELECT 1 FROM page WHERE content_id = ? LIMIT 1"
-        if content_id is None or self.db.execute(used, (content_id,)).fetchone():
+        if content_id is None or self._db.execute(used, (content_id,)).fetchone():
             return
         title, text = self._text(content_id)
-        self.db.execute(
+        self._db.execute(
             "INSERT INTO words (words, rowid, title, body) VALUES ('delete', ?, ?, ?)", (content_id, *_cut(title, text))
         )
-        self.db.execute("DELETE FROM content WHERE content_id = ?", (content_id,))
+        self._db.execute("DELETE FROM content WHERE content_id = ?", (content_id,))
 
     def _text(self, content_id: int) -> tuple[str, str]:
-        row = self.db.execute("SELECT title, text FROM content WHERE content_id = ?", (content_id,)).fetchone()
+        row = self._db.execute("SELECT title, text FROM content WHERE content_id = ?", (content_id,)).fetchone()
         if row is None:
             raise Unfit("it has words without a text")
         try:
@@ -213,17 +223,17 @@ class Index(Follower):
             # Counted on the way: to ask a second time would cost a query with a beginning* as much again.
             nonlocal total
             weighed = f"SELECT bm25(words, {TITLE_WEIGHT}, 1.0), rowid FROM words WHERE words MATCH ?"
-            for row in self.db.execute(weighed, (question.query.expression,)):
+            for row in self._db.execute(weighed, (question.query.expression,)):
                 total += 1
                 yield row
 
-        with self.db.snapshot():
+        with self._db.snapshot():
             best = heapq.nsmallest(question.limit, ranked())
             return Found(total, [self._result(content_id, -score, question) for score, content_id in best])
 
     def _result(self, content_id: int, score: float, question: Question) -> FoundContent:
         title, text = self._text(content_id)
-        pages = self.db.execute(
+        pages = self._db.execute(
             "SELECT url, run, at_ms FROM page WHERE content_id = ? ORDER BY run_id DESC, is_copy, seq", (content_id,)
         ).fetchall()
         if not pages:

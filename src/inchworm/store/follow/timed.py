@@ -8,21 +8,14 @@ from pathlib import Path
 
 from inchworm.store.database import Database
 from inchworm.store.follow import search as index
-from inchworm.store.follow.follower import File, used
+from inchworm.store.follow.follower import File, use
 
 INDEX_STEP = 100
-"""So many URLs are entered into the index at a time."""
+"""So many URLs are entered into the index at a time: the clock is looked at in between."""
 
 
 class _Enough(Exception):
     """The time that there was is over."""
-
-
-class _Index(index.Index):
-    """An index that is brought up to date in small steps, so that the clock is looked at often."""
-
-    def todo(self, limit: int) -> list[int]:
-        return super().todo(min(limit, INDEX_STEP))
 
 
 def search(path: Path, source: index.SearchSource, question: index.Question, seconds: float) -> tuple[index.Found, int]:
@@ -37,9 +30,9 @@ def search(path: Path, source: index.SearchSource, question: index.Question, sec
         first = False
 
     def work(db: Database) -> tuple[index.Found, int]:
-        found = _Index(db)
+        found = index.Index(db, INDEX_STEP)
         with contextlib.suppress(_Enough):
             found.catch_up(source._replace(progress=look_at_the_clock))
         return found.find(question), found.left()
 
-    return used(File(path, index.VERSION, index.SCHEMA, path.parent), work)
+    return use(File(path, index.VERSION, index.SCHEMA, path.parent), work)

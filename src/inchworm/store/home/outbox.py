@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from inchworm.rules.schedule import patience
 from inchworm.rules.schedule.patience import Effort, Try
-from inchworm.store.database import Database
+from inchworm.store.database import Database, Row
 from inchworm.store.home.home import Home
 
 STALE_MS = 120_000
@@ -215,7 +215,7 @@ class Outbox:
         found = self._select("WHERE d.delivery_id = :id AND state <> :promised", values)
         return found[0] if found else None
 
-    def _select(self, rest: str, values: Mapping[str, Any]) -> list[Delivery]:
+    def _select(self, rest: str, values: Mapping[str, object]) -> list[Delivery]:
         with self._home.reading() as db:
             return [_delivery(row) for row in db.execute(f"{_SELECT} {rest}", values)]
 
@@ -299,7 +299,7 @@ def _turned(one: Outgoing) -> Outgoing:
     return replace(one, allow_private=not one.allow_private)
 
 
-def _delivery(row: tuple[Any, ...]) -> Delivery:
+def _delivery(row: Row) -> Delivery:
     found = Delivery(*row)
     state = DeliveryState(found.state)
     # What waits once more was settled before, which is over.

@@ -28,7 +28,7 @@ from inchworm.sink.servers.index import WAITS, Delivered, DocumentUpdate, Server
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.follow import index as stored
 from inchworm.store.follow.follower import Progress
-from inchworm.store.follow.index import Order, ServerRefusal, Told
+from inchworm.store.follow.index import IndexMirror, Order, ServerRefusal
 
 MADE_BY = "inchworm"
 
@@ -94,7 +94,7 @@ class Indexer:
         folder = self._workspace.crawl_folder(crawl)
         with (
             self._workspace.reading(crawl) as store,
-            stored.alone(folder),
+            stored.locked(folder),
             contextlib.closing(Server(address_of(self._workspace, crawl), self.waits)) as server,
         ):
             return _Teller(
@@ -105,18 +105,18 @@ class Indexer:
         """How far the search server has been told, without asking it."""
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
-            found = stored.looked_at(self._workspace.crawl_folder(crawl), lambda told: told.standing(store))
+            found = stored.read(self._workspace.crawl_folder(crawl), lambda mirror: mirror.state(store))
         name = found.name if found and found.name else index_name(crawl.name, crawl.crawl_id)
         if found is None:
             return IndexStatus(crawl.crawl_id, crawl.name, name, None, 0, 0, None, None)
-        at = iso(found.told_ms) if found.told_ms else None
+        at = iso(found.updated_ms) if found.updated_ms else None
         numbers = (found.documents, found.set_aside, found.behind)
         return IndexStatus(crawl.crawl_id, crawl.name, name, found.address or None, *numbers, at)
 
     def set_aside(self, word: str) -> list[PageSetAside]:
         """The pages that the search server does not take, and why."""
         folder = self._workspace.crawl_folder(self._workspace.find(word))
-        rows = stored.looked_at(folder, lambda told: told.set_aside()) or []
+        rows = stored.read(folder, IndexMirror.set_aside) or []
         return [PageSetAside(url, reason, iso(at_ms)) for url, reason, at_ms in rows]
 
 
@@ -192,24 +192,24 @@ class _Teller:
                 f"There is an index {name} on {server.address.url}, and it is not this crawl's.",
                 "Delete or rename it there, or give the crawl another name or server.",
             )
-        known = stored.working(self._folder, lambda told: told.generation())
+        known = stored.update(self._folder, IndexMirror.generation)
         if not rebuild and meta is not None and known and known == meta.get("generation"):
             return known
         generation = uuid.uuid4().hex
         stored.forget(self._folder)
         server.delete(name)
         server.create(name, {"made_by": MADE_BY, "crawl_id": self._crawl.crawl_id, "generation": generation})
-        stored.working(self._folder, lambda told: told.begin(generation, server.address.url, name))
+        stored.update(self._folder, lambda mirror: mirror.begin(generation, server.address.url, name))
         return generation
 
     def _tell(self, generation: str) -> None:
-        def work(told: Told) -> None:
-            if told.generation() != generation:
+        def work(mirror: IndexMirror) -> None:
+            if mirror.generation() != generation:
                 raise Vanished
-            told.catch_up(stored.IndexSource(self._ends.store, self._deliver, self._now_ms, self._progress))
+            mirror.catch_up(stored.IndexSource(self._ends.store, self._deliver, self._now_ms, self._progress))
 
         self._generation = generation
-        stored.working(self._folder, work)
+        stored.update(self._folder, work)
 
     def _deliver(self, orders: Iterable[Order]) -> Sequence[ServerRefusal]:
         # A server makes an index that is not there by itself, and then not ours.
@@ -229,11 +229,11 @@ class _Teller:
         return document(visit, self._ends.texts.of(page) or "", content.urls)
 
     def _count_behind(self) -> str:
-        behind = stored.working(self._folder, lambda told: told.behind(self._ends.store))
+        behind = stored.update(self._folder, lambda mirror: mirror.behind(self._ends.store))
         return f"{behind:,} entries of the crawl's log are left for the next time"
 
     def _result(self) -> IndexUpdate:
-        now = stored.working(self._folder, lambda told: told.standing(self._ends.store))
+        now = stored.update(self._folder, lambda mirror: mirror.state(self._ends.store))
         done = self._done
         return IndexUpdate(
             self._crawl.crawl_id,
