@@ -24,7 +24,7 @@ from inchworm import settings
 from inchworm.engine import run as runs
 from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.owner import NoArchive
-from inchworm.engine.session.window import Window
+from inchworm.engine.session.window.window import Window
 from inchworm.model import CheckpointType, FinishedVisit, FoundUrl, FrontierEntry, Mode, Outcome, Reading
 from inchworm.store.crawl.history import History
 from inchworm.store.crawl.session import CrawlStore

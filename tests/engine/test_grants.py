@@ -7,9 +7,10 @@ from typing import Any
 from tests.engine.earlier import OLD, Before
 
 from inchworm.engine.session.grants import Grants
-from inchworm.engine.session.hosts import Hosts, RobotsVerdicts
+from inchworm.engine.session.hosts import Hosts
 from inchworm.engine.session.outages import Outages
-from inchworm.engine.session.window import Slot
+from inchworm.engine.session.robots import RobotsVerdicts
+from inchworm.engine.session.window.lane import Slot
 from inchworm.engine.visit import Tools
 from inchworm.model import (
     DownHost,

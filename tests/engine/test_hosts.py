@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from inchworm.engine.session.hosts import Hosts, RobotsVerdicts
+from inchworm.engine.session.hosts import Hosts
+from inchworm.engine.session.robots import RobotsVerdicts
 from inchworm.settings import make
 
 A, B = "http://a.test", "http://b.test"

@@ -6,8 +6,9 @@ import asyncio
 from typing import Any, cast
 
 from inchworm.engine.session.ending import SessionEnding
-from inchworm.engine.session.hosts import Hosts, RobotsVerdicts
+from inchworm.engine.session.hosts import Hosts
 from inchworm.engine.session.outages import HostWatch, Outages
+from inchworm.engine.session.robots import RobotsVerdicts
 from inchworm.engine.session.wakeup import WakeUp
 from inchworm.engine.visit import Tools
 from inchworm.model import Failure, Reply, Request

@@ -11,7 +11,8 @@ import pytest
 from inchworm.engine import run
 from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.owner import NoArchive
-from inchworm.engine.session.window import Slot, Window
+from inchworm.engine.session.window.lane import Slot
+from inchworm.engine.session.window.window import Window
 from inchworm.model import FinishedVisit, FrontierEntry, Kind, Mode, Outcome, RunInfo, Turn
 from inchworm.rules.order.order import LAG
 from inchworm.settings import RUN, make, to_json
@@ -161,7 +162,7 @@ def test_a_lane_that_is_read_again_is_looked_at_at_once(store: CrawlStore, begun
 
 def test_answers_that_wait_for_one_before_them_are_bounded(store: CrawlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many were sent already: all of them lie in memory until the first is there."""
-    monkeypatch.setattr("inchworm.engine.session.window.LOOK_AHEAD", 600)
+    monkeypatch.setattr("inchworm.engine.session.window.places.LOOK_AHEAD", 600)
     current, _ = begin(store, 2000, robots=False)
     window = Window(store, current.run_id, current.seq)
     for _ in range(5):

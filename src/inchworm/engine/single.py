@@ -13,7 +13,8 @@ from typing import NamedTuple
 from inchworm.engine import run
 from inchworm.engine.fetching import fetching
 from inchworm.engine.ledger import rows
-from inchworm.engine.session.hosts import Hosts, RobotsVerdicts
+from inchworm.engine.session.hosts import Hosts
+from inchworm.engine.session.robots import RobotsVerdicts
 from inchworm.engine.visit import Tools, unreadable_robots, visit
 from inchworm.model import FinishedVisit, FoundUrl, FrontierEntry, Kind, Outcome, Reply, Request, Response
 from inchworm.ports import Clock, Fetcher

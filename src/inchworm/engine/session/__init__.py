@@ -1,9 +1,10 @@
 """One session: which entry goes next, what it may use up, how its host is, until a limit, a pause or the end.
 
 `loop` is the session itself and made of the rest, each with its own state: `window`, the part of the frontier in
-memory; `dispatch`, who may go now; `grants`, what an entry may use up; `hosts` and `outages`, what we know of hosts;
-`flight`, what is under way; `commits`, what is on its way into the record; `totals`, `waiting` and `ending`, when it is
-over; `heartbeat` and `wakeup`. Imports `ports`, `rules`, the ledger and the visit; no adapter. Start with `loop`.
+memory; `dispatch`, who may go now; `grants`, what an entry may use up; `robots`, `hosts` and `outages`, what we know of
+hosts; `flight`, what is under way; `commits`, what is on its way into the record; `totals`, `waiting` and `ending`,
+when it is over; `heartbeat` and `wakeup`. Imports `ports`, `rules`, the ledger and the visit; no adapter. Start with
+`loop`.
 
 Lanes retire in order. Fetches run at once and end in any order. Visits are committed in the order of their places,
 host by host, as a processor executes out of order and retires in order. A place, (seq of the finder, index of the

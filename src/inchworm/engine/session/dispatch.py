@@ -9,7 +9,8 @@ from inchworm.engine.session.grants import Grants
 from inchworm.engine.session.hosts import Hosts
 from inchworm.engine.session.outages import Outages
 from inchworm.engine.session.wakeup import WakeUp
-from inchworm.engine.session.window import Lane, Slot, Window
+from inchworm.engine.session.window.lane import Lane, Slot
+from inchworm.engine.session.window.window import Window
 from inchworm.engine.visit import Tools
 from inchworm.model import FrontierEntry, Kind
 from inchworm.rules.web import politeness

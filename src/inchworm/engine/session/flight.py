@@ -9,7 +9,7 @@ from inchworm.engine.session.ending import SessionEnding
 from inchworm.engine.session.grants import Grants
 from inchworm.engine.session.outages import HostWatch
 from inchworm.engine.session.wakeup import WakeUp
-from inchworm.engine.session.window import Lane, Slot
+from inchworm.engine.session.window.lane import Lane, Slot
 from inchworm.engine.visit import Tools, visit
 from inchworm.model import FinishedVisit, Turn, Unanswered
 from inchworm.rules.web import control

@@ -13,7 +13,7 @@ from inchworm.engine.ledger import rows
 from inchworm.engine.ledger.draft.draft import Outcomes
 from inchworm.engine.session.hosts import Hosts
 from inchworm.engine.session.outages import Outages
-from inchworm.engine.session.window import Slot
+from inchworm.engine.session.window.lane import Slot
 from inchworm.engine.visit import Tools, given_up, reused, unreadable_robots
 from inchworm.model import EndedBy, FinishedVisit, FrontierEntry, Kind, Outcome, Reason, RefusedEntry, Seed, Turn
 from inchworm.rules.web import control

@@ -29,7 +29,7 @@ from inchworm.engine.session.outages import HostWatch, Outages
 from inchworm.engine.session.totals import SessionLimits, SessionTotals
 from inchworm.engine.session.waiting import WaitLimit
 from inchworm.engine.session.wakeup import WakeUp
-from inchworm.engine.session.window import Window
+from inchworm.engine.session.window.window import Window
 from inchworm.engine.visit import Tools
 from inchworm.errors import InchwormError
 from inchworm.model import EndedBy, FinishedVisit, Kind, LiveProgress, Outcome, Reason, RunInfo, Turn

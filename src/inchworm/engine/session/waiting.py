@@ -6,7 +6,7 @@ from inchworm.engine.session.ending import SessionEnd
 from inchworm.engine.session.grants import Grants
 from inchworm.engine.session.outages import HostWatch, Outages
 from inchworm.engine.session.wakeup import WakeUp
-from inchworm.engine.session.window import Window
+from inchworm.engine.session.window.window import Window
 from inchworm.model import EndedBy
 from inchworm.ports import Clock
 from inchworm.rules.web import outage

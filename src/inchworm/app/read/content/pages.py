@@ -13,7 +13,7 @@ from inchworm.app.read.content.visits import KnownUrl, StoredVisit, known_url
 from inchworm.app.read.runs import MOST_RUNS
 from inchworm.app.workspace import Workspace, identity, settings_of_run
 from inchworm.archive import reader as warc_reader
-from inchworm.engine.session.hosts import RobotsVerdicts
+from inchworm.engine.session.robots import RobotsVerdicts
 from inchworm.errors import NotNow, Unknown, WrongUse
 from inchworm.fetch import replay
 from inchworm.model import CrawlInfo, Failure, FoundUrl, FrontierEntry, Kind, Reason, RunInfo, Source
