@@ -130,3 +130,58 @@ def test_push_backs_to_requests_that_were_under_way_together_count_once():
     h.pushed_back(f"{A}/3", sent_at=101.0, now=101.1)
     h.started(f"{A}/4", 102.0)
     assert h.turn(f"{A}/5") == 102.75
+
+
+def test_rules_that_are_being_read_again_hold_for_nobody_until_they_are_there():
+    h = hosts((A, "refreshing", RULES))
+    assert not h.robots.is_known(f"{A}/")
+    assert not h.robots.may_ask(f"{A}/")
+    assert h.robots.delay(f"{A}/") == 3, "how often it may be asked is no news"
+    h.robots.learn([(A, "rules", RULES)])
+    assert h.robots.is_known(f"{A}/")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "may"),
+    [
+        ([], False),
+        ([(A, "allow", None)], True),
+        ([(A, "rules", RULES)], True),
+        ([(A, "rules", b"User-agent: *\nDisallow: /page")], False),
+        ([(A, "unreadable", b"http_5xx: 503")], False),
+        ([(A, "forgotten", None)], False),
+    ],
+)
+def test_what_is_asked_besides_the_frontier_has_to_be_allowed(verdicts, may):
+    assert hosts(*verdicts).robots.may_ask(f"{A}/page") is may
+    assert hosts(*verdicts, robots=False).robots.may_ask(f"{A}/page")
+
+
+def test_what_a_file_said_holds_until_its_time_is_over():
+    h = hosts((A, "allow", None))
+    assert not h.robots.is_outdated(f"{A}/", 1e9)
+    h.robots.trust_until(A, 100.0)
+    assert [h.robots.is_outdated(f"{A}/", now) for now in (99.0, 100.0, 100.1)] == [False, False, True]
+    assert not h.robots.is_outdated(f"{B}/", 1e9), "nobody has read that one"
+    h.robots.learn([(A, "allow", None)], 200.0)
+    assert [h.robots.is_outdated(f"{A}/", now) for now in (150.0, 201.0)] == [False, True]
+    h = hosts((A, "allow", None), robots=False)
+    h.robots.trust_until(A, 100.0)
+    assert not h.robots.is_outdated(f"{A}/", 101.0), "nobody goes by it"
+
+
+def test_whoever_takes_a_turn_waits_for_it_and_others_come_after():
+    h = hosts((A, "rules", RULES))
+    assert h.take_turn(f"{A}/1", 100.0) == 0.0
+    assert h.take_turn(f"{A}/2", 101.0) == 2.0
+    assert h.take_turn(f"{A}/3", 102.0) == 4.0
+    assert h.turn(f"{A}/4") == 109.0
+
+
+def test_a_host_that_answers_ever_more_slowly_is_asked_less():
+    h = hosts((A, "allow", None), delay=0)
+    for seconds in (*[0.1] * 9, *[2.0] * 5):
+        h.answered(f"{A}/", seconds)
+    h.started(f"{A}/", 100.0)
+    h.started(f"{B}/", 100.0)
+    assert (h.turn(f"{A}/"), h.turn(f"{B}/")) == (102.0, 100.0)
