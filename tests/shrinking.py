@@ -32,7 +32,7 @@ CLASS_NAMES_GIVEN_TWICE: frozenset[str] = frozenset(
 ANY_FOR_A_REASON: Mapping[str, str] = {
     "store.database": "a row is what its statement selects, which no checker of types can read",
 }
-"""Modules of `app` and `store` that say `Any` once, and why that is right."""
+"""Modules of `app`, `engine` and `store` that say `Any` once, and why that is right."""
 
 SPEAKS_OF_ANY: Mapping[str, int] = {
     "store.crawl.commit": 3,
@@ -40,8 +40,4 @@ SPEAKS_OF_ANY: Mapping[str, int] = {
     "store.crawl.history": 2,
     "store.crawl.session": 6,
 }
-<<<<<<< HEAD
-"""Modules of `app`, `engine` and `store` that say `Any`, and how often at most."""
-=======
 """Those that are to say it no more, and how often at most."""
->>>>>>> 90cfd52 (What follows the log has a follower, and rows of the home and of followers are values by the time they leave)
