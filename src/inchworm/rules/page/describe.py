@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from html import unescape
+from itertools import chain
 
 from inchworm.rules.web import url as urls
 
@@ -25,29 +28,41 @@ class PageMetadata:
 
 Json = Mapping[str, object]
 
-# field: the JSON-LD property, then the metas that stand in for it, best first.
-_FIELDS: dict[str, tuple[str, tuple[str, ...]]] = {
+_PUBLISHED = """
+article:published_time og:article:published_time og:publish_date datepublished datecreated publisheddate publish_date
+publish-date date pubdate dc.date dc.date.issued dcterms.date dcterms.issued dcterms.created citation_publication_date
+citation_date parsely-pub-date sailthru.date
+"""
+_MODIFIED = """
+article:modified_time og:article:modified_time og:updated_time datemodified last-modified dc.date.modified
+dcterms.modified
+"""
+_AUTHORS = """
+author article:author og:author dc.creator dcterms.creator creator citation_author parsely-author sailthru.author byl
+"""
+# field: the JSON-LD properties, then the metas that stand in for them, best first.
+_FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "description": (
-        "description",
+        ("description",),
         ("og:description", "description", "twitter:description", "dc.description", "dcterms.description"),
     ),
-    "author": ("author", ("author", "article:author", "dc.creator", "dcterms.creator", "parsely-author")),
-    "published": (
-        "datePublished",
-        ("article:published_time", "datepublished", "date", "pubdate", "dc.date", "dcterms.issued"),
-    ),
-    "modified": (
-        "dateModified",
-        ("article:modified_time", "og:updated_time", "datemodified", "last-modified", "dcterms.modified"),
-    ),
-    "publisher": ("publisher", ("publisher", "article:publisher", "dc.publisher", "dcterms.publisher")),
-    "site_name": ("", ("og:site_name", "application-name")),
-    "image": ("image", ("og:image", "og:image:url", "twitter:image", "twitter:image:src")),
-    "type": ("@type", ("og:type",)),
+    "published": (("datePublished", "dateCreated"), tuple(_PUBLISHED.split())),
+    "modified": (("dateModified",), tuple(_MODIFIED.split())),
+    "publisher": (("publisher",), ("publisher", "article:publisher", "dc.publisher", "dcterms.publisher")),
+    "site_name": ((), ("og:site_name", "application-name")),
+    "image": (("image",), ("og:image", "og:image:url", "twitter:image", "twitter:image:src")),
+    "type": (("@type",), ("og:type",)),
 }
+# What a card for sharing has to say, and under which words: an author, or how long it takes to read.
+_CARDS = (("twitter:label1", "twitter:data1"), ("twitter:label2", "twitter:data2"))
 _KEYWORDS = ("keywords", "news_keywords")
 _KEYWORD_CHARS = 10 * MAX_FIELD
-WANTED = frozenset(name for _, names in _FIELDS.values() for name in names).union(_KEYWORDS, {"og:title"})
+WANTED = frozenset(name for _, names in _FIELDS.values() for name in names)
+WANTED |= {*_AUTHORS.split(), *_KEYWORDS, "og:title"}.union(*_CARDS)
+_WRITTEN_BY = re.compile(
+    r"written|author|verfasst|geschr|écrit|aut[eo]u?r|escrit|scritt|skrevet|skriv|napisan|написан", re.IGNORECASE
+)
+_ADDRESS = re.compile(r"https?:|//|www\.|@", re.IGNORECASE)
 # These describe the site or its makers, not the page.
 _ASIDE = frozenset({"BreadcrumbList", "ImageObject", "Organization", "Person", "SearchAction", "WebSite"})
 
@@ -58,15 +73,17 @@ def describe(said: PageMetadata, base: str) -> dict[str, object]:
     by_id = {name: node for node in nodes if isinstance(name := node.get("@id"), str)}
     works = [node for node in nodes if not _ASIDE.intersection(_strings(node.get("@type"), by_id, ""))]
     fields: dict[str, object] = {}
-    for name, (key, metas) in _FIELDS.items():
+    for name, (keys, metas) in _FIELDS.items():
         wanted = "url" if name == "image" else "name"
         texts = (
-            _first(_strings(node.get(key), by_id, wanted) for node in works)
+            _first(_strings(node.get(key), by_id, wanted) for key in keys for node in works)
             or [said.metas[meta] for meta in metas if meta in said.metas][:1]
         )
-        text = ", ".join(texts) if name == "author" else "".join(texts[:1])
+        text = "".join(texts[:1])
         if text := address(text, base) if name == "image" else clean(text):
             fields[name] = text
+    if authors := _authors(works, by_id, said.metas):
+        fields["author"] = clean(", ".join(authors))
     if "site_name" not in fields and (name := _site_name(nodes)):
         fields["site_name"] = name
     if keywords := _keywords(works, by_id, said.metas):
@@ -74,6 +91,18 @@ def describe(said: PageMetadata, base: str) -> dict[str, object]:
     if feeds := _unique(address(href, base) for href in said.feeds):
         fields["feeds"] = feeds
     return fields
+
+
+def _authors(works: list[Json], by_id: Mapping[str, Json], metas: Mapping[str, str]) -> list[str]:
+    """Who is said to have written it, by name: some give an address instead, of a profile or of the site's owner."""
+    said = (_names(_strings(node.get("author"), by_id, "name")) for node in works)
+    named = (_names([metas[name]]) for name in _AUTHORS.split() if name in metas)
+    on_cards = (_names([metas.get(data, "")]) for label, data in _CARDS if _WRITTEN_BY.search(metas.get(label, "")))
+    return _first(chain(said, named, on_cards))
+
+
+def _names(texts: list[str]) -> list[str]:
+    return _unique(name for text in texts if not _ADDRESS.match(name := clean(unescape(text))))
 
 
 def _keywords(works: list[Json], by_id: Mapping[str, Json], metas: Mapping[str, str]) -> list[str]:
@@ -89,17 +118,19 @@ def _site_name(nodes: list[Json]) -> str:
 
 
 def _nodes(text: str) -> list[Json]:
-    """The objects of one JSON-LD block, a list or a @graph opened. Broken or absurd ones have none."""
+    """The objects of one JSON-LD block, a list or a @graph opened, and what they say to be the main thing on the page.
+    Broken or absurd ones have none."""
     if len(text) > MAX_JSON:
         return []
     try:
-        found = json.loads(text)
+        found = json.loads(text, strict=False)  # many have line breaks in their texts
     except (ValueError, RecursionError):
         return []
     if isinstance(found, dict) and isinstance(found.get("@graph"), list):
         found = found["@graph"]
     items = found if isinstance(found, list) else [found]
-    return [item for item in items[: 10 * MAX_ITEMS] if isinstance(item, dict)]
+    nodes = [item for item in items[: 10 * MAX_ITEMS] if isinstance(item, dict)]
+    return [*nodes, *(thing for node in nodes if isinstance(thing := node.get("mainEntity"), dict))]
 
 
 def _strings(value: object, by_id: Mapping[str, Json], key: str) -> list[str]:
