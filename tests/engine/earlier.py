@@ -34,23 +34,27 @@ OLD = Version(
 
 
 class Before(NamedTuple):
-    """A `ports.Earlier` with nothing against the validators of its version."""
+    """A `ports.Earlier`: its version, what speaks against asking by its validators, whether a text was there before,
+    and what is left of the page itself."""
 
-    known: Version
+    known: Version | None
+    against: Note | None = None
+    had_it: bool = False
+    left: Substance | None = None
 
     def expect(self, entry: FrontierEntry, upcoming: Iterator[FrontierEntry]) -> None: ...
 
-    def version(self, entry: FrontierEntry) -> Version:
+    def version(self, entry: FrontierEntry) -> Version | None:
         return self.known
 
     def objection(self, entry: FrontierEntry, version: Version) -> Note | None:
-        return None
+        return self.against
 
     def had(self, entry: FrontierEntry, text_hash: bytes) -> bool:
-        return False
+        return self.had_it
 
     def text_hash(self, version: Version, url: str) -> bytes:
-        return version.text_hash
+        return b"read anew"
 
     def substance(self, version: Version, url: str) -> Substance | None:
-        return None
+        return self.left
