@@ -17,7 +17,7 @@ from inchworm.app.act.plan import Start
 from inchworm.app.root import App
 from inchworm.job import Task
 from inchworm.rules.schedule.occurrence import Ended, after_failure
-from inchworm.rules.schedule.patience import Try
+from inchworm.rules.schedule.redelivery import DeliveryTry
 from inchworm.service.api.health import Health, Problem
 from inchworm.service.api.web import Verbs
 from inchworm.service.dashboard import status
@@ -124,7 +124,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
                 [Outgoing(f"e{n}", crawl.crawl_id, address, body, "t", "t", now_ms - 100 + n) for n in range(53)],
             )
         for claimed, result in zip(
-            outbox.claim("me", now_ms, 2), (Try(200), Try(410, f"it answered 410 {EVIL}")), strict=True
+            outbox.claim("me", now_ms, 2), (DeliveryTry(200), DeliveryTry(410, f"it answered 410 {EVIL}")), strict=True
         ):
             outbox.record(claimed.delivery_id, "me", result, now_ms)
         yield api

@@ -21,7 +21,7 @@ from inchworm.app.act.deliver import AT_ONCE, Sender, secret_of
 from inchworm.app.read.notifications import NotificationLine
 from inchworm.errors import Unknown, WrongUse
 from inchworm.model import CrawlInfo
-from inchworm.rules.schedule.patience import FEWEST_TRIES, GIVEN_UP_MS
+from inchworm.rules.schedule.redelivery import FEWEST_TRIES, GIVEN_UP_MS
 from inchworm.rules.words.json_form import json_form
 from inchworm.sink.servers.notify import Message, Notifier, Patience, event_id, signature
 from inchworm.store.home.outbox import STALE_MS, Outgoing

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from inchworm.rules.schedule import patience
-from inchworm.rules.schedule.patience import GIVEN_UP_MS, LONGEST_MS, Try
+from inchworm.rules.schedule import redelivery
+from inchworm.rules.schedule.redelivery import GIVEN_UP_MS, LONGEST_MS, DeliveryTry
 from inchworm.store.home.home import Home
 from inchworm.store.home.outbox import (
     KEPT_MS,
@@ -29,7 +29,7 @@ NOW = 1_700_000_000_000
 HOUR = 3_600_000
 HOOK = "https://jo:XXXX@example.org/hook?key=XXXX"
 OTHER = "https://example.com/"
-ARRIVED, DOWN, REFUSED = Try(200), Try(0, "no connection"), Try(404, "it answered 404")
+ARRIVED, DOWN, REFUSED = DeliveryTry(200), DeliveryTry(0, "no connection"), DeliveryTry(404, "it answered 404")
 WAITING, DELIVERED, FAILED = DeliveryState.WAITING, DeliveryState.DELIVERED, DeliveryState.FAILED
 
 
@@ -64,7 +64,7 @@ def only(outbox: Outbox) -> Any:
     return found
 
 
-def send(outbox: Outbox, result: Try, now_ms: int, who: str = "me") -> TryOutcome | None:
+def send(outbox: Outbox, result: DeliveryTry, now_ms: int, who: str = "me") -> TryOutcome | None:
     """Claim the one delivery that is due, and record this."""
     (claimed,) = outbox.claim(who, now_ms, 10)
     return outbox.record(claimed.delivery_id, who, result, now_ms)
@@ -222,7 +222,7 @@ def test_it_is_tried_again_until_it_arrives(home: Home, outbox: Outbox) -> None:
         assert (only(outbox).due_ms, outbox.next_due()) == (outcome.due_ms, outcome.due_ms)
         waits.append(outcome.due_ms - now_ms)
         now_ms = outcome.due_ms
-    assert waits == [patience.wait_ms(1, number) for number in range(1, 13)]
+    assert waits == [redelivery.wait_ms(1, number) for number in range(1, 13)]
     assert send(outbox, ARRIVED, now_ms) == TryOutcome(DELIVERED)
     tries = outbox.tries(1)
     assert [one.number for one in tries] == list(range(1, 14))
@@ -249,7 +249,7 @@ def test_it_is_given_up(home: Home, outbox: Outbox) -> None:
 def test_the_log_newest_first_and_page_by_page(home: Home, outbox: Outbox) -> None:
     enqueue(home, *(letter(f"e{number}", crawl_id=f"c{number % 2}") for number in range(1, 8)))
     send_all = outbox.claim("me", NOW, 3)
-    for one, result in zip(send_all, (ARRIVED, Try(410, "it answered 410"), DOWN), strict=True):
+    for one, result in zip(send_all, (ARRIVED, DeliveryTry(410, "it answered 410"), DOWN), strict=True):
         outbox.record(one.delivery_id, "me", result, NOW)
     assert [one.delivery_id for one in outbox.deliveries(limit=3)] == [7, 6, 5]
     assert [one.delivery_id for one in outbox.deliveries(after=5, limit=3)] == [4, 3, 2]
@@ -265,8 +265,8 @@ def test_the_log_newest_first_and_page_by_page(home: Home, outbox: Outbox) -> No
 # Again
 
 
-@pytest.mark.parametrize("result", [ARRIVED, Try(410, "it answered 410")], ids=["delivered", "failed"])
-def test_what_is_settled_can_be_sent_again(home: Home, outbox: Outbox, result: Try) -> None:
+@pytest.mark.parametrize("result", [ARRIVED, DeliveryTry(410, "it answered 410")], ids=["delivered", "failed"])
+def test_what_is_settled_can_be_sent_again(home: Home, outbox: Outbox, result: DeliveryTry) -> None:
     enqueue(home, letter(body=b"as it was"))
     send(outbox, result, NOW)
     later = NOW + 10 * GIVEN_UP_MS
@@ -291,7 +291,7 @@ def test_what_is_sent_again_has_the_whole_patience_again(home: Home, outbox: Out
     outbox.replay(1, now_ms)
     outcome = send(outbox, REFUSED, now_ms)
     assert outcome is not None
-    assert (outcome.state, outcome.due_ms) == (WAITING, now_ms + patience.wait_ms(1, 1))
+    assert (outcome.state, outcome.due_ms) == (WAITING, now_ms + redelivery.wait_ms(1, 1))
 
 
 def test_what_waits_can_be_had_sooner(home: Home, outbox: Outbox) -> None:

@@ -31,7 +31,7 @@ from inchworm.model import (
 )
 from inchworm.ports import Commit
 from inchworm.rules.schedule.occurrence import Ended
-from inchworm.rules.schedule.patience import Try
+from inchworm.rules.schedule.redelivery import DeliveryTry
 from inchworm.rules.schedule.timetable import Shift
 from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.history import History
@@ -349,7 +349,7 @@ def _outbox(home: Home, outbox: Outbox) -> None:
     for share in (Share("c1", ["http://b.example/"]), Share()):
         outbox.next_due(share)
         for claimed in outbox.claim("me", 1, 5, share):
-            outbox.record(claimed.delivery_id, "me", Try(0, "gone"), 1)
+            outbox.record(claimed.delivery_id, "me", DeliveryTry(0, "gone"), 1)
     outbox.release("me")
     outbox.deliveries("c1", "waiting", 9)
     for question in (outbox.delivery, outbox.body, outbox.tries):

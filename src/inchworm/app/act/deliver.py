@@ -23,8 +23,8 @@ from inchworm.engine.caller import Hooks
 from inchworm.errors import InchwormError, WrongUse
 from inchworm.fetch.guard import is_public
 from inchworm.model import CrawlInfo, RunInfo, RunState
-from inchworm.rules.schedule import patience, repetition
-from inchworm.rules.schedule.patience import Try
+from inchworm.rules.schedule import redelivery, repetition
+from inchworm.rules.schedule.redelivery import DeliveryTry
 from inchworm.rules.schedule.repetition import Occasion
 from inchworm.rules.words.json_form import json_object
 from inchworm.sink.servers import notify
@@ -61,7 +61,7 @@ class Sent(NamedTuple):
 
     delivery_id: int
     address: str
-    result: Try
+    result: DeliveryTry
     outcome: TryOutcome
 
 
@@ -161,13 +161,13 @@ class Sender:
         address = notify.masked(claimed.outgoing.address)
         return Sent(claimed.delivery_id, address, result, outcome) if outcome else None
 
-    async def _try(self, out: Outgoing) -> Try:
+    async def _try(self, out: Outgoing) -> DeliveryTry:
         meant = Path(out.secret_file) if out.secret_file else None
         try:
             secret = secret_of(self._folder, self._secret_file or meant)
         except WrongUse as error:
             # Sent unsigned it would be refused, perhaps for good.
-            return Try(0, error.message.rstrip("."))
+            return DeliveryTry(0, error.message.rstrip("."))
         may_dial = None if out.allow_private else is_public
         notifier = notify.Notifier((), secret, self._patience, self._clock.now_ms, may_dial)
         return await notifier.try_once(out.address, notify.Message(out.event_id, out.body, out.title, out.text))
@@ -327,7 +327,7 @@ class RunAnnouncer:
 def _next(sent: Sent) -> float:
     """When it is tried again, if that is worth waiting for."""
     due_ms = sent.outcome.due_ms
-    return due_ms if due_ms is not None and patience.may_pass(sent.result.status) else math.inf
+    return due_ms if due_ms is not None and redelivery.may_pass(sent.result.status) else math.inf
 
 
 def _trouble(sent: Sent) -> str:

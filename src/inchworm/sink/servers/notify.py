@@ -38,8 +38,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import pycurl
 
 from inchworm.errors import WrongUse
-from inchworm.rules.schedule import patience as rules
-from inchworm.rules.schedule.patience import Try
+from inchworm.rules.schedule import redelivery as rules
+from inchworm.rules.schedule.redelivery import DeliveryTry
 from inchworm.rules.web import politeness
 from inchworm.rules.web import url as urls
 from inchworm.settings import USER_AGENT
@@ -97,7 +97,7 @@ class _Address(Protocol):
     seconds: float
     """How long one try may take."""
 
-    async def deliver(self, message: Message) -> Try:
+    async def deliver(self, message: Message) -> DeliveryTry:
         """Try once."""
         ...
 
@@ -174,14 +174,14 @@ class Notifier:
         """Deliver a message everywhere, in less than a minute. Never raises."""
         return list(await asyncio.gather(*(self._send_to(one, sent) for one in self._addresses.values())))
 
-    async def try_once(self, address: str, message: Message) -> Try:
+    async def try_once(self, address: str, message: Message) -> DeliveryTry:
         """One try at one address, in less than a minute. Never raises."""
         try:
             return await _once(self._addresses.get(address) or self._understood(address), message)
         except WrongUse as error:
-            return Try(0, error.message.rstrip("."))
+            return DeliveryTry(0, error.message.rstrip("."))
         except Exception as error:
-            return Try(0, _unexpected(error))
+            return DeliveryTry(0, _unexpected(error))
 
     async def _send_to(self, address: _Address, sent: Message) -> DeliveryResult:
         try:
@@ -216,13 +216,13 @@ class Notifier:
         return _Chat(text.strip(), self._patience.all)
 
 
-async def _once(address: _Address, message: Message) -> Try:
+async def _once(address: _Address, message: Message) -> DeliveryTry:
     try:
         # libcurl keeps its limit by itself, but for names that are looked up without end.
         async with asyncio.timeout(address.seconds + 1):
             return await address.deliver(message)
     except TimeoutError:
-        return Try(0, _TROUBLES[pycurl.E_OPERATION_TIMEDOUT])
+        return DeliveryTry(0, _TROUBLES[pycurl.E_OPERATION_TIMEDOUT])
 
 
 def _unexpected(error: Exception) -> str:
@@ -252,17 +252,17 @@ class _WebHook:
         self._signer = signer
         self._may_dial = may_dial
 
-    async def deliver(self, message: Message) -> Try:
+    async def deliver(self, message: Message) -> DeliveryTry:
         headers = ["Content-Type: application/json", "Expect:", f"User-Agent: {USER_AGENT}"]
         headers += self._signer.headers(message)
         answer = await _in_thread(
             functools.partial(_post, _Post(self._href, headers, message.body, self.seconds, self._may_dial))
         )
         if 200 <= answer.status < 300:
-            return Try(answer.status)
+            return DeliveryTry(answer.status)
         said = f"it answered {answer.status}" if answer.status else answer.trouble
         said += ", and redirects are not followed" if 300 <= answer.status < 400 else ""
-        return Try(answer.status, said, politeness.retry_after(answer.retry_after, self._signer.now_ms()))
+        return DeliveryTry(answer.status, said, politeness.retry_after(answer.retry_after, self._signer.now_ms()))
 
 
 class _Answer(NamedTuple):
@@ -359,9 +359,9 @@ class _Chat:
                 "Its documentation lists the forms: https://github.com/caronc/apprise/wiki",
             )
 
-    async def deliver(self, message: Message) -> Try:
+    async def deliver(self, message: Message) -> DeliveryTry:
         send = functools.partial(self._apprise.notify, title=message.title, body=message.text)
-        return Try(0, "" if await _in_thread(send) else "apprise could not deliver it")
+        return DeliveryTry(0, "" if await _in_thread(send) else "apprise could not deliver it")
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

@@ -16,8 +16,8 @@ from dataclasses import astuple, dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from inchworm.rules.schedule import patience
-from inchworm.rules.schedule.patience import Effort, Try
+from inchworm.rules.schedule import redelivery
+from inchworm.rules.schedule.redelivery import DeliveryTry, TriedDelivery
 from inchworm.store.database import Database, Row
 from inchworm.store.home.home import Home
 
@@ -155,9 +155,9 @@ class Outbox:
         where, values = _of_share(share)
         where += " AND (due_ms <= ? OR due_ms > ?) AND (claimed = '' OR claimed_ms <= ? OR claimed_ms > ?)"
         stale = (now_ms - self._stale_ms, now_ms + self._stale_ms)
-        return where, [*values, due_ms, now_ms + patience.LONGEST_MS, *stale]
+        return where, [*values, due_ms, now_ms + redelivery.LONGEST_MS, *stale]
 
-    def record(self, delivery_id: int, who: str, result: Try, now_ms: int) -> TryOutcome | None:
+    def record(self, delivery_id: int, who: str, result: DeliveryTry, now_ms: int) -> TryOutcome | None:
         """Write down what came of a try; None, and nothing is written, when another sender has taken over."""
         with self._home.writing() as db:
             row = db.execute(
@@ -168,7 +168,9 @@ class Outbox:
             if row is None:
                 return None
             tries, since_ms = row
-            outcome = _outcome(Effort(delivery_id, since_ms, _statuses(db, delivery_id, since_ms)), result, now_ms)
+            outcome = _outcome(
+                TriedDelivery(delivery_id, since_ms, _statuses(db, delivery_id, since_ms)), result, now_ms
+            )
             db.execute(
                 "INSERT INTO delivery_try (delivery_id, number, at_ms, status, trouble) VALUES (?, ?, ?, ?, ?)",
                 (delivery_id, tries + 1, now_ms, result.status, result.trouble),
@@ -323,8 +325,8 @@ def _statuses(db: Database, delivery_id: int, since_ms: int) -> tuple[int, ...]:
     return tuple(status for (status,) in db.execute(query, (delivery_id, since_ms)))
 
 
-def _outcome(effort: Effort, result: Try, now_ms: int) -> TryOutcome:
+def _outcome(tried: TriedDelivery, result: DeliveryTry, now_ms: int) -> TryOutcome:
     if result.has_arrived:
         return TryOutcome(DeliveryState.DELIVERED)
-    due_ms = patience.next_ms(effort, result, now_ms)
+    due_ms = redelivery.next_ms(tried, result, now_ms)
     return TryOutcome(DeliveryState.FAILED) if due_ms is None else TryOutcome(DeliveryState.WAITING, due_ms)

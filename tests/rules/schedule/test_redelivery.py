@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inchworm.rules.schedule import patience
-from inchworm.rules.schedule.patience import FEWEST_TRIES, GIVEN_UP_MS, LONGEST_MS, Effort, Try
+from inchworm.rules.schedule import redelivery
+from inchworm.rules.schedule.redelivery import FEWEST_TRIES, GIVEN_UP_MS, LONGEST_MS, DeliveryTry, TriedDelivery
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
@@ -21,24 +21,24 @@ WILL_NOT = {301: False, 302: False, 308: False, 400: False, 401: False, 403: Fal
 
 @pytest.mark.parametrize(("status", "may"), {**MAY_PASS, **WILL_NOT}.items())
 def test_what_may_pass(status: int, may: bool) -> None:
-    assert patience.may_pass(status) is may
+    assert redelivery.may_pass(status) is may
 
 
 def lived(statuses: list[int], every_ms: int = 0) -> tuple[int, int | None]:
     """How many tries a delivery gets that is answered so, and when the next one would come."""
-    effort, now_ms = Effort(7, NOW), NOW
+    tried, now_ms = TriedDelivery(7, NOW), NOW
     due_ms: int | None = NOW
     for number, status in enumerate(statuses, 1):
-        due_ms = patience.next_ms(effort, Try(status, "trouble"), now_ms)
+        due_ms = redelivery.next_ms(tried, DeliveryTry(status, "trouble"), now_ms)
         if due_ms is None:
             return number, None
-        effort = effort._replace(statuses=(*effort.statuses, status))
+        tried = tried._replace(statuses=(*tried.statuses, status))
         now_ms = max(due_ms, now_ms + every_ms)
     return len(statuses), due_ms
 
 
 def test_waits_double_from_seconds_to_an_hour() -> None:
-    waits = [patience.wait_ms(1, tries) for tries in range(1, 40)]
+    waits = [redelivery.wait_ms(1, tries) for tries in range(1, 40)]
     assert 4_000 <= waits[0] <= 5_000
     assert 8_000 <= waits[1] <= 10_000
     assert all(0.8 * LONGEST_MS <= wait <= LONGEST_MS for wait in waits[10:])
@@ -47,13 +47,13 @@ def test_waits_double_from_seconds_to_an_hour() -> None:
 
 @given(st.integers(0, 2**62), st.integers(0, 10**6))
 def test_a_wait_is_always_within_bounds_and_always_the_same(delivery_id: int, tries: int) -> None:
-    wait = patience.wait_ms(delivery_id, tries)
+    wait = redelivery.wait_ms(delivery_id, tries)
     assert 4_000 <= wait <= LONGEST_MS
-    assert wait == patience.wait_ms(delivery_id, tries)
+    assert wait == redelivery.wait_ms(delivery_id, tries)
 
 
 def test_those_that_failed_together_do_not_come_back_together() -> None:
-    waits = {patience.wait_ms(delivery_id, 12) for delivery_id in range(100)}
+    waits = {redelivery.wait_ms(delivery_id, 12) for delivery_id in range(100)}
     assert len(waits) > 90
     assert max(waits) - min(waits) > 0.15 * LONGEST_MS
 
@@ -62,7 +62,7 @@ def test_who_is_down_is_tried_for_three_days() -> None:
     tries, due_ms = lived([0] * 1000)
     assert due_ms is None
     assert 72 <= tries <= 110
-    last_ms = sum(patience.wait_ms(7, number) for number in range(1, tries))
+    last_ms = sum(redelivery.wait_ms(7, number) for number in range(1, tries))
     assert GIVEN_UP_MS <= last_ms < GIVEN_UP_MS + HOUR
 
 
@@ -103,12 +103,12 @@ ASKED = {
 
 @pytest.mark.parametrize(("seconds", "least", "most"), ASKED.values(), ids=ASKED)
 def test_who_asks_for_quiet_gets_it_up_to_an_hour(seconds: float | None, least: int, most: int) -> None:
-    due_ms = patience.next_ms(Effort(1, NOW), Try(429, "it answered 429", seconds), NOW)
+    due_ms = redelivery.next_ms(TriedDelivery(1, NOW), DeliveryTry(429, "it answered 429", seconds), NOW)
     assert due_ms is not None
     assert least <= due_ms - NOW <= most
 
 
 def test_without_trouble_it_has_arrived() -> None:
-    assert Try(200).has_arrived
-    assert Try(0).has_arrived, "a chat has no status"
-    assert not Try(200, "trouble").has_arrived
+    assert DeliveryTry(200).has_arrived
+    assert DeliveryTry(0).has_arrived, "a chat has no status"
+    assert not DeliveryTry(200, "trouble").has_arrived

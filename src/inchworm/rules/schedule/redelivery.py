@@ -20,7 +20,7 @@ _GONE = 410
 _PASSING = (408, 425, 429)
 
 
-class Try(NamedTuple):
+class DeliveryTry(NamedTuple):
     """What came of one try at one address. No `trouble`: it arrived. `status` 0: there was no answer."""
 
     status: int
@@ -32,7 +32,7 @@ class Try(NamedTuple):
         return not self.trouble
 
 
-class Effort(NamedTuple):
+class TriedDelivery(NamedTuple):
     """What a delivery has been through since it began to wait: the statuses of its tries, oldest first."""
 
     delivery_id: int
@@ -45,15 +45,15 @@ def may_pass(status: int) -> bool:
     return status == 0 or status in _PASSING or status >= 500
 
 
-def next_ms(effort: Effort, result: Try, now_ms: int) -> int | None:
+def next_ms(tried: TriedDelivery, result: DeliveryTry, now_ms: int) -> int | None:
     """When a delivery is tried again whose last try came to this; None: never."""
-    statuses = (*effort.statuses, result.status)
+    statuses = (*tried.statuses, result.status)
     if result.status == _GONE or sum(not may_pass(status) for status in statuses) >= FEWEST_TRIES:
         return None
-    if len(statuses) >= FEWEST_TRIES and now_ms - effort.since_ms >= GIVEN_UP_MS:
+    if len(statuses) >= FEWEST_TRIES and now_ms - tried.since_ms >= GIVEN_UP_MS:
         return None
     asked_ms = min(round((result.retry_after_s or 0) * 1000), LONGEST_MS)
-    return now_ms + max(asked_ms, wait_ms(effort.delivery_id, len(statuses)))
+    return now_ms + max(asked_ms, wait_ms(tried.delivery_id, len(statuses)))
 
 
 def wait_ms(delivery_id: int, tries: int) -> int:
