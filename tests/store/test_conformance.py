@@ -669,14 +669,15 @@ def crawled(book):
 def test_all_that_a_run_knows_of_one_url(crawled):
     frontier, visits = FrontierReader(crawled, 1), VisitReader(crawled)
     page = frontier.find(f"{A}/page")
-    told = ("state", "reason", "kind", "source", "seed_url", "depth", "found", "found_on", "lastmod", "request_url")
-    assert [getattr(page, name) for name in told] == [
-        "done", None, "page", "spider", f"{A}/", 1, 2, f"{A}/", "2026", f"{A}/page/",
+    told = ("state", "reason", "kind", "source", "seed_url", "depth", "found", "found_on", "lastmod")
+    assert [getattr(page.facts, name) for name in told] == [
+        "done", None, "page", "spider", f"{A}/", 1, 2, f"{A}/", "2026",
     ]  # fmt: skip
+    assert page.request_url == f"{A}/page/"
     (visit,) = visits.of_url(1, page.url_id)
     assert Copies(crawled).of(1, visit.text_hash) == [f"{A}/page", f"{A}/twin"]
     assert (visit.file, visit.offset, visit.length) == ("run0.warc.gz", 10, 80)
-    assert frontier.find(f"{A}/no").reason == "excluded"
+    assert frontier.find(f"{A}/no").facts.reason == "excluded"
     flaky = frontier.find(f"{A}/flaky").url_id
     assert [visit.outcome for visit in visits.of_url(1, flaky)] == ["retry", "failed"]
     assert visits.newest(1, flaky).outcome == "failed"

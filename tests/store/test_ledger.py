@@ -677,7 +677,7 @@ def test_control_files_are_outside_every_count(desk):
     d.commit(d.visit(f"sitemap:{A}/s.xml", link(f"{A}/x", source=Source.SITEMAP, lastmod="2026-01-01")))
     assert (committed.counters.requests, committed.requests, committed.size) == (0, 0, 0)
     assert (d.info.counters.known, d.info.counters.pending, d.info.seeds[0].requests) == (2, 2, 0)
-    found = FrontierReader(d.store, RUN_ID).find(f"{A}/x")
+    found = FrontierReader(d.store, RUN_ID).find(f"{A}/x").facts
     assert (found.source, found.depth, found.lastmod) == ("sitemap", 0, "2026-01-01")
 
 

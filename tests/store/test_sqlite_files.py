@@ -324,9 +324,9 @@ def test_an_old_crawl_is_upgraded_and_tells_what_it_knew(dump, tmp_path):
         assert (checks.faults(run.run_id), checks.integrity()) == ([], "ok")
         frontier = FrontierReader(store, run.run_id)
         page = frontier.find(f"{SITE}/b")
-        assert (page.state, page.request_url, page.found_on) == ("done", f"{SITE}/b/", f"{SITE}/")
+        assert (page.facts.state, page.request_url, page.facts.found_on) == ("done", f"{SITE}/b/", f"{SITE}/")
         assert [visit.title for visit in VisitReader(store).of_url(run.run_id, page.url_id)] == ["B"]
-        assert frontier.find(f"{SITE}/private").reason == "robots"
+        assert frontier.find(f"{SITE}/private").facts.reason == "robots"
         assert [one.ended_by for one in store.sessions(run.run_id)] == ["budget"]
 
 

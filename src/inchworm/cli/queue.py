@@ -109,7 +109,7 @@ def _list(app: App, word: str, asked: Mapping[str, Any], as_json: bool) -> None:
 
 
 def _row(one: EntryLine) -> tuple[str, str, str, int, str]:
-    return one.id, one.state, one.reason or "", one.depth, one.url
+    return one.id, one.facts.state, one.facts.reason or "", one.facts.depth, one.url
 
 
 def _add(app: App, word: str, asked: Mapping[str, Any], as_json: bool) -> None:

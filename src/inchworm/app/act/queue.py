@@ -87,7 +87,7 @@ class QueueActs:
         """Refuse a pending row as `cleared`, so that it is not visited."""
         spot = self._frontier.place_of(entry_id)
         found = self._frontier.row(spot)
-        if found.state == State.REFUSED and found.reason == Reason.CLEARED:
+        if found.facts.state == State.REFUSED and found.facts.reason == Reason.CLEARED:
             return
         with self._workspace.owning(spot.crawl) as owner:
             current, row = self._row_of_last_run(owner, spot)
@@ -159,8 +159,8 @@ def _refuse_private(crawl: CrawlInfo, url: str) -> None:
 
 def _message(entry: EntryLine, is_added: bool) -> str:
     """What became of a URL that was added by hand."""
-    if entry.state == State.REFUSED:
-        return f"It is refused ({entry.reason}): {entry.why}."
+    if entry.facts.state == State.REFUSED:
+        return f"It is refused ({entry.facts.reason}): {entry.why}."
     return "It waits for its turn." if is_added else "It was known already, and waits for its turn."
 
 

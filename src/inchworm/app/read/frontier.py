@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from inchworm.app.read.runs import Runs
 from inchworm.app.workspace import Workspace, identity
@@ -13,9 +13,10 @@ from inchworm.engine import run
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.model import CrawlInfo, Reason, RunInfo, RunState, State
 from inchworm.rules.words.explain import REASONS
+from inchworm.rules.words.json_form import FLAT
 from inchworm.rules.words.times import iso
 from inchworm.store.crawl.read.counts import CountReader
-from inchworm.store.crawl.read.frontier import FrontierReader, FrontierRow
+from inchworm.store.crawl.read.frontier import EntryFacts, FrontierReader, FrontierRow
 from inchworm.store.crawl.session import CrawlStore
 
 _ID = re.compile(r"([0-9A-Za-z]{1,64})_([0-9]{1,18})_([0-9]{1,18})")
@@ -35,18 +36,7 @@ class EntryLine:
     url_id: int
     url: str
     request_url: str
-    state: str
-    reason: str | None
-    kind: str
-    source: str
-    seed_url: str | None
-    depth: int
-    hops: int
-    found_on: str | None
-    found: int
-    done: int | None
-    attempts: int
-    lastmod: str | None
+    facts: EntryFacts = field(metadata=FLAT)
     not_before: str | None
     why: str | None
 
@@ -127,9 +117,9 @@ class FrontierRows:
     def get_not_followed(self, entry_id: str) -> EntryLine:
         """One link that was not followed."""
         found = self.get(entry_id)
-        if found.state != State.REFUSED:
+        if found.facts.state != State.REFUSED:
             raise Unknown(
-                f"{found.url} is no link that was not followed: it is {found.state}.",
+                f"{found.url} is no link that was not followed: it is {found.facts.state}.",
                 "Only links that were refused are such. One that is pending can be taken out.",
             )
         return found
@@ -220,20 +210,9 @@ def _entry(spot: RowPlace, row: FrontierRow) -> EntryLine:
         url_id=row.url_id,
         url=row.url,
         request_url=row.request_url,
-        state=row.state,
-        reason=row.reason,
-        kind=row.kind,
-        source=row.source,
-        seed_url=row.seed_url,
-        depth=row.depth,
-        hops=row.hops,
-        found_on=row.found_on,
-        found=row.found,
-        done=row.done,
-        attempts=row.attempts,
-        lastmod=row.lastmod,
+        facts=row.facts,
         not_before=iso(row.not_before_ms) if row.not_before_ms else None,
-        why=REASONS.get(row.reason) if row.reason else None,
+        why=REASONS.get(row.facts.reason) if row.facts.reason else None,
     )
 
 

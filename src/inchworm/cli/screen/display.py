@@ -175,13 +175,17 @@ def queue(found: FrontierNumbers, cleared: int | None) -> None:
 
 
 def entry(found: KnownUrl) -> None:
-    row = found.row
+    facts, place = found.facts, found.place
+    outside = f", {counted(facts.hops, 'hop')} out" if facts.hops else ""
     rows = [
         ("url", found.url),
         ("state", found.why),
-        ("source", f"{row.source}, depth {row.depth}" + (f", {counted(row.hops, 'hop')} out" if row.hops else "")),
-        ("found on", row.found_on or "(a seed)"),
-        ("place", f"({row.place_seq}, {row.place_idx}) in its lane; seed {row.seed_url}"),
+        (
+            "source",
+            f"{facts.source}, depth {facts.depth}{outside}",
+        ),
+        ("found on", facts.found_on or "(a seed)"),
+        ("place", f"({place.place_seq}, {place.place_idx}) in its lane; seed {facts.seed_url}"),
     ]
     if found.request_url:
         rows.insert(1, ("requested as", found.request_url))

@@ -179,7 +179,7 @@ def add(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
     """Put a URL into the last run by hand."""
     crawl = crawl_of(app, crawl_id)
     made = app.queue.add(crawl, form.text("url"), 0, service.values.allow_private)
-    if made.entry.state == State.REFUSED:
+    if made.entry.facts.state == State.REFUSED:
         return _back(crawl, form, made.message, made.entry.url, is_bad=True)
     return _back(
         crawl, form, made.message, "" if app.workspace.is_running(crawl) else "Resume the crawl to have it fetched."
@@ -263,7 +263,7 @@ def one_page(
         tab="pages",
         details=details,
         known=known,
-        row=known.row,
+        row=known.facts,
         visit=visit.line if visit else None,
         last=visit,
         run=details.run,

@@ -191,7 +191,7 @@ class Pages:
         except Unknown as error:
             error.message += self._prospect(word, url, number)
             raise
-        return UrlExplanation(found.address, found.url, found.row.state, found.row.reason, found.why)
+        return UrlExplanation(found.address, found.url, found.facts.state, found.facts.reason, found.why)
 
     def _prospect(self, word: str, url: str, number: int | None) -> str:
         crawl = self._workspace.find(word)

@@ -14,7 +14,7 @@ from inchworm.rules.words.times import iso
 from inchworm.sink.columns import VisitLine as VisitLine
 from inchworm.sink.columns import visit_line
 from inchworm.store.crawl.read.copies import Copies
-from inchworm.store.crawl.read.frontier import FrontierReader
+from inchworm.store.crawl.read.frontier import EntryFacts, FrontierReader, LanePlace
 from inchworm.store.crawl.read.visits import VisitReader
 from inchworm.store.crawl.session import CrawlStore
 from inchworm.store.database import NO_LIMIT
@@ -72,34 +72,13 @@ class StoredVisit:
 
 
 @dataclass(frozen=True, slots=True)
-class FrontierFacts:
-    """A row of the frontier: how it stands, how it was found, and its place in its lane."""
-
-    state: str
-    reason: str | None
-    kind: str
-    source: str
-    seed: int | None
-    seed_url: str | None
-    depth: int
-    hops: int
-    found: int
-    found_on: str | None
-    place_seq: int
-    place_idx: int
-    attempts: int
-    chain: int
-    lastmod: str | None
-    done: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class KnownUrl:
     """All that a run knows of one URL, as the store has it."""
 
     url: str
     request_url: str | None
-    row: FrontierFacts = field(metadata=FLAT)
+    facts: EntryFacts = field(metadata=FLAT)
+    place: LanePlace = field(metadata=FLAT)
     not_before_ms: int | None
     visits: Sequence[StoredVisit]
 
@@ -115,7 +94,7 @@ class KnownUrl:
     @property
     def why(self) -> str:
         """How it came to stand as it does, in a sentence."""
-        row = FrontierState(self.row.state, self.row.reason, self.row.kind, self.row.attempts)
+        row = FrontierState(self.facts.state, self.facts.reason, self.facts.kind, self.facts.attempts)
         return explanation(row, _last(self.visits[-1]) if self.visits else None)
 
 
@@ -133,7 +112,8 @@ class UrlLine:
 
     url: str
     canonical_url: str
-    row: FrontierFacts = field(metadata=FLAT)
+    facts: EntryFacts = field(metadata=FLAT)
+    place: LanePlace = field(metadata=FLAT)
     not_before: str | None
     visits: Sequence[VisitWithAlternates]
 
@@ -141,7 +121,7 @@ class UrlLine:
 def url_line(known: KnownUrl) -> UrlLine:
     """A URL by the names that people know, with times as they are written."""
     visits = [VisitWithAlternates(one.line, one.alternate_urls or ()) for one in known.visits]
-    return UrlLine(known.address, known.url, known.row, known.not_before, visits)
+    return UrlLine(known.address, known.url, known.facts, known.place, known.not_before, visits)
 
 
 def known_url(
@@ -160,11 +140,10 @@ def known_url(
         raise Unknown(
             f"{urls[0]} is not known to run {current.number} of {crawl.name!r}: no page it read links to it.", hint
         )
-    row = FrontierFacts(**{name: getattr(found, name) for name in FrontierFacts.__slots__})
     address = found.request_url if found.request_url != found.url else None
     copies, visits = Copies(store), VisitReader(store).of_url(current.run_id, found.url_id)
     told = [StoredVisit(*one, copies.of(one.run_id, one.text_hash, alternates)) for one in visits]
-    return KnownUrl(found.url, address, row, found.not_before_ms, told)
+    return KnownUrl(found.url, address, found.facts, found.place, found.not_before_ms, told)
 
 
 def _last(visit: StoredVisit) -> LastVisit:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.database import Row
 
 _SELECT = (
-    "SELECT f.url_id, u.url, COALESCE(f.request_url, u.url), f.state, f.reason, f.kind, f.source, f.seed, s.url, f.depth,"
-    " f.hops, on_page.url, f.found, f.place_seq, f.place_idx, f.done, f.attempts, f.not_before_ms, f.chain, f.lastmod"
+    "SELECT f.url_id, u.url, COALESCE(f.request_url, u.url), f.not_before_ms, f.state, f.reason, f.kind, f.source, s.url,"
+    " f.depth, f.hops, on_page.url, f.found, f.done, f.attempts, f.lastmod, f.seed, f.place_seq, f.place_idx, f.chain"
     " FROM frontier f /*sqlite CROSS*/ JOIN url u ON u.url_id = f.url_id LEFT JOIN url on_page ON on_page.url_id = f.found_on"
     " LEFT JOIN seed s ON s.run_id = f.run_id AND s.number = f.seed WHERE f.run_id = ?"
 )
@@ -22,29 +23,41 @@ _FILTERS = {
 """The plus signs keep SQLite on the order of the ids: no page of a list costs more than the first."""
 
 
+class EntryFacts(NamedTuple):
+    """How a URL stands in the frontier of a run, and how it was found."""
+
+    state: str
+    reason: str | None
+    kind: str
+    source: str
+    seed_url: str | None
+    depth: int
+    hops: int
+    found_on: str | None
+    found: int
+    done: int | None
+    attempts: int
+    lastmod: str | None
+
+
+class LanePlace(NamedTuple):
+    """Where a URL stands in its lane: behind which visit, of which seed, after how many redirects."""
+
+    seed: int | None
+    place_seq: int
+    place_idx: int
+    chain: int
+
+
 class FrontierRow(NamedTuple):
     """A URL in the frontier of a run, with the addresses that its numbers stand for."""
 
     url_id: int
     url: str
     request_url: str
-    state: str
-    reason: str | None
-    kind: str
-    source: str
-    seed: int
-    seed_url: str | None
-    depth: int
-    hops: int
-    found_on: str | None
-    found: int
-    place_seq: int
-    place_idx: int
-    done: int | None
-    attempts: int
     not_before_ms: int | None
-    chain: int
-    lastmod: str | None
+    facts: EntryFacts
+    place: LanePlace
 
 
 class FrontierReader:
@@ -76,4 +89,12 @@ class FrontierReader:
         return self.row(known.url_id) if known and known.in_run else None
 
     def _read(self, where: str, *values: int | str) -> Sequence[FrontierRow]:
-        return [FrontierRow(*row) for row in self._db.execute(f"{_SELECT} AND {where}", (self._run_id, *values))]
+        return [_row(row) for row in self._db.execute(f"{_SELECT} AND {where}", (self._run_id, *values))]
+
+
+_FACTS = len(EntryFacts._fields)
+
+
+def _row(row: Row) -> FrontierRow:
+    url_id, url, request_url, not_before_ms, *rest = row
+    return FrontierRow(url_id, url, request_url, not_before_ms, EntryFacts(*rest[:_FACTS]), LanePlace(*rest[_FACTS:]))
