@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from inchworm.cli import main
-from inchworm.engine import work
+from inchworm.engine import opening
 from inchworm.engine.own import owner
 from inchworm.model import Spot
 from inchworm.store import sqlite
-from inchworm.store.crawl import session
+from inchworm.store.crawl import store as crawl_store
 
 _OPEN: dict[Path, sqlite.SqliteDatabase] = {}
 
@@ -43,13 +43,13 @@ class Nowhere:
     def close(self) -> None: ...
 
 
-class Store(session.CrawlStore):
+class Store(crawl_store.CrawlStore):
     def close(self) -> None:
         """Others still use the connection."""
 
 
 if __name__ == "__main__":
-    session.open_file = open_in_memory
-    owner.CrawlStore = work.CrawlStore = Store  # type: ignore[misc]
-    work.warc.WarcWriter = Nowhere  # type: ignore[misc, assignment]
+    crawl_store.open_file = open_in_memory
+    owner.CrawlStore = opening.CrawlStore = Store  # type: ignore[misc]
+    opening.warc.WarcWriter = Nowhere  # type: ignore[misc, assignment]
     main()

@@ -34,7 +34,7 @@ from inchworm.model import (
 )
 from inchworm.ports import Commit, NewCheckpoint, NewFrontierRow, RowState, VisitRow
 from inchworm.rules.web.url import hash64
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.home.crawls import KnownCrawls
 from inchworm.store.home.home import Home
 from inchworm.store.lock import Life
@@ -83,33 +83,33 @@ class Book:
         items = list(fates.items())
         for index, ended_by in enumerate(sessions):
             current = self._reread(number)
-            session = self.store.start_session(self.token, current, "{}", at_ms)
+            session = self.store.sessions.start(self.token, current, "{}", at_ms)
             part = items[index * share : (index + 1) * share]
             for start in range(0, len(part), BATCH):
                 changes, seq, at_ms = self._batch(current, session, part[start : start + BATCH], seq, at_ms)
                 counters = changes.counters = self._counted(counters, changes, found if number else 0)
-                with self.store.committing(self.token):
-                    self.store.write(changes)
+                with self.store.commits.committing(self.token):
+                    self.store.commits.write(changes)
             self._end(current, session, ended_by, at_ms)
             at_ms += 3_600_000
         counters = replace(counters, unknown=sum(one.is_lost for one in fates.values()))
         self._rest(current, range(len(fates) + 1, found + 1), counters, seq)
 
     def _begin(self, number: int) -> RunInfo:
-        new = runs.next_run(self.store.runs(), Mode.INCREMENTAL, self.values, self.start_ms + number * 86_400_000)
+        new = runs.next_run(self.store.runs.list(), Mode.INCREMENTAL, self.values, self.start_ms + number * 86_400_000)
         new = runs.with_seeds(new, runs.seeds_of([SEED]))
         first = Commit(new.run_id, 0, seeds=new.seeds)
         if not number:
             first.hosts = [(host + 1, f"host-{host}.scale.test") for host in range(self.hosts)]
             first.urls = [(page, hash64(address(page, self.hosts)), address(page, self.hosts)) for page in self._ids()]
-        self.store.create_run(self.token, new, first)
+        self.store.runs.create(self.token, new, first)
         return self._reread(number)
 
     def _ids(self) -> Iterator[int]:
         return iter(range(1, self.pages + 1))
 
     def _reread(self, number: int) -> RunInfo:
-        found = self.store.run(number)
+        found = self.store.runs.get(number)
         assert found is not None
         return found
 
@@ -165,7 +165,7 @@ class Book:
     def _end(self, current: RunInfo, session: int, by: EndedBy, at_ms: int) -> None:
         state, how = runs.states_after(by)
         told = SessionInfo(current.run_id, session, self.token, how, by, 0, at_ms, 0, 0, "")
-        self.store.end_session(self.token, told, state)
+        self.store.sessions.end(self.token, told, state)
 
     def _rest(self, current: RunInfo, pages: range, counters: Counters, seq: int) -> None:
         """What a run has found and not visited."""
@@ -175,8 +175,8 @@ class Book:
             lane = page % self.hosts + 1
             changes.lanes[lane] = changes.lanes.get(lane, 0) + 1
         changes.counters = replace(counters, known=seq + len(pages), pending=len(pages))
-        with self.store.committing(self.token):
-            self.store.write(changes)
+        with self.store.commits.committing(self.token):
+            self.store.commits.write(changes)
 
 
 def address(page: int, hosts: int) -> str:

@@ -27,7 +27,7 @@ from inchworm.engine.own.owner import NoArchive
 from inchworm.engine.session.window.window import Window
 from inchworm.model import CheckpointType, FinishedVisit, FoundUrl, FrontierEntry, Mode, Outcome, Reading
 from inchworm.store.crawl.history import History
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.lock import Life
 
 NEW, COLD, HOT = 8, 12, 60
@@ -73,8 +73,8 @@ class Bench:
         new = runs.next_run([], Mode.INCREMENTAL, settings.to_json(values, settings.RUN), 0)
         new = runs.with_seeds(new, seeds)
         ledger = Ledger(self.store, NoArchive(), new, Author(0, self.token), values)
-        self.store.create_run(self.token, new, ledger.seed(seeds))
-        made = self.store.run(0)
+        self.store.runs.create(self.token, new, ledger.seed(seeds))
+        made = self.store.runs.get(0)
         assert made is not None
         self.run, self.values = made, values
         self.site = Site()
@@ -82,11 +82,11 @@ class Bench:
 
     def sit(self) -> None:
         """Open the run, as a session does."""
-        made = self.store.run(0)
+        made = self.store.runs.get(0)
         assert made is not None
-        number = self.store.start_session(self.token, made, "{}", 0)
+        number = self.store.sessions.start(self.token, made, "{}", 0)
         self.ledger = Ledger(self.store, NoArchive(), made, Author(number, self.token), self.values)
-        self.window = Window(self.store, made.run_id, made.seq)
+        self.window = Window(self.store.queue, made.run_id, made.seq)
 
     def batch(self) -> float:
         """Commit one batch; the CPU seconds of the commit alone."""
@@ -117,9 +117,9 @@ class Bench:
         """Seconds from opening the store to the first entry to dispatch."""
         started = time.perf_counter()
         store = CrawlStore(self.folder / "crawl.db", read_only=True)
-        current = store.run()
+        current = store.runs.get()
         assert current is not None
-        window = Window(store, current.run_id)
+        window = Window(store.queue, current.run_id)
         first = next(iter(window.lanes())).todo[0]
         assert first.entry.url
         seconds = time.perf_counter() - started
@@ -128,14 +128,14 @@ class Bench:
 
     def checkpoint(self) -> tuple[float, float, int]:
         """Seconds to make one, seconds to go back to it over some pages and see the first entry, and its size."""
-        current, history = self.store.run(0), History(self.store)
+        current, history = self.store.runs.get(0), History(self.store)
         assert current is not None
         started = time.perf_counter()
         point = history.add(self.token, current, CheckpointType.MANUAL, 0)
         made = time.perf_counter() - started
         for _ in range(UNDONE):
             self.batch()
-        current = self.store.run(0)
+        current = self.store.runs.get(0)
         assert current is not None
         started = time.perf_counter()
         history.go_back(self.token, current, point, 0)

@@ -346,25 +346,16 @@ class Commit:
         """Forget the rows, which were written; the totals stay."""
         for rows in (self.urls, self.hosts, self.entries, self.settled, self.moved, self.undo, self.visits):
             rows.clear()
-        self.robots.clear()
-        self.pardoned.clear()
-        self.quiet.clear()
-        self.cookies.clear()
-        self.checkpoints.clear()
-        self.judged.clear()
-        self.distrusted.clear()
-        self.promises.clear()
-        self.probes.clear()
-        self.answered.clear()
-        self.down.clear()
-        self.up.clear()
-        self.lanes.clear()
-        self.opened.clear()
-        self.files.clear()
+        for said in (self.robots, self.quiet, self.cookies, self.probes, self.answered, self.down, self.up):
+            said.clear()
+        for more in (self.pardoned, self.checkpoints, self.judged, self.distrusted, self.promises):
+            more.clear()
+        for counted in (self.lanes, self.opened, self.files):
+            counted.clear()
 
 
-class Store(Protocol):
-    """The part of a crawl's store that a session works with. Each method says what it guarantees."""
+class PendingRows(Protocol):
+    """What is pending in a run, lane by lane."""
 
     def lanes(self, run_id: int) -> list[int]:
         """Lanes that have pending rows, in the order in which their hosts were met."""
@@ -382,12 +373,13 @@ class Store(Protocol):
         """The pending row of a lane that is to be taken next by rank, other than those to skip."""
         ...
 
-    def count(self, run_id: int, upto: int) -> int:
-        """Let the votes of all visits up to this seq count, and of none after it: ranks follow. In a transaction.
-
-        Says how far it came: there is a limit to what one transaction should hold.
-        """
+    def news_waiting(self, run_id: int, seed: int) -> int:
+        """How many pages of a seed wait that were put ahead of all others because no run has met them before."""
         ...
+
+
+class KnownRows(Protocol):
+    """What a run knows of URLs."""
 
     def known(self, run_id: int, urls: Iterable[str], rows: bool = True) -> dict[str, Known]:
         """What is known of these URLs. Absent: met by no run. Equal hashes never mix URLs up.
@@ -397,27 +389,15 @@ class Store(Protocol):
         """
         ...
 
-    def is_only_run(self, run_id: int) -> bool:
-        """Whether the crawl has no other run."""
-        ...
-
-    def was_full(self, number: int, page_limit: int) -> bool:
-        """Whether a seed of the run of this number kept as many pages as this limit allows."""
-        ...
-
-    def has_nofollow(self, run_id: int) -> bool:
-        """Whether the run may have refused a URL because of nofollow."""
+    def links(self, run_id: int, earlier: int, url_ids: Iterable[int]) -> list[tuple[FoundUrl, Known]]:
+        """These rows of an earlier run as they were found, and what the present run knows of them."""
         ...
 
     def rows(self, run_id: int, url_ids: Sequence[int]) -> list[StoredRow]:
         """These rows of the run; ids that the run does not know are left out."""
         ...
 
-    def visit_of(self, run_id: int, url_id: int) -> VisitRow | None:
-        """The visit that settled a done row."""
-        ...
-
-    def all_rows(self, run_id: int) -> list[StoredRow]:
+    def all(self, run_id: int) -> list[StoredRow]:
         """Every row of a run, in the order of their places."""
         ...
 
@@ -429,6 +409,14 @@ class Store(Protocol):
         """Rows whose last visit failed (of this kind, this URL), in the order of record."""
         ...
 
+
+class KeptVisits(Protocol):
+    """What was visited and kept."""
+
+    def of(self, run_id: int, url_id: int) -> VisitRow | None:
+        """The visit that settled a done row."""
+        ...
+
     def owners_of(self, run_id: int, hashes: Iterable[bytes]) -> set[bytes]:
         """Which of these contents the run has kept already."""
         ...
@@ -437,52 +425,24 @@ class Store(Protocol):
         """For each payload that the archive has already: the record to refer to."""
         ...
 
-    def links(self, run_id: int, earlier: int, url_ids: Iterable[int]) -> list[tuple[FoundUrl, Known]]:
-        """These rows of an earlier run as they were found, and what the present run knows of them."""
+
+class HostFacts(Protocol):
+    """What servers said, beside pages."""
+
+    def all(self) -> Mapping[str, int]:
+        """Every host met, by name."""
         ...
 
-    def unreached(self, run_id: int, horizon: int) -> list[Unreached]:
-        """Pages that runs before the horizon know, and that this one has not met, in the order of their ids."""
+    def quiet(self) -> list[tuple[str, int, int]]:
+        """Hosts that asked for quiet: name, until when, and for how long in milliseconds."""
         ...
 
-    def redirected(self, run_id: int, horizon: int) -> list[Redirected]:
-        """Pages that runs before the horizon know and that redirect in this one, in the order of record."""
+    def answered(self) -> list[str]:
+        """The origins that have answered in any run of this crawl."""
         ...
 
-    def differing(self, run_id: int) -> list[Differing]:
-        """Pages that are taken to be modified though stamps may explain it, in the order of record."""
-        ...
-
-    def compared(self, run_id: int) -> dict[int, int]:
-        """How many pages of each lane were compared with an earlier version."""
-        ...
-
-    def believed(self, run_id: int, lane: int) -> list[Believed]:
-        """Rows of a lane of which their server said that they are unchanged."""
-        ...
-
-    def useless(self, run_id: int) -> set[int]:
-        """Lanes whose entity tags changed in a run without the pages, and never helped."""
-        ...
-
-    def news_waiting(self, run_id: int, seed: int) -> int:
-        """How many pages of a seed wait that were put ahead of all others because no run has met them before."""
-        ...
-
-    def last_unchanged(self, run_id: int, seed: int) -> Believed | None:
-        """The last page that a seed kept and that is as it was, if nothing else depends on it."""
-        ...
-
-    def contradicted(self, run_id: int) -> list[Contradicted]:
-        """Pages that are taken to be modified under a validator that did not change, in the order of record."""
-        ...
-
-    def count_unknown(self, run_id: int, horizon: int) -> int:
-        """How many pages that runs before the horizon know got no verdict in this one."""
-        ...
-
-    def version(self, url_id: int, horizon: int) -> Version | None:
-        """The last good answer that a run before the horizon has for a URL."""
+    def down(self) -> list[DownHost]:
+        """Those of them that could not be reached any more when they were asked last."""
         ...
 
     def robots(self, run_id: int, origin: str | None = None) -> list[tuple[str, str, bytes | None]]:
@@ -501,24 +461,87 @@ class Store(Protocol):
         """What servers said of pages that cannot be there, as far as it is on record."""
         ...
 
+
+class RunFacts(Protocol):
+    """What a run has to know of itself and of others."""
+
+    def is_only(self, run_id: int) -> bool:
+        """Whether the crawl has no other run."""
+        ...
+
+    def was_full(self, number: int, page_limit: int) -> bool:
+        """Whether a seed of the run of this number kept as many pages as this limit allows."""
+        ...
+
+    def has_nofollow(self, run_id: int) -> bool:
+        """Whether the run may have refused a URL because of nofollow."""
+        ...
+
+
+class EarlierPages(Protocol):
+    """Pages as the runs before this one have them."""
+
+    def version(self, url_id: int, horizon: int) -> Version | None:
+        """The last good answer that a run before the horizon has for a URL."""
+        ...
+
+    def unreached(self, run_id: int, horizon: int) -> list[Unreached]:
+        """Pages that runs before the horizon know, and that this one has not met, in the order of their ids."""
+        ...
+
+    def redirected(self, run_id: int, horizon: int) -> list[Redirected]:
+        """Pages that runs before the horizon know and that redirect in this one, in the order of record."""
+        ...
+
+    def count_unknown(self, run_id: int, horizon: int) -> int:
+        """How many pages that runs before the horizon know got no verdict in this one."""
+        ...
+
+
+class Evidence(Protocol):
+    """What tells whether a page has changed, beside the page."""
+
+    def differing(self, run_id: int) -> list[Differing]:
+        """Pages that are taken to be modified though stamps may explain it, in the order of record."""
+        ...
+
+    def compared(self, run_id: int) -> dict[int, int]:
+        """How many pages of each lane were compared with an earlier version."""
+        ...
+
+    def believed(self, run_id: int, lane: int) -> list[Believed]:
+        """Rows of a lane of which their server said that they are unchanged."""
+        ...
+
+    def useless(self, run_id: int) -> set[int]:
+        """Lanes whose entity tags changed in a run without the pages, and never helped."""
+        ...
+
+    def last_unchanged(self, run_id: int, seed: int) -> Believed | None:
+        """The last page that a seed kept and that is as it was, if nothing else depends on it."""
+        ...
+
+    def contradicted(self, run_id: int) -> list[Contradicted]:
+        """Pages that are taken to be modified under a validator that did not change, in the order of record."""
+        ...
+
+
+class Ranks(Protocol):
+    """The ranks that votes give, in a run with a query."""
+
+    def count(self, run_id: int, upto: int) -> int:
+        """Let the votes of all visits up to this seq count, and of none after it: ranks follow. In a transaction.
+
+        Says how far it came: there is a limit to what one transaction should hold.
+        """
+        ...
+
+
+class RowWriter(Protocol):
+    """Where a session puts what it found."""
+
     def next_ids(self) -> tuple[int, int, int]:
         """The next free url_id, host_id and file_id."""
-        ...
-
-    def quiet_hosts(self) -> list[tuple[str, int, int]]:
-        """Hosts that asked for quiet: name, until when, and for how long in milliseconds."""
-        ...
-
-    def hosts(self) -> Mapping[str, int]:
-        """Every host met, by name."""
-        ...
-
-    def answered(self) -> list[str]:
-        """The origins that have answered in any run of this crawl."""
-        ...
-
-    def down(self) -> list[DownHost]:
-        """Those of them that could not be reached any more when they were asked last."""
         ...
 
     def committing(self, token: int) -> AbstractContextManager[None]:
@@ -529,6 +552,44 @@ class Store(Protocol):
         """Put rows into the open transaction; reads of the same store see them at once."""
         ...
 
+
+class Heart(Protocol):
+    """What others see of the owner."""
+
     def beat(self, token: int) -> None:
         """Show that the owner lives. `Lost` when the token is an old one."""
         ...
+
+
+class Store(Protocol):
+    """The part of a crawl's store that a session works with, by its nouns."""
+
+    @property
+    def queue(self) -> PendingRows: ...
+
+    @property
+    def frontier(self) -> KnownRows: ...
+
+    @property
+    def visits(self) -> KeptVisits: ...
+
+    @property
+    def hosts(self) -> HostFacts: ...
+
+    @property
+    def runs(self) -> RunFacts: ...
+
+    @property
+    def earlier(self) -> EarlierPages: ...
+
+    @property
+    def evidence(self) -> Evidence: ...
+
+    @property
+    def ranks(self) -> Ranks: ...
+
+    @property
+    def commits(self) -> RowWriter: ...
+
+    @property
+    def owner(self) -> Heart: ...

@@ -14,7 +14,7 @@ from inchworm.engine.ledger.draft.draft import Draft
 from inchworm.engine.own.owner import NoArchive
 from inchworm.model import Counters, Mode, Reason, RunInfo, State
 from inchworm.settings import RUN, Settings, to_json
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.lock import Life
 
 VALUES = Settings(robots=False, sitemap=False)
@@ -33,10 +33,10 @@ def begun(store: CrawlStore) -> RunInfo:
     token = store.take(Life.of_this_process())
     seeds = run.seeds_of((FIRST, SECOND))
     new = run.with_seeds(run.next_run([], Mode.BASELINE, to_json(VALUES, RUN), 0), seeds)
-    store.create_run(token, new, Ledger(store, NoArchive(), new, Author(0, token), VALUES).seed(seeds))
-    made = store.run(0)
+    store.runs.create(token, new, Ledger(store, NoArchive(), new, Author(0, token), VALUES).seed(seeds))
+    made = store.runs.get(0)
     assert made is not None
-    store.start_session(token, made, "{}", 0)
+    store.sessions.start(token, made, "{}", 0)
     return made
 
 
@@ -51,7 +51,7 @@ def lanes(store: CrawlStore) -> list[tuple[int, int]]:
 
 def test_a_row_is_seen_as_it_stands_by_then(store: CrawlStore, begun: RunInfo) -> None:
     draft = Draft(store, begun, 1)
-    with store.committing(1):
+    with store.commits.committing(1):
         (row,) = draft.rows([1])
         draft.frontier.move(row, row.standing._replace(state=State.REFUSED, reason=Reason.CLEARED))
         (now,) = draft.rows([1])
@@ -60,7 +60,7 @@ def test_a_row_is_seen_as_it_stands_by_then(store: CrawlStore, begun: RunInfo) -
 
 def test_only_rows_that_changed_are_written_before_they_are_read(store: CrawlStore, begun: RunInfo) -> None:
     draft = Draft(store, begun, 1)
-    with store.committing(1):
+    with store.commits.committing(1):
         (first, _) = draft.rows([1, 2])
         draft.frontier.move(first, first.standing._replace(depth=7))
         written = changed(store)
@@ -78,7 +78,7 @@ def test_lanes_follow_their_rows(store: CrawlStore, begun: RunInfo) -> None:
     draft = Draft(store, begun, 1)
     (first, second) = (row.standing.lane for row in draft.rows([1, 2]))
     assert lanes(store) == [(first, 1), (second, 1)]
-    with store.committing(1):
+    with store.commits.committing(1):
         (row,) = draft.rows([1])
         draft.frontier.move(row, row.standing._replace(state=State.REFUSED, reason=Reason.CLEARED))
         draft.write()

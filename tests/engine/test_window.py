@@ -16,7 +16,7 @@ from inchworm.engine.session.window.window import Window
 from inchworm.model import FinishedVisit, FrontierEntry, Kind, Mode, Outcome, RunInfo, Turn
 from inchworm.rules.order.order import LAG
 from inchworm.settings import RUN, make, to_json
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.lock import Life
 
 SEEDS = tuple(f"http://h.test/{number}" for number in range(6))
@@ -33,10 +33,10 @@ def begin(store: CrawlStore, seeds: int, **given: object) -> tuple[RunInfo, Ledg
     values, token = make({"sitemap": False, **given}), store.take(Life.of_this_process())
     typed = run.seeds_of(tuple(f"http://h.test/{number}" for number in range(seeds)))
     new = run.with_seeds(run.next_run([], Mode.BASELINE, to_json(values, RUN), 0), typed)
-    store.create_run(token, new, Ledger(store, NoArchive(), new, Author(0, token), values).seed(typed))
-    made = store.run(0)
+    store.runs.create(token, new, Ledger(store, NoArchive(), new, Author(0, token), values).seed(typed))
+    made = store.runs.get(0)
     assert made is not None
-    store.start_session(token, made, "{}", 0)
+    store.sessions.start(token, made, "{}", 0)
     return made, Ledger(store, NoArchive(), made, Author(1, token), values)
 
 
@@ -74,7 +74,7 @@ def without_rules(entry: FrontierEntry) -> FinishedVisit:
 def test_what_is_being_committed_is_not_loaded_again(store: CrawlStore, begun: tuple[RunInfo, Ledger]) -> None:
     """It is pending in the store until its commit is over, and has left the window all the same."""
     current, ledger = begun
-    window = Window(store, current.run_id, current.seq)
+    window = Window(store.queue, current.run_id, current.seq)
     slots = fill(window)
     assert [slot.entry.url for slot in slots] == list(SEEDS)
     for slot in slots[:2]:
@@ -91,7 +91,7 @@ def test_what_is_being_committed_is_not_loaded_again(store: CrawlStore, begun: t
 
 def test_turns_leave_in_the_order_of_their_places(store: CrawlStore, begun: tuple[RunInfo, Ledger]) -> None:
     current, _ = begun
-    window = Window(store, current.run_id, current.seq)
+    window = Window(store.queue, current.run_id, current.seq)
     slots = fill(window)
     slots[1].turn = failed(slots[1].entry)
     assert list(window.retire()) == []
@@ -101,7 +101,7 @@ def test_turns_leave_in_the_order_of_their_places(store: CrawlStore, begun: tupl
 
 def test_what_came_to_nothing_is_sent_again_in_its_old_place(store: CrawlStore, begun: tuple[RunInfo, Ledger]) -> None:
     current, _ = begun
-    window = Window(store, current.run_id, current.seq)
+    window = Window(store.queue, current.run_id, current.seq)
     slots = fill(window)
     (lane,) = window.lanes()
     sent = [lane.todo.popleft() for _ in range(4)]
@@ -114,7 +114,7 @@ def test_what_came_to_nothing_is_sent_again_in_its_old_place(store: CrawlStore, 
 def test_what_is_tried_again_is_loaded_at_its_new_place(store: CrawlStore, begun: tuple[RunInfo, Ledger]) -> None:
     """Also where its lane was read again while it was in the window."""
     current, ledger = begun
-    window = Window(store, current.run_id, current.seq)
+    window = Window(store.queue, current.run_id, current.seq)
     first, *others = fill(window)
     window.refresh()
     first.turn = failed(first.entry)._replace(outcome=Outcome.RETRY)
@@ -126,7 +126,7 @@ def test_what_is_tried_again_is_loaded_at_its_new_place(store: CrawlStore, begun
 
 def test_nothing_pending_means_nothing_to_wait_for(store: CrawlStore, begun: tuple[RunInfo, Ledger]) -> None:
     current, ledger = begun
-    window = Window(store, current.run_id, current.seq)
+    window = Window(store.queue, current.run_id, current.seq)
     for slot in fill(window):
         slot.turn = failed(slot.entry)
     turns = list(window.retire())
@@ -140,7 +140,7 @@ def test_what_is_behind_one_that_is_being_committed_is_read_after_it(
 ) -> None:
     """Its commit may put it elsewhere, so the order of what follows is not known before."""
     current, ledger = begun
-    window = Window(store, current.run_id, current.seq)
+    window = Window(store.queue, current.run_id, current.seq)
     turns = leave(window, fill(window)[:3])
     window.refresh()
     (lane,) = window.lanes()
@@ -152,7 +152,7 @@ def test_what_is_behind_one_that_is_being_committed_is_read_after_it(
 def test_a_lane_that_is_read_again_is_looked_at_at_once(store: CrawlStore, begun: tuple[RunInfo, Ledger]) -> None:
     """It may sleep for a host that is down, and what was put ahead may be another's."""
     current, _ = begun
-    window = Window(store, current.run_id, current.seq)
+    window = Window(store.queue, current.run_id, current.seq)
     fill(window)
     (lane,) = window.lanes()
     lane.asleep_until = float("inf")
@@ -164,7 +164,7 @@ def test_answers_that_wait_for_one_before_them_are_bounded(store: CrawlStore, mo
     """However many were sent already: all of them lie in memory until the first is there."""
     monkeypatch.setattr("inchworm.engine.session.window.places.LOOK_AHEAD", 600)
     current, _ = begin(store, 2000, robots=False)
-    window = Window(store, current.run_id, current.seq)
+    window = Window(store.queue, current.run_id, current.seq)
     for _ in range(5):
         fill(window)
         (lane,) = window.lanes()
@@ -175,7 +175,7 @@ def test_answers_that_wait_for_one_before_them_are_bounded(store: CrawlStore, mo
 def test_no_more_are_chosen_by_rank_than_may_be_under_way(store: CrawlStore) -> None:
     """What left the window is under way until it is committed."""
     current, ledger = begin(store, 100, order="freshness")
-    window = Window(store, current.run_id, current.seq, "freshness")
+    window = Window(store.queue, current.run_id, current.seq, "freshness")
     commit(window, ledger, leave(window, fill(window)))
     slots = fill(window)
     assert len(slots) == LAG
@@ -188,7 +188,7 @@ def test_no_more_are_chosen_by_rank_than_may_be_under_way(store: CrawlStore) -> 
 def test_nothing_is_chosen_behind_a_robots_txt_that_is_asked_for_again(store: CrawlStore) -> None:
     """Not even when pages that left before it are committed meanwhile."""
     current, ledger = begin(store, 100, order="freshness")
-    window = Window(store, current.run_id, current.seq, "freshness")
+    window = Window(store.queue, current.run_id, current.seq, "freshness")
     commit(window, ledger, leave(window, fill(window)))
     turns = leave(window, fill(window)[:10])
     under_way = ledger.commit(turns)

@@ -20,7 +20,7 @@ from inchworm.engine.visit import Tools
 from inchworm.model import EndedBy, Failure, FinishedVisit, LiveProgress, Mode, Reply, Request, Response
 from inchworm.reader import DocumentReader
 from inchworm.settings import RUN, make, to_json
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.lock import Life
 from inchworm.testing import ManualClock
 
@@ -89,7 +89,7 @@ class Works:
         typed = run.seeds_of(seeds)
         new = run.with_seeds(run.next_run([], Mode.BASELINE, to_json(self.values, RUN), 0), typed)
         changes = Ledger(self.store, NoArchive(), new, Author(0, self._token), self.values).seed(typed)
-        self.store.create_run(self._token, new, changes)
+        self.store.runs.create(self._token, new, changes)
 
     def close(self) -> None:
         self.store.close()
@@ -158,9 +158,9 @@ class Works:
 
     def work(self) -> SessionEnd:
         self._sessions += 1
-        current = self.store.run(0)
+        current = self.store.runs.get(0)
         assert current is not None
-        self.store.start_session(self._token, current, "{}", 0)
+        self.store.sessions.start(self._token, current, "{}", 0)
         tools = Tools(self.values, self, DocumentReader(), self.clock, self, lambda: 0.0, {})
         with (
             closing(WarcWriter(self._folder, f"session{self._sessions}", {})) as archive,

@@ -348,6 +348,6 @@ def test_one_order_over_all_from_here_on(crawled: Home) -> None:
     summary = branch(crawled, 2, strict_order=True, exclude=("*p59",))
     assert (summary.run_state, summary.order) == ("completed", "per host")
     with crawled.app.workspace.reading(crawled.app.workspace.find(crawled.word)) as store:
-        branched = store.run(1)
+        branched = store.runs.get(1)
         later = store.db.execute("SELECT lane FROM frontier WHERE run_id = 2 AND found > ?", (branched.origin_seq,))
         assert {lane for (lane,) in later} <= {0}

@@ -111,7 +111,7 @@ def test_a_branch_that_goes_by_a_query_leaves_nothing_of_a_run_that_did_not(home
         summary = asyncio.run(home.app.start.go_on(home.word, Back(None, True, True), named))
     assert (summary.run_state, summary.pending, summary.pages) == ("completed", 0, 150)
     with home.app.workspace.reading(home.app.workspace.find(home.word)) as store:
-        assert [run.settings["order"] for run in store.runs()] == ["breadth", "best"]
+        assert [run.settings["order"] for run in store.runs.list()] == ["breadth", "best"]
     assert not home.faults()
 
 

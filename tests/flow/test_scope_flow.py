@@ -173,7 +173,7 @@ def test_going_back_takes_a_seed_back_to_where_it_was(home: Home) -> None:
 
         def paths() -> list[list[str]]:
             with home.app.workspace.reading(home.app.workspace.find(home.word)) as store:
-                current = store.run(0)
+                current = store.runs.get(0)
             assert current is not None
             return [seed.paths for seed in current.seeds]
 

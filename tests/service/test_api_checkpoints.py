@@ -487,7 +487,7 @@ def test_a_branch_whose_maker_died_at_once(home, served: Served, is_named: bool,
         values = changed(Settings(), {**settings_of_run(past.run(point)), **settings})
         made = WayBack(owner, past, 1).branch(point, values)
         if has_session:
-            owner.store.start_session(owner.token, made, "{}", 1)
+            owner.store.sessions.start(owner.token, made, "{}", 1)
     named = {"delay": 0, "allow_private": True, "budget": 0, **settings}
     for number in (1, 2):
         asyncio.run(home.app.start.go_on(home.word, Back(0, as_new_run=True) if number == 2 else back, named))

@@ -16,7 +16,7 @@ from inchworm.app.read.content import pages as page_reads
 from inchworm.service.api import crawls, exports, pages, web
 from inchworm.store.crawl.read import visits
 from inchworm.store.crawl.read.visits import VisitReader, WantedVisits
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.testing import Hit, Page, Served, Site, redirect
 
 HOSTILE = [

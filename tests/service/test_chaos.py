@@ -57,7 +57,7 @@ def test_every_occurrence_is_completed_exactly_once(app: App, served: Served) ->
     for crawl in app.workspace.crawls.all():
         with app.workspace.reading(crawl) as store:
             assert app.check.record(crawl, store) == []
-            (run,) = store.runs()
+            (run,) = store.runs.list()
             assert (run.state, run.counters.pages, run.counters.pending) == ("completed", 4, 0)
     assert len(app.workspace.crawls.all()) == len(names)
     assert app.dispatch.slots.loads() == [0] * 96 and app.dispatch.claims.locks() == []

@@ -1452,7 +1452,7 @@ def test_an_adopted_child_pauses_its_run_when_the_service_stops(works: Works) ->
         works.look(scheduler, 120)
         works.stop(scheduler)
     with works.app.workspace.reading(works.app.workspace.crawls.all()[0]) as store:
-        assert [one.ended_by for one in store.all_sessions()] == [EndedBy.PAUSED]
+        assert [one.ended_by for one in store.sessions.all()] == [EndedBy.PAUSED]
 
 
 def test_a_service_that_was_taken_for_dead_comes_back(works: Works) -> None:

@@ -17,7 +17,7 @@ from inchworm.ports import Commit, NewFrontierRow, RowState, VisitRow
 from inchworm.rules.web.url import hash64
 from inchworm.rules.words.json_form import json_form
 from inchworm.store.crawl.read.compare import ComparisonReader
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.lock import Life
 
 SEED = Seed(0, "http://a.test/", "a.test", "/")
@@ -78,7 +78,7 @@ class Book:
         horizon = horizon or number + 1
         run = replace(RUN, run_id=number + 1, number=number, horizon=horizon, follows=horizon - 1 or None)
         self.runs.append(run)
-        self.store.create_run(self.token, run, Commit(run.run_id, 0, seeds=(SEED,)))
+        self.store.runs.create(self.token, run, Commit(run.run_id, 0, seeds=(SEED,)))
         urls = {1: "http://a.test/", 2: "http://a.test/page"}
         changes = Commit(run.run_id, 1, seeds=(SEED,))
         if not number:
@@ -86,8 +86,8 @@ class Book:
         self._add(changes, 1, 1, read("home"))
         if seen is not None:
             self._add(changes, 2, 2, seen)
-        with self.store.committing(self.token):
-            self.store.write(changes)
+        with self.store.commits.committing(self.token):
+            self.store.commits.write(changes)
         return run
 
     def _add(self, changes: Commit, url_id: int, seq: int, seen: Seen) -> None:
@@ -269,12 +269,12 @@ def _fill(book: Book, count: int) -> None:
     """Two runs of so many pages, of which every other one is modified."""
     for number in range(2):
         run = replace(RUN, run_id=number + 1, number=number, horizon=number + 1, parent=0 if number else None)
-        book.store.create_run(book.token, run, Commit(run.run_id, 0, seeds=(SEED,)))
+        book.store.runs.create(book.token, run, Commit(run.run_id, 0, seeds=(SEED,)))
         changes = Commit(run.run_id, 1, seeds=(SEED,))
         for url_id in range(1, count + 1):
             url = f"http://a.test/{url_id:0900}"
             if not number:
                 changes.urls.append((url_id, hash64(url), url))
             book._add(changes, url_id, url_id, read(f"text {number * (url_id % 2)}", "modified" if number else None))
-        with book.store.committing(book.token):
-            book.store.write(changes)
+        with book.store.commits.committing(book.token):
+            book.store.commits.write(changes)

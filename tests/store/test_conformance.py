@@ -34,7 +34,7 @@ from inchworm.store.crawl.read.copies import Copies
 from inchworm.store.crawl.read.counts import CountReader
 from inchworm.store.crawl.read.frontier import FrontierReader
 from inchworm.store.crawl.read.visits import VisitReader
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.lock import Life
 
 
@@ -84,12 +84,12 @@ class Book:
         self.store = store
         self.token = store.take(SOMEBODY)
         for one in (FIRST, SECOND):
-            store.create_run(self.token, one, Commit(one.run_id, 0, seeds=one.seeds))
+            store.runs.create(self.token, one, Commit(one.run_id, 0, seeds=one.seeds))
         self.next_id = 1
 
     def write(self, run_id: int = 1, **changes: object) -> None:
-        with self.store.committing(self.token):
-            self.store.write(Commit(run_id, 1, seeds=FIRST.seeds, **changes))
+        with self.store.commits.committing(self.token):
+            self.store.commits.write(Commit(run_id, 1, seeds=FIRST.seeds, **changes))
 
     def url(self, address: str) -> int:
         """A URL that no run has met yet."""
@@ -143,17 +143,17 @@ def test_lanes_with_pending_rows_in_the_order_their_hosts_were_met(book):
         book.add(f"{A}/{lane}/{book.next_id}", lane=lane)
     book.add(f"{A}/elsewhere", run_id=2, lane=9)
     book.write(lanes={2: -1})
-    assert book.store.lanes(1) == [1, 3]
-    assert book.store.lanes(2) == [9]
+    assert book.store.queue.lanes(1) == [1, 3]
+    assert book.store.queue.lanes(2) == [9]
 
 
 def test_a_run_has_several_lanes_once_it_met_two(book):
     book.add(f"{A}/1", lane=1)
-    assert not book.store.has_several_lanes(1)
+    assert not book.store.queue.has_several_lanes(1)
     book.add(f"{A}/2", lane=2)
     book.write(lanes={2: -1})
-    assert book.store.has_several_lanes(1)
-    assert not book.store.has_several_lanes(2)
+    assert book.store.queue.has_several_lanes(1)
+    assert not book.store.queue.has_several_lanes(2)
 
 
 def test_pending_rows_come_in_the_order_of_their_places(book):
@@ -164,7 +164,7 @@ def test_pending_rows_come_in_the_order_of_their_places(book):
     book.add(f"{A}/other-run", run_id=2)
     book.add(f"{A}/done", state=State.DONE, done=1)
     book.add(f"{A}/no", **refused(Reason.ROBOTS, lane=1))
-    assert [entry.place for entry in book.store.pending(1, 1, None, 100)] == sorted(places)
+    assert [entry.place for entry in book.store.queue.pending(1, 1, None, 100)] == sorted(places)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
@@ -172,7 +172,7 @@ def test_pages_of_pending_rows_neither_skip_nor_repeat_even_at_equal_places(book
     added = [book.add(f"{A}/{number}", place_seq=number // 4, place_idx=0) for number in range(10)]
     seen: list[int] = []
     last: FrontierEntry | None = None
-    while page := book.store.pending(1, 1, last, limit):
+    while page := book.store.queue.pending(1, 1, last, limit):
         assert len(page) <= limit
         seen += ids(page)
         last = page[-1]
@@ -181,9 +181,9 @@ def test_pages_of_pending_rows_neither_skip_nor_repeat_even_at_equal_places(book
 
 def test_pending_goes_on_after_an_entry_that_is_gone(book):
     first, second = book.add(f"{A}/1", place_idx=0), book.add(f"{A}/2", place_idx=1)
-    entry = book.store.pending(1, 1, None, 1)[0]
+    entry = book.store.queue.pending(1, 1, None, 1)[0]
     book.write(settled=[(State.DONE, None, 1, first)])
-    assert ids(book.store.pending(1, 1, entry, 10)) == [second]
+    assert ids(book.store.queue.pending(1, 1, entry, 10)) == [second]
 
 
 def test_a_pending_row_has_all_that_dispatching_needs(book):
@@ -191,12 +191,12 @@ def test_a_pending_row_has_all_that_dispatching_needs(book):
         f"{A}/x", kind=Kind.RESOURCE, source=Source.REDIRECT, seed=0, depth=3, hops=1, lane=5, place_seq=7, place_idx=8,
         request_url=f"{A}/x/", attempts=2, not_before_ms=99, chain=1, tried=f'["{A}/w"]',
     )  # fmt: skip
-    (entry,) = book.store.pending(1, 5, None, 10)
+    (entry,) = book.store.queue.pending(1, 5, None, 10)
     assert entry == FrontierEntry(
         entry.url_id, f"{A}/x", f"{A}/x/", Kind.RESOURCE, Source.REDIRECT, 0, 3, 1, 5, (7, 8), 2, 99, 1, (f"{A}/w",)
     )  # fmt: skip
     book.add(f"{A}/y", lane=6)
-    assert book.store.pending(1, 6, None, 10)[0].request_url == f"{A}/y"
+    assert book.store.queue.pending(1, 6, None, 10)[0].request_url == f"{A}/y"
 
 
 # What is known
@@ -206,7 +206,7 @@ def test_known_tells_new_urls_those_of_other_runs_and_those_of_this_one(book):
     here = book.add(f"{A}/here", depth=2, hops=1)
     no = book.add(f"{A}/no", **refused(Reason.MAX_DEPTH, depth=9))
     there = book.add(f"{A}/there", run_id=2)
-    found = book.store.known(1, [f"{A}/{name}" for name in ("here", "no", "there", "nowhere")])
+    found = book.store.frontier.known(1, [f"{A}/{name}" for name in ("here", "no", "there", "nowhere")])
     assert found.keys() == {f"{A}/here", f"{A}/no", f"{A}/there"}
     assert found[f"{A}/here"] == Known(here, True, State.PENDING, None, 2, 1)
     assert found[f"{A}/no"] == Known(no, True, State.REFUSED, Reason.MAX_DEPTH, 9, 0)
@@ -215,16 +215,18 @@ def test_known_tells_new_urls_those_of_other_runs_and_those_of_this_one(book):
 
 @pytest.mark.parametrize("ask", [list, tuple, set, iter])
 def test_equal_hashes_never_mix_urls_up(book, monkeypatch, ask):
-    monkeypatch.setattr("inchworm.store.crawl.session.hash64", lambda url: 42)
+    monkeypatch.setattr("inchworm.store.crawl.frontier.hash64", lambda url: 42)
     added = {}
     for number in range(3):
         book.next_id += 1
         added[f"{A}/{number}"] = book.next_id
         book.write(urls=[(book.next_id, 42, f"{A}/{number}")], entries=[new_entry(book.next_id, depth=number)])
     for url, url_id in added.items():
-        assert book.store.known(1, ask([url])) == {url: Known(url_id, True, State.PENDING, None, int(url[-1]), 0)}
-    assert book.store.known(1, ask([f"{A}/new"])) == {}
-    found = book.store.known(1, ask([*added, f"{A}/new"]))
+        assert book.store.frontier.known(1, ask([url])) == {
+            url: Known(url_id, True, State.PENDING, None, int(url[-1]), 0)
+        }
+    assert book.store.frontier.known(1, ask([f"{A}/new"])) == {}
+    found = book.store.frontier.known(1, ask([*added, f"{A}/new"]))
     assert {url: known.url_id for url, known in found.items()} == added
 
 
@@ -234,9 +236,9 @@ def test_known_takes_any_number_of_urls(book):
         urls=[(number + 10, hash64(url), url) for number, url in enumerate(urls)],
         entries=[new_entry(number + 10) for number in range(1000)],
     )
-    found = book.store.known(1, urls)
+    found = book.store.frontier.known(1, urls)
     assert [found[url].url_id for url in urls] == list(range(10, 1010))
-    assert book.store.known(1, []) == {}
+    assert book.store.frontier.known(1, []) == {}
 
 
 def test_rows_of_a_run_by_id(book):
@@ -246,23 +248,23 @@ def test_rows_of_a_run_by_id(book):
     }  # fmt: skip
     one = book.add(f"{A}/x", kind=Kind.RESOURCE, source=Source.RESOURCE, **values)
     other = book.add(f"{A}/y", run_id=2)
-    (row,) = book.store.rows(1, [one, other, 4711])
+    (row,) = book.store.frontier.rows(1, [one, other, 4711])
     assert row == (one, f"{A}/x", Kind.RESOURCE, Source.RESOURCE, None, standing(**values))
     assert isinstance(row.standing.state, State)
     many = [book.add(f"{A}/many/{number}") for number in range(300)]
-    assert sorted(ids(book.store.rows(1, many))) == many
+    assert sorted(ids(book.store.frontier.rows(1, many))) == many
 
 
 def test_the_visit_that_settled_a_done_row(book):
     page = book.add(f"{A}/")
     book.visit(1, page, settles=False, outcome="retry", links=(7,))
-    assert book.store.visit_of(1, page) is None
+    assert book.store.visits.of(1, page) is None
     book.visit(2, page, title="A title", links=(5, 3, 5, 4_000_000_000), redirect=3, meta='{"a": 1}')
     expected = visit_row(2, page, title="A title", links=(5, 3, 5, 4_000_000_000), redirect=3, meta='{"a": 1}')
-    assert book.store.visit_of(1, page) == expected
-    assert book.store.visit_of(2, page) is None
+    assert book.store.visits.of(1, page) == expected
+    assert book.store.visits.of(2, page) is None
     no = book.add(f"{A}/no", **refused(Reason.ROBOTS, done=2))
-    assert book.store.visit_of(1, no) is None
+    assert book.store.visits.of(1, no) is None
 
 
 def test_rows_outside_the_scope_in_any_state_in_the_order_of_their_places(book):
@@ -272,7 +274,7 @@ def test_rows_outside_the_scope_in_any_state_in_the_order_of_their_places(book):
     tie = book.add(f"{A}/tie", hops=1, place_seq=2, place_idx=1)
     book.add(f"{A}/inside")
     book.add(f"{A}/elsewhere", run_id=2, hops=1)
-    assert ids(book.store.outside(1)) == [first, second, tie, late]
+    assert ids(book.store.frontier.outside(1)) == [first, second, tie, late]
 
 
 def test_failed_rows_by_kind_and_url_in_the_order_of_record(book):
@@ -287,11 +289,11 @@ def test_failed_rows_by_kind_and_url_in_the_order_of_record(book):
     book.visit(6, row["robots"], kind=Kind.ROBOTS, outcome="control", failure="dns")
     book.visit(7, row["good"])
     store = book.store
-    assert ids(store.failed(1)) == [row["early"], row["late"], row["resource"]]
-    assert ids(store.failed(1, "dns")) == [row["early"], row["resource"]]
-    assert ids(store.failed(1, url=f"{A}/late")) == [row["late"]]
-    assert ids(store.failed(1, "dns", f"{A}/late")) == []
-    assert ids(store.failed(2)) == []
+    assert ids(store.frontier.failed(1)) == [row["early"], row["late"], row["resource"]]
+    assert ids(store.frontier.failed(1, "dns")) == [row["early"], row["resource"]]
+    assert ids(store.frontier.failed(1, url=f"{A}/late")) == [row["late"]]
+    assert ids(store.frontier.failed(1, "dns", f"{A}/late")) == []
+    assert ids(store.frontier.failed(2)) == []
 
 
 def test_owners_of_contents_are_the_pages_that_the_run_kept(book):
@@ -301,10 +303,10 @@ def test_owners_of_contents_are_the_pages_that_the_run_kept(book):
     book.visit(3, failed, outcome="failed", failure="dns", text_hash=b"failed")
     book.visit(1, elsewhere, run_id=2, text_hash=b"elsewhere")
     wanted = {b"kept", b"again", b"failed", b"elsewhere", b"new"}
-    assert book.store.owners_of(1, wanted) == {b"kept"}
+    assert book.store.visits.owners_of(1, wanted) == {b"kept"}
     many = {str(number).encode() for number in range(500)} | {b"kept"}
-    assert book.store.owners_of(1, iter(many)) == {b"kept"}
-    assert book.store.owners_of(1, ()) == set()
+    assert book.store.visits.owners_of(1, iter(many)) == {b"kept"}
+    assert book.store.visits.owners_of(1, ()) == set()
 
 
 def test_originals_are_records_in_the_archive_of_any_run(book):
@@ -316,12 +318,12 @@ def test_originals_are_records_in_the_archive_of_any_run(book):
     book.visit(2, revisit, payload=b"revisit", file_id=1, offset=9, length=9, revisit=1)
     book.visit(3, unstored, payload=b"unstored")
     book.visit(1, slash, run_id=2, payload=b"slash", file_id=2, offset=0, length=9, request_url=f"{A}/slash/")
-    found = book.store.originals(iter([b"stored", b"revisit", b"unstored", b"slash", b"new"]))
+    found = book.store.visits.originals(iter([b"stored", b"revisit", b"unstored", b"slash", b"new"]))
     assert found == {
         b"stored": Original(f"{A}/0", 1001, file="one.warc.gz"),
         b"slash": Original(f"{A}/slash/", 1001, file="two.warc.gz"),
     }
-    assert book.store.originals(()) == {}
+    assert book.store.visits.originals(()) == {}
 
 
 def test_the_last_good_answer_of_earlier_runs(book):
@@ -330,14 +332,14 @@ def test_the_last_good_answer_of_earlier_runs(book):
     book.visit(1, page, at_ms=1000, links=(slash,))
     book.visit(2, page, at_ms=2000, title="new", links=(slash, style), etag='"2"', payload=b"p", meta="{}")
     book.visit(3, page, at_ms=3000, outcome="failed", failure="dns")
-    version = book.store.version(page, 2)
+    version = book.store.earlier.version(page, 2)
     assert (version.run_id, version.seq, version.at_ms, version.title, version.etag) == (1, 2, 2000, "new", '"2"')
     assert (version.links, version.payload, version.meta, version.missing) == ((slash, style), b"p", "{}", 0)
-    assert book.store.version(page, 1) is None, "only runs before the horizon count"
-    assert book.store.version(slash, 2) is None
+    assert book.store.earlier.version(page, 1) is None, "only runs before the horizon count"
+    assert book.store.earlier.version(slash, 2) is None
     book.visit(4, page, at_ms=4000, outcome="deleted", status=404, missing=2)
-    assert book.store.version(page, 2)._replace(missing=0) == version
-    assert book.store.version(page, 2).missing == 2
+    assert book.store.earlier.version(page, 2)._replace(missing=0) == version
+    assert book.store.earlier.version(page, 2).missing == 2
 
 
 def test_many_versions_at_once_are_those_that_one_by_one_would_be(book):
@@ -346,11 +348,11 @@ def test_many_versions_at_once_are_those_that_one_by_one_would_be(book):
         book.visit(seq, page, title=f"title {seq}")
     book.visit(450, pages[0], outcome="deleted", status=404, missing=3)
     book.visit(451, pages[1], outcome="failed", failure="dns")
-    found = book.store.versions(pages, 2)
+    found = book.store.earlier.versions(pages, 2)
     assert set(found) == set(pages[:-1])
-    assert found == {page: book.store.version(page, 2) for page in pages[:-1]}
+    assert found == {page: book.store.earlier.version(page, 2) for page in pages[:-1]}
     assert (found[pages[0]].missing, found[pages[0]].title, found[pages[1]].seq) == (3, "title 1", 2)
-    assert book.store.versions(pages, 1) == book.store.versions((), 2) == {}
+    assert book.store.earlier.versions(pages, 1) == book.store.earlier.versions((), 2) == {}
 
 
 def test_where_bodies_lie(book):
@@ -361,9 +363,9 @@ def test_where_bodies_lie(book):
     book.visit(3, first, payload=b"again", file_id=1, offset=21, length=9, revisit=1)
     book.visit(4, first, payload=b"lost", file_id=2, offset=0, length=9)
     spots = {b"lost": ("two.warc.gz", 0, 9), b"there": ("one.warc.gz", 12, 9)}
-    assert book.store.body_spots({b"lost", b"there", b"again", b"never"}) == spots
-    assert book.store.body_spot(b"there") == ("one.warc.gz", 12, 9)
-    assert book.store.body_spot(b"again") is None
+    assert book.store.archive.spots({b"lost", b"there", b"again", b"never"}) == spots
+    assert book.store.archive.spot(b"there") == ("one.warc.gz", 12, 9)
+    assert book.store.archive.spot(b"again") is None
 
 
 def test_links_of_an_earlier_run_and_what_is_known_of_them(book):
@@ -371,7 +373,9 @@ def test_links_of_an_earlier_run_and_what_is_known_of_them(book):
     slash = book.add(f"{A}/slash", request_url=f"{A}/slash/")
     elsewhere = book.add(f"{A}/elsewhere", run_id=2)
     book.add(slash, run_id=2, depth=7)
-    links = {known.url_id: (found[:4], known) for found, known in book.store.links(2, 1, (style, slash, elsewhere))}
+    links = {
+        known.url_id: (found[:4], known) for found, known in book.store.frontier.links(2, 1, (style, slash, elsewhere))
+    }
     assert links == {
         style: ((f"{A}/s.css", f"{A}/s.css", Kind.RESOURCE, Source.RESOURCE), links[style][1]),
         slash: ((f"{A}/slash", f"{A}/slash/", Kind.PAGE, Source.SPIDER), links[slash][1]),
@@ -384,23 +388,31 @@ def test_robots_files_of_a_run(book):
     book.write(run_id=2, robots=[("http://a.test", 1, "allow", None)])
     book.write(robots=[("http://b.test", 5, "allow", None)])
     told = [("http://a.test", "rules", b"User-agent: *"), ("http://b.test", "allow", None)]
-    assert sorted(book.store.robots(1)) == told
-    assert book.store.robots(2) == [("http://a.test", "allow", None)]
+    assert sorted(book.store.hosts.robots(1)) == told
+    assert book.store.hosts.robots(2) == [("http://a.test", "allow", None)]
 
 
 def test_the_next_free_numbers_and_every_host_by_name(book):
-    assert book.store.next_ids() == (1, 1, 1)
+    assert book.store.commits.next_ids() == (1, 1, 1)
     book.write(urls=[(7, 1, f"{A}/")], hosts=[(1, "a.test"), (4, "b.test")], files={"x.warc.gz": (3, 100)})
-    assert book.store.next_ids() == (8, 5, 4)
-    assert book.store.hosts() == {"a.test": 1, "b.test": 4}
+    assert book.store.commits.next_ids() == (8, 5, 4)
+    assert book.store.hosts.all() == {"a.test": 1, "b.test": 4}
 
 
 # All or nothing
 
 
 def everything(store: CrawlStore) -> tuple[object, ...]:
-    rows = store.rows(1, range(50))
-    return store.runs(), rows, store.lanes(1), store.hosts(), store.files(), store.robots(1), store.sessions(1)
+    rows = store.frontier.rows(1, range(50))
+    return (
+        store.runs.list(),
+        rows,
+        store.queue.lanes(1),
+        store.hosts.all(),
+        store.archive.files(),
+        store.hosts.robots(1),
+        store.sessions.of(1),
+    )
 
 
 FULL = {
@@ -421,36 +433,36 @@ FULL = {
 
 def test_reads_in_a_transaction_see_its_rows_and_others_do_not(book, opened):
     other = opened()
-    book.store.start_session(book.token, FIRST, "{}", 1)
+    book.store.sessions.start(book.token, FIRST, "{}", 1)
     before = everything(other)
-    with book.store.committing(book.token):
-        book.store.write(Commit(1, 1, seeds=(SEED._replace(kept=1, requests=1, host="b.test"),), **FULL))
-        assert ids(book.store.pending(1, 1, None, 10)) == [30]
-        assert book.store.run(0).seq == 1
+    with book.store.commits.committing(book.token):
+        book.store.commits.write(Commit(1, 1, seeds=(SEED._replace(kept=1, requests=1, host="b.test"),), **FULL))
+        assert ids(book.store.queue.pending(1, 1, None, 10)) == [30]
+        assert book.store.runs.get(0).seq == 1
         assert everything(other) == before
     assert everything(other) == everything(book.store) != before
-    run = other.run(0)
+    run = other.runs.get(0)
     assert (run.seq, run.counters, run.disturbed) == (1, FULL["counters"], FULL["disturbed"])
     assert run.seeds == (Seed(0, f"{A}/", "b.test", "/", 1, 1),)
-    assert [(one.requests, one.size) for one in other.sessions(1)] == [(3, 4)]
+    assert [(one.requests, one.size) for one in other.sessions.of(1)] == [(3, 4)]
 
 
 def test_several_writes_are_one_transaction(book):
     before = everything(book.store)
 
     def write_twice_and_fail() -> None:
-        with book.store.committing(book.token):
-            book.store.write(Commit(1, 1, seeds=FIRST.seeds, **FULL))
-            book.store.write(Commit(1, 1, urls=[(31, 1, f"{A}/31")], entries=[new_entry(31)], lanes={2: 1}))
+        with book.store.commits.committing(book.token):
+            book.store.commits.write(Commit(1, 1, seeds=FIRST.seeds, **FULL))
+            book.store.commits.write(Commit(1, 1, urls=[(31, 1, f"{A}/31")], entries=[new_entry(31)], lanes={2: 1}))
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         write_twice_and_fail()
     assert everything(book.store) == before
-    assert book.store.known(1, [f"{A}/30", f"{A}/31"]) == {}
+    assert book.store.frontier.known(1, [f"{A}/30", f"{A}/31"]) == {}
     # The store can be used as before.
     book.write(**FULL)
-    assert book.store.run(0).seq == 1
+    assert book.store.runs.get(0).seq == 1
 
 
 def test_a_write_that_the_store_refuses_is_broken_and_leaves_nothing(book):
@@ -465,11 +477,11 @@ def test_rows_change_in_place_and_lanes_add_up(book):
     one, two = book.add(f"{A}/1"), book.add(f"{A}/2")
     moved = standing(place_seq=5, depth=2, attempts=1, lane=1)
     book.write(settled=[(State.REFUSED, Reason.ROBOTS, 3, one)], moved=[(two, moved)], lanes={1: -1})
-    rows = {row.url_id: row.standing for row in book.store.rows(1, [one, two])}
+    rows = {row.url_id: row.standing for row in book.store.frontier.rows(1, [one, two])}
     assert rows == {one: standing(state=State.REFUSED, reason=Reason.ROBOTS, done=3), two: moved}
-    assert book.store.lanes(1) == [1]
+    assert book.store.queue.lanes(1) == [1]
     book.write(settled=[(State.DONE, None, 4, two)], lanes={1: -1})
-    assert book.store.lanes(1) == []
+    assert book.store.queue.lanes(1) == []
 
 
 # Who may write
@@ -479,45 +491,45 @@ def test_every_taker_gets_a_newer_token_and_is_the_owner(book, opened):
     other = opened()
     me = Life(7, "another machine", "another boot", 8)
     assert other.take(me) == book.token + 1
-    assert book.store.owner() == me
+    assert book.store.owner.life() == me
 
 
 def test_a_heartbeat_is_a_newer_sign_of_life(book):
-    book.store.beat(book.token)
-    assert book.store.owner().beat_ms > SOMEBODY.beat_ms
-    assert book.store.owner().pid == SOMEBODY.pid
+    book.store.owner.beat(book.token)
+    assert book.store.owner.life().beat_ms > SOMEBODY.beat_ms
+    assert book.store.owner.life().pid == SOMEBODY.pid
 
 
 @pytest.mark.parametrize(
     "act",
     [
-        lambda store, old: store.beat(old),
-        lambda store, old: store.create_run(old, replace(FIRST, run_id=3, number=2), Commit(3, 0)),
-        lambda store, old: store.set_run_state(old, 1, RunState.CANCELLED, 1),
-        lambda store, old: store.start_session(old, FIRST, "{}", 1),
-        lambda store, old: store.end_session(old, ended(EndedBy.PAUSED), RunState.PAUSED),
-        lambda store, old: store.blame(old, 1, [1]),
-        lambda store, old: store.rename_file(old, 1, "stolen.warc.gz"),
+        lambda store, old: store.owner.beat(old),
+        lambda store, old: store.runs.create(old, replace(FIRST, run_id=3, number=2), Commit(3, 0)),
+        lambda store, old: store.runs.set_state(old, 1, RunState.CANCELLED, 1),
+        lambda store, old: store.sessions.start(old, FIRST, "{}", 1),
+        lambda store, old: store.sessions.end(old, ended(EndedBy.PAUSED), RunState.PAUSED),
+        lambda store, old: store.sessions.blame(old, 1, [1]),
+        lambda store, old: store.archive.rename(old, 1, "stolen.warc.gz"),
     ],
     ids=["beat", "create_run", "set_run_state", "start_session", "end_session", "blame", "rename_file"],
 )
 def test_a_lost_owner_can_change_nothing(book, opened, act):
-    book.store.start_session(book.token, FIRST, "{}", 1)
+    book.store.sessions.start(book.token, FIRST, "{}", 1)
     book.write(**FULL)
     opened().take(Life(7, "another machine", "another boot", 8))
-    before = everything(book.store), book.store.owner(), book.store.suspects(1)
+    before = everything(book.store), book.store.owner.life(), book.store.sessions.suspects(1)
     with pytest.raises(Lost) as raised:
         act(book.store, book.token)
     assert "7" in raised.value.message
     assert "another machine" in raised.value.message
     assert raised.value.hint
-    assert (everything(book.store), book.store.owner(), book.store.suspects(1)) == before
+    assert (everything(book.store), book.store.owner.life(), book.store.sessions.suspects(1)) == before
 
 
 def test_a_lost_owner_cannot_even_begin_a_commit(book, opened):
     opened().take(SOMEBODY)
     reached = False
-    with pytest.raises(Lost), book.store.committing(book.token):
+    with pytest.raises(Lost), book.store.commits.committing(book.token):
         reached = True
     assert not reached
 
@@ -529,16 +541,16 @@ def test_a_run_and_its_seeds_are_made_together_or_not_at_all(store):
     token = store.take(SOMEBODY)
     twice = Commit(1, 0, seeds=FIRST.seeds, entries=[new_entry(1), new_entry(1)])
     with pytest.raises(Broken):
-        store.create_run(token, FIRST, twice)
-    assert (store.runs(), store.run()) == ([], None)
+        store.runs.create(token, FIRST, twice)
+    assert (store.runs.list(), store.runs.get()) == ([], None)
     rows = Commit(1, 0, seeds=FIRST.seeds, urls=[(1, 1, f"{A}/")], entries=[new_entry(1)], lanes={1: 1})
-    store.create_run(token, FIRST, rows)
-    assert (store.runs(), ids(store.pending(1, 1, None, 10))) == ([FIRST], [1])
+    store.runs.create(token, FIRST, rows)
+    assert (store.runs.list(), ids(store.queue.pending(1, 1, None, 10))) == ([FIRST], [1])
 
 
 def test_runs_by_number_and_the_last_one(book):
-    assert book.store.runs() == [FIRST, SECOND]
-    assert (book.store.run(), book.store.run(0), book.store.run(7)) == (SECOND, FIRST, None)
+    assert book.store.runs.list() == [FIRST, SECOND]
+    assert (book.store.runs.get(), book.store.runs.get(0), book.store.runs.get(7)) == (SECOND, FIRST, None)
 
 
 @pytest.mark.parametrize(
@@ -546,9 +558,9 @@ def test_runs_by_number_and_the_last_one(book):
     [(RunState.PAUSED, None), (RunState.IN_PROGRESS, None), (RunState.COMPLETED, 77), (RunState.CANCELLED, 77)],
 )
 def test_a_run_has_an_end_when_it_is_over(book, state, ended_ms):
-    book.store.set_run_state(book.token, 1, state, 77)
-    run = book.store.run(0)
-    assert (run.state, run.ended_ms, book.store.run(1).state) == (state, ended_ms, RunState.IN_PROGRESS)
+    book.store.runs.set_state(book.token, 1, state, 77)
+    run = book.store.runs.get(0)
+    assert (run.state, run.ended_ms, book.store.runs.get(1).state) == (state, ended_ms, RunState.IN_PROGRESS)
 
 
 def ended(by: EndedBy, number: int = 1, message: str = "") -> SessionInfo:
@@ -557,33 +569,33 @@ def ended(by: EndedBy, number: int = 1, message: str = "") -> SessionInfo:
 
 def test_a_session_is_started_and_ended_together_with_its_run(book):
     store = book.store
-    store.set_run_state(book.token, 1, RunState.COMPLETED, 5)
-    assert store.start_session(book.token, FIRST, "{}", 50) == 1
-    assert (store.run(0).state, store.run(0).ended_ms) == (RunState.IN_PROGRESS, None)
-    assert store.sessions(1) == [SessionInfo(1, 1, book.token, SessionState.IN_PROGRESS, None, 50, None, 0, 0)]
-    store.end_session(book.token, ended(EndedBy.BUDGET, message="enough"), RunState.PAUSED)
-    (one,) = store.sessions(1)
+    store.runs.set_state(book.token, 1, RunState.COMPLETED, 5)
+    assert store.sessions.start(book.token, FIRST, "{}", 50) == 1
+    assert (store.runs.get(0).state, store.runs.get(0).ended_ms) == (RunState.IN_PROGRESS, None)
+    assert store.sessions.of(1) == [SessionInfo(1, 1, book.token, SessionState.IN_PROGRESS, None, 50, None, 0, 0)]
+    store.sessions.end(book.token, ended(EndedBy.BUDGET, message="enough"), RunState.PAUSED)
+    (one,) = store.sessions.of(1)
     assert (one.state, one.ended_by, one.ended_ms, one.message) == (
         SessionState.COMPLETED,
         EndedBy.BUDGET,
         99,
         "enough",
     )
-    assert (store.run(0).state, store.run(0).ended_ms) == (RunState.PAUSED, None)
-    assert store.start_session(book.token, FIRST, "{}", 60) == 2
-    store.end_session(book.token, ended(EndedBy.FINISHED, 2), RunState.COMPLETED)
-    assert (store.run(0).state, store.run(0).ended_ms) == (RunState.COMPLETED, 99)
-    assert store.sessions(2) == []
+    assert (store.runs.get(0).state, store.runs.get(0).ended_ms) == (RunState.PAUSED, None)
+    assert store.sessions.start(book.token, FIRST, "{}", 60) == 2
+    store.sessions.end(book.token, ended(EndedBy.FINISHED, 2), RunState.COMPLETED)
+    assert (store.runs.get(0).state, store.runs.get(0).ended_ms) == (RunState.COMPLETED, 99)
+    assert store.sessions.of(2) == []
 
 
 def test_sessions_that_nobody_ended_are_found_crashed_by_the_next_start(book):
     store = book.store
-    store.start_session(book.token, FIRST, "{}", 50)
-    store.end_session(book.token, ended(EndedBy.PAUSED), RunState.PAUSED)
-    store.start_session(book.token, FIRST, "{}", 60)
-    store.start_session(book.token, SECOND, "{}", 70)
-    assert store.start_session(book.token, FIRST, "{}", 80) == 3
-    told = [(one.state, one.ended_by, one.ended_ms) for one in (*store.sessions(1), *store.sessions(2))]
+    store.sessions.start(book.token, FIRST, "{}", 50)
+    store.sessions.end(book.token, ended(EndedBy.PAUSED), RunState.PAUSED)
+    store.sessions.start(book.token, FIRST, "{}", 60)
+    store.sessions.start(book.token, SECOND, "{}", 70)
+    assert store.sessions.start(book.token, FIRST, "{}", 80) == 3
+    told = [(one.state, one.ended_by, one.ended_ms) for one in (*store.sessions.of(1), *store.sessions.of(2))]
     assert told == [
         (SessionState.COMPLETED, EndedBy.PAUSED, 99),
         (SessionState.FAILED, EndedBy.CRASHED, 70),
@@ -593,19 +605,19 @@ def test_sessions_that_nobody_ended_are_found_crashed_by_the_next_start(book):
 
 
 def test_all_sessions_in_the_order_of_their_owners(book, opened):
-    book.store.start_session(book.token, SECOND, "{}", 50)
+    book.store.sessions.start(book.token, SECOND, "{}", 50)
     other = opened()
     token = other.take(SOMEBODY)
-    other.start_session(token, FIRST, "{}", 40)
-    assert [(one.run_id, one.token) for one in other.all_sessions()] == [(2, book.token), (1, token)]
+    other.sessions.start(token, FIRST, "{}", 40)
+    assert [(one.run_id, one.token) for one in other.sessions.all()] == [(2, book.token), (1, token)]
 
 
 def test_suspects_are_counted_per_run(book):
-    book.store.blame(book.token, 1, [5, 6])
-    book.store.blame(book.token, 1, [5])
-    book.store.blame(book.token, 2, [5])
-    assert book.store.suspects(1) == {5: 2, 6: 1}
-    assert book.store.suspects(2) == {5: 1}
+    book.store.sessions.blame(book.token, 1, [5, 6])
+    book.store.sessions.blame(book.token, 1, [5])
+    book.store.sessions.blame(book.token, 2, [5])
+    assert book.store.sessions.suspects(1) == {5: 2, 6: 1}
+    assert book.store.sessions.suspects(2) == {5: 1}
 
 
 def test_archive_files_know_their_token_and_committed_length(book, opened):
@@ -613,9 +625,9 @@ def test_archive_files_know_their_token_and_committed_length(book, opened):
     book.write(files={"one.warc.gz": (1, 250), "two.warc.gz": (2, 10)})
     other = opened()
     token = other.take(SOMEBODY)
-    assert other.files() == [(1, book.token, "one.warc.gz", 250), (2, book.token, "two.warc.gz", 10)]
-    other.rename_file(token, 2, "copy.warc.gz")
-    assert other.files() == [(1, book.token, "one.warc.gz", 250), (2, token, "copy.warc.gz", 10)]
+    assert other.archive.files() == [(1, book.token, "one.warc.gz", 250), (2, book.token, "two.warc.gz", 10)]
+    other.archive.rename(token, 2, "copy.warc.gz")
+    assert other.archive.files() == [(1, book.token, "one.warc.gz", 250), (2, token, "copy.warc.gz", 10)]
 
 
 def test_the_log_goes_on_where_the_last_owner_stopped(book, opened):
@@ -634,7 +646,7 @@ def test_the_log_goes_on_where_the_last_owner_stopped(book, opened):
 def crawled(book):
     """A run with one of everything, healthy by every check."""
     store, token = book.store, book.token
-    store.start_session(token, FIRST, "{}", 1)
+    store.sessions.start(token, FIRST, "{}", 1)
     row = {
         "robots": book.add(f"robots:{A}/robots.txt", kind=Kind.ROBOTS, source=Source.INITIAL, place_idx=-1),
         "home": book.add(f"{A}/", source=Source.INITIAL),
@@ -745,7 +757,7 @@ def test_small_questions(crawled):
 
 
 def test_counted_numbers_equal_kept_ones(crawled):
-    kept = crawled.run(0).counters
+    kept = crawled.runs.get(0).counters
     counted = RecordChecks(crawled).recount(1)
     assert counted == {name: getattr(kept, name) for name in counted}
     assert set(counted) == set(Counters.__slots__) - {"unknown"}
@@ -779,41 +791,41 @@ def test_every_fault_is_found(crawled, damage, words):
 
 def test_what_is_known_can_be_asked_without_its_rows(store):
     token = store.take(SOMEBODY)
-    store.create_run(token, FIRST, Commit(1, 0, seeds=FIRST.seeds))
-    with store.committing(token):
+    store.runs.create(token, FIRST, Commit(1, 0, seeds=FIRST.seeds))
+    with store.commits.committing(token):
         entry = new_entry(2, state=State.REFUSED, reason=Reason.NOFOLLOW, depth=3)
-        store.write(
+        store.commits.write(
             Commit(1, 1, seeds=FIRST.seeds, urls=[(2, hash64("http://a.test/x"), "http://a.test/x")], entries=[entry])
         )
     wanted = ["http://a.test/x", "http://a.test/y"]
-    assert store.known(1, wanted, rows=False) == {"http://a.test/x": Known(2, True, State.PENDING, None, 0, 0)}
-    assert store.known(1, wanted)["http://a.test/x"].reason is Reason.NOFOLLOW
+    assert store.frontier.known(1, wanted, rows=False) == {"http://a.test/x": Known(2, True, State.PENDING, None, 0, 0)}
+    assert store.frontier.known(1, wanted)["http://a.test/x"].reason is Reason.NOFOLLOW
 
 
 def test_equal_hashes_do_not_mix_up_what_is_asked_without_rows(book, monkeypatch):
-    monkeypatch.setattr("inchworm.store.crawl.session.hash64", lambda url: 7)
+    monkeypatch.setattr("inchworm.store.crawl.frontier.hash64", lambda url: 7)
     ids = {}
     for url in ("http://a.test/1", "http://a.test/2"):
         book.next_id += 1
         book.write(urls=[(book.next_id, 7, url)])
         ids[url] = book.next_id
-    found = book.store.known(1, [*ids, "http://a.test/3"], rows=False)
+    found = book.store.frontier.known(1, [*ids, "http://a.test/3"], rows=False)
     assert {url: known.url_id for url, known in found.items()} == ids
 
 
 def test_a_run_remembers_that_it_met_nofollow(book):
-    assert not book.store.has_nofollow(1)
+    assert not book.store.runs.has_nofollow(1)
     book.write(nofollow=True)
     book.write(nofollow=False)
-    assert book.store.has_nofollow(1)
-    assert not book.store.has_nofollow(2)
-    assert not book.store.has_nofollow(9)
+    assert book.store.runs.has_nofollow(1)
+    assert not book.store.runs.has_nofollow(2)
+    assert not book.store.runs.has_nofollow(9)
 
 
 def test_the_only_run(store):
     token = store.take(SOMEBODY)
-    assert store.is_only_run(1)
-    store.create_run(token, FIRST, Commit(1, 0, seeds=FIRST.seeds))
-    assert store.is_only_run(1)
-    store.create_run(token, SECOND, Commit(2, 0, seeds=SECOND.seeds))
-    assert not store.is_only_run(1)
+    assert store.runs.is_only(1)
+    store.runs.create(token, FIRST, Commit(1, 0, seeds=FIRST.seeds))
+    assert store.runs.is_only(1)
+    store.runs.create(token, SECOND, Commit(2, 0, seeds=SECOND.seeds))
+    assert not store.runs.is_only(1)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests.store.test_search_index import _EVENTS, ONE, TEXTS, THREE, TWO, Diary, _happen, kept_file
 
 from inchworm.errors import Broken, NotNow
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.follow import fields, log
 from inchworm.store.follow.fields import LOST, ExtractedRows, FieldSource
 from inchworm.store.follow.log import LoggedPage
@@ -91,7 +91,7 @@ class Kept:
 
     def check_counts(self) -> None:
         pages = self.diary.store.db.execute(PAGES + THERE).fetchall()
-        for run in self.diary.store.runs():
+        for run in self.diary.store.runs.list():
             texts = [text for _, run_id, text, _ in pages if run_id == run.run_id]
             found = fields.counts(self.path, self.source(), run.run_id)
             expected = Counter({0: texts.count(ONE), 1: len(texts)})
@@ -366,7 +366,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from inchworm.store.follow import fields
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 folder, after = Path(sys.argv[1]), int(sys.argv[2])
 fields._CHUNK = 7

@@ -98,7 +98,7 @@ def test_numbers_of_deleted_ones_are_not_given_again(past: Past) -> None:
 @pytest.mark.parametrize("state", ["completed", "cancelled"])
 def test_one_of_a_run_that_is_over_cannot_be_resumed(past: Past, state: str) -> None:
     assert past.point().can_resume
-    past.store.set_run_state(past.token, RUN_ID, RunState(state), 9)
+    past.store.runs.set_state(past.token, RUN_ID, RunState(state), 9)
     made = past.point()
     assert (made.state, made.can_resume, made.number) == (state, False, 1)
 
@@ -140,7 +140,7 @@ def test_all_that_came_later_is_gone(past: Past) -> None:
     past.ledger.edits.reopen()
     later = past.point()
     past.back(point)
-    past.store.set_run_state(past.token, RUN_ID, RunState.IN_PROGRESS, 0)
+    past.store.runs.set_state(past.token, RUN_ID, RunState.IN_PROGRESS, 0)
     assert_same(past.dump(), before)
     assert past.history.checkpoint(later.number) is None
     assert past.rows_of("SELECT from_seq, to_seq FROM undone") == [(2, 5)]
@@ -195,10 +195,10 @@ def replace_seq(point: CheckpointInfo, seq: int) -> CheckpointInfo:
 def test_another_url_is_not_blamed_for_a_death(past: Past) -> None:
     point = past.point()
     past.commit(past.visit(f"{A}/", f"{A}/deadly"))
-    past.store.blame(past.token, RUN_ID, [past.row(f"{A}/deadly").url_id])
+    past.store.sessions.blame(past.token, RUN_ID, [past.row(f"{A}/deadly").url_id])
     past.back(point)
     past.commit(past.visit(f"{A}/", f"{A}/harmless"))
-    assert past.row(f"{A}/harmless").url_id not in past.store.suspects(RUN_ID)
+    assert past.row(f"{A}/harmless").url_id not in past.store.sessions.suspects(RUN_ID)
 
 
 # The state at a position
@@ -284,8 +284,8 @@ class World(Past):
 
     def order(self, verb: str) -> bool:
         """Carry out what somebody asks for; whether there was anything to do."""
-        origins = [origin for origin, verdict, _ in self.store.robots(RUN_ID) if verdict == "allow"]
-        if verb == "retry" and self.store.failed(RUN_ID):
+        origins = [origin for origin, verdict, _ in self.store.hosts.robots(RUN_ID) if verdict == "allow"]
+        if verb == "retry" and self.store.frontier.failed(RUN_ID):
             self.ledger.edits.reopen()
         elif verb == "refresh" and origins:
             self.ledger.refresh_robots(origins)

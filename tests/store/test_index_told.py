@@ -290,7 +290,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from inchworm.store.follow import index
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 folder, after = Path(sys.argv[1]), int(sys.argv[2])
 index._CHUNK = 7

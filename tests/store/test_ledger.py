@@ -50,7 +50,7 @@ from inchworm.store.crawl.read.checks import RecordChecks
 from inchworm.store.crawl.read.copies import Copies
 from inchworm.store.crawl.read.frontier import FrontierReader
 from inchworm.store.crawl.read.visits import VisitReader
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.lock import Life
 
 A = "http://a.test"
@@ -92,23 +92,23 @@ class Desk:
         frozen = settings.to_json(self.settings, settings.RUN)
         new = run.with_seeds(run.next_run([], Mode.INCREMENTAL, frozen, 0), found)
         first = Ledger(self.store, self.shelf, new, Author(0, self.token), self.settings)
-        self.store.create_run(self.token, new, first.seed(found))
+        self.store.runs.create(self.token, new, first.seed(found))
         self.sit()
 
     def sit(self) -> None:
         """A new session: what the last one had in memory is gone."""
-        number = self.store.start_session(self.token, self.info, "{}", 0)
+        number = self.store.sessions.start(self.token, self.info, "{}", 0)
         self.shelf.name = f"session-{number}.warc.gz"
         self.ledger = Ledger(self.store, self.shelf, self.info, Author(number, self.token), self.settings)
 
     @property
     def info(self):
-        return self.store.run()
+        return self.store.runs.get()
 
     def pending(self) -> list[FrontierEntry]:
         """Every pending row, lane by lane."""
         store = self.store
-        return [e for lane in store.lanes(RUN_ID) for e in store.pending(RUN_ID, lane, None, 10_000)]
+        return [e for lane in store.queue.lanes(RUN_ID) for e in store.queue.pending(RUN_ID, lane, None, 10_000)]
 
     def entry(self, url: str) -> FrontierEntry:
         return next(entry for entry in self.pending() if entry.url == url)
@@ -147,7 +147,7 @@ class Desk:
         assert used == used_by_seeds(self.store.db)
 
     def row(self, url: str) -> StoredRow:
-        (row,) = self.store.rows(RUN_ID, [self.store.known(RUN_ID, [url])[url].url_id])
+        (row,) = self.store.frontier.rows(RUN_ID, [self.store.frontier.known(RUN_ID, [url])[url].url_id])
         return row
 
     def state(self, url: str) -> str:
@@ -231,12 +231,12 @@ def test_a_new_session_goes_on_with_the_same_places_and_numbers(desk):
     assert d.pending() == before
     d.commit(d.visit(f"{A}/x", f"{A}/y", f"{A}/z"))
     assert (d.place(f"{A}/y"), d.place(f"{A}/z")) == ((1, 1), (2, 1))
-    assert [s.requests for s in d.store.sessions(RUN_ID)] == [1, 1]
+    assert [s.requests for s in d.store.sessions.of(RUN_ID)] == [1, 1]
 
 
 def test_strict_order_is_one_lane_for_all_hosts(desk):
     d = desk(f"{A}/", f"{B}/", strict_order=True)
-    assert d.store.lanes(RUN_ID) == [0]
+    assert d.store.queue.lanes(RUN_ID) == [0]
     d.commit(d.visit(f"{A}/", f"{A}/x"), d.visit(f"{B}/", f"{B}/x"))
     assert [e.url for e in d.pending()] == [f"{A}/x", f"{B}/x"]
 
@@ -526,7 +526,7 @@ def test_clearing_refuses_what_is_pending_and_keeps_the_pages(desk):
     d = desk(f"{A}/", f"{B}/", robots=True)
     d.commit(d.visit(f"{A}/", f"{A}/x"))
     d.check(d.ledger.edits.clear())
-    assert (d.pending(), d.store.lanes(RUN_ID)) == ([], [])
+    assert (d.pending(), d.store.queue.lanes(RUN_ID)) == ([], [])
     assert (d.state(f"{A}/x"), d.state(f"{B}/"), d.state(f"{A}/")) == ("cleared", "cleared", "done")
     assert (d.info.counters.pages, d.info.counters.refused) == (1, 2)
 
@@ -600,7 +600,7 @@ def test_an_origin_has_one_robots_file_however_many_sessions(desk):
     d.sit()
     d.commit(d.visit(f"{A}/", f"{A}/1"))
     assert [e.kind for e in d.pending()] == [Kind.PAGE]
-    assert d.store.robots(RUN_ID) == [(A, "rules", b"User-agent: *\nDisallow: /x")]
+    assert d.store.hosts.robots(RUN_ID) == [(A, "rules", b"User-agent: *\nDisallow: /x")]
 
 
 def test_a_refused_url_does_not_open_its_origin_until_it_is_reopened(desk):
@@ -627,7 +627,7 @@ def test_what_a_robots_file_said_is_on_record(desk, said, verdict):
     d = desk(robots=True)
     committed = d.commit(d.visit(robots_file(A).url, robots=said))
     assert committed.robots == ((A, *verdict),)
-    assert d.store.robots(RUN_ID) == [(A, *verdict)]
+    assert d.store.hosts.robots(RUN_ID) == [(A, *verdict)]
 
 
 def test_a_robots_file_that_is_asked_for_already_is_no_step_of_its_own(desk):
@@ -689,9 +689,9 @@ def test_bodies_are_synced_before_the_transaction_ends(desk):
     seen: list[int] = []
     with closing(CrawlStore(d.store.path, read_only=True)) as other:
         sync = d.shelf.sync
-        d.shelf.sync = lambda: (sync(), seen.append(other.run().seq))
+        d.shelf.sync = lambda: (sync(), seen.append(other.runs.get().seq))
         d.commit(d.visit(f"{A}/", record=record(f"{A}/", b"body")))
-        assert (seen, d.shelf.synced, other.run().seq) == ([0], 1, 1)
+        assert (seen, d.shelf.synced, other.runs.get().seq) == ([0], 1, 1)
 
 
 def test_a_payload_that_the_archive_has_becomes_a_revisit(desk):
@@ -710,9 +710,9 @@ def test_a_payload_that_the_archive_has_becomes_a_revisit(desk):
 def test_the_committed_length_of_a_file_is_that_of_its_last_record(desk):
     d = desk()
     d.commit(d.visit(f"{A}/", f"{A}/1", record=record(f"{A}/", b"1")))
-    assert [(name, length) for _, _, name, length in d.store.files()] == [("session-1.warc.gz", 10)]
+    assert [(name, length) for _, _, name, length in d.store.archive.files()] == [("session-1.warc.gz", 10)]
     d.commit(d.visit(f"{A}/1", record=record(f"{A}/1", b"2")))
-    assert [(name, length) for _, _, name, length in d.store.files()] == [("session-1.warc.gz", 20)]
+    assert [(name, length) for _, _, name, length in d.store.archive.files()] == [("session-1.warc.gz", 20)]
 
 
 def test_nothing_is_committed_when_the_archive_cannot_be_written(desk):
@@ -945,7 +945,7 @@ def test_what_is_crawled_does_not_depend_on_the_order(desk, number, limit):
         # Newest first: the longest ways are found before the short ones.
         newest = max(waiting, key=lambda entry: entry.place)
         d.commit(web.answer(d, chance.choice([newest, newest, chance.choice(waiting)])))
-    rows = [row for row in d.store.rows(RUN_ID, range(1, 100)) if row.standing.state is State.DONE]
+    rows = [row for row in d.store.frontier.rows(RUN_ID, range(1, 100)) if row.standing.state is State.DONE]
     which = attrgetter("hops" if "external_hops" in limit else "depth")
     assert {row.url: which(row.standing) for row in rows} == web.within(**limit)
 

@@ -14,7 +14,7 @@ from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.history import History
 from inchworm.store.crawl.read.compare import ComparisonReader, Tally
 from inchworm.store.crawl.read.progress import Moment, ProgressReader, RunChange, Waiting, Whole
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.lock import Life
 
 SEED = Seed(0, "http://a.test/", "a.test", "/")
@@ -35,7 +35,7 @@ class Book:
         number = len(self.runs)
         made = replace(RUN, run_id=number + 1, number=number, parent=number - 1 if number else None, horizon=number + 1)
         self.runs.append(made)
-        self.store.create_run(self.token, made, Commit(made.run_id, 0, seeds=(SEED,)))
+        self.store.runs.create(self.token, made, Commit(made.run_id, 0, seeds=(SEED,)))
         return made
 
     def visit(self, page: int, seq: int, outcome: str = "page", settles: bool = True, **values: object) -> None:
@@ -59,8 +59,8 @@ class Book:
         return found.fetchone() is not None
 
     def write(self, changes: Commit) -> None:
-        with self.store.committing(self.token):
-            self.store.write(changes)
+        with self.store.commits.committing(self.token):
+            self.store.commits.write(changes)
 
     @property
     def progress(self) -> ProgressReader:

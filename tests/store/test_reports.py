@@ -15,7 +15,7 @@ from inchworm.model import Counters, Kind, Reason, RunInfo, RunState, Seed, Sour
 from inchworm.ports import Commit, NewFrontierRow, RowState, VisitRow
 from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.read.reports import MOST_HOPS, Hop, Linking, Reports
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.lock import Life
 
 SEED = Seed(0, "http://a.test/", "a.test", "/")
@@ -29,7 +29,7 @@ class Book:
         self.store = CrawlStore(folder / "crawl.db")
         self.store.db.execute("PRAGMA synchronous = OFF")
         self.token = self.store.take(Life(4711, "a machine", "a boot", 1))
-        self.store.create_run(self.token, RUN, Commit(1, 0, seeds=(SEED,)))
+        self.store.runs.create(self.token, RUN, Commit(1, 0, seeds=(SEED,)))
         self.ids: dict[str, int] = {}
         self.seq = 0
 
@@ -37,8 +37,8 @@ class Book:
         self.store.close()
 
     def write(self, **changes: object) -> None:
-        with self.store.committing(self.token):
-            self.store.write(Commit(1, 1, seeds=(SEED,), seq=self.seq, **changes))
+        with self.store.commits.committing(self.token):
+            self.store.commits.write(Commit(1, 1, seeds=(SEED,), seq=self.seq, **changes))
 
     def url(self, path: str, kind: Kind = Kind.PAGE, state: State = State.PENDING, reason: Reason | None = None) -> int:
         if path not in self.ids:

@@ -26,7 +26,7 @@ from inchworm.model import Source as FoundBy
 from inchworm.ports import Commit, Judgement, NewFrontierRow, RowState, VisitRow
 from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.history import History
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.follow import log, search
 from inchworm.store.follow.log import LoggedPage
 from inchworm.store.follow.search import MAX_WORDS, Question, SearchSource, parsed, words
@@ -61,7 +61,7 @@ class Diary:
         self.token = self.store.take(Life(4711, "a machine", "a boot", 1))
         self.history = History(self.store)
         self.run = RUN
-        self.store.create_run(self.token, RUN, Commit(1, 0, seeds=(SEED,)))
+        self.store.runs.create(self.token, RUN, Commit(1, 0, seeds=(SEED,)))
         self.reading = CrawlStore(folder / "crawl.db", read_only=True)
 
     def close(self) -> None:
@@ -69,18 +69,18 @@ class Diary:
         self.store.close()
 
     def write(self, **changes: object) -> None:
-        with self.store.committing(self.token):
-            self.store.write(Commit(self.run.run_id, 1, seeds=(SEED,), **changes))
+        with self.store.commits.committing(self.token):
+            self.store.commits.write(Commit(self.run.run_id, 1, seeds=(SEED,), **changes))
 
     def next_seq(self) -> int:
-        found = self.store.run(self.run.number)
+        found = self.store.runs.get(self.run.number)
         assert found is not None
         return found.seq + 1
 
     def visit(self, path: str, outcome: str = "page", text: bytes | None = None, **values: object) -> None:
         seq, address = self.next_seq(), f"http://a.test/{path}"
-        known = self.store.known(self.run.run_id, [address]).get(address)
-        url_id = known.url_id if known else self.store.next_ids()[0]
+        known = self.store.frontier.known(self.run.run_id, [address]).get(address)
+        url_id = known.url_id if known else self.store.commits.next_ids()[0]
         standing = RowState(State.PENDING, None, 0, 0, 0, 1, seq, 0, None, 0, 0, 0, None, None)
         entry = NewFrontierRow(url_id, Kind.PAGE, FoundBy.SPIDER, seq, None, None, standing)
         row = dict.fromkeys(VisitRow._fields) | {"kind": Kind.PAGE, "at_ms": seq, "requested": 1, "status": 200}
@@ -115,26 +115,26 @@ class Diary:
         return rows[0][0] if rows else ""
 
     def mark(self) -> int:
-        current = self.store.run(self.run.number)
+        current = self.store.runs.get(self.run.number)
         assert current is not None
         return self.history.add(self.token, current, CheckpointType.MANUAL, 1).number
 
     def new_run(self) -> None:
-        run_id = len(self.store.runs()) + 1
+        run_id = len(self.store.runs.list()) + 1
         self.run = replace(RUN, run_id=run_id, number=run_id - 1, mode="incremental", parent=self.run.number)
-        self.store.create_run(self.token, self.run, Commit(run_id, 0, seeds=(SEED,)))
+        self.store.runs.create(self.token, self.run, Commit(run_id, 0, seeds=(SEED,)))
 
     def go_back(self, number: int) -> None:
-        point, current = self.history.checkpoint(number), self.store.run(self.run.number)
+        point, current = self.history.checkpoint(number), self.store.runs.get(self.run.number)
         assert point is not None and current is not None
         self.history.go_back(self.token, current, point, 0)
 
     def branch(self, number: int) -> None:
         point = self.history.checkpoint(number)
         assert point is not None
-        run_id = len(self.store.runs()) + 1
+        run_id = len(self.store.runs.list()) + 1
         self.run = replace(RUN, run_id=run_id, number=run_id - 1, mode="incremental", parent=None)
-        with self.store.committing(self.token):
+        with self.store.commits.committing(self.token):
             self.history.branch(point, self.run)
 
     # What the index should have, and what it has
@@ -643,7 +643,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from inchworm.store.follow import search
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 folder, after = Path(sys.argv[1]), int(sys.argv[2])
 search._CHUNK = 7

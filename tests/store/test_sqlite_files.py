@@ -22,7 +22,7 @@ from inchworm.store import sqlite
 from inchworm.store.crawl.read.checks import RecordChecks
 from inchworm.store.crawl.read.frontier import FrontierReader
 from inchworm.store.crawl.read.visits import VisitReader
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.home.crawls import KnownCrawls
 from inchworm.store.home.home import Home
 from inchworm.store.lock import Life, OwnerLock
@@ -122,7 +122,7 @@ def test_files_of_a_newer_version_are_refused_untouched(path, read_only):
 OPEN = """
 import sys
 from pathlib import Path
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 print("ready", flush=True)
 sys.stdin.readline()
 CrawlStore(Path(sys.argv[1])).close()
@@ -169,8 +169,8 @@ def test_a_reader_cannot_write_and_leaves_the_file_as_it_is(path):
         token = store.take(Life.of_this_process())
     before = path.read_bytes()
     with closing(CrawlStore(path, read_only=True)) as reader:
-        assert (reader.runs(), reader.next_ids()) == ([], (1, 1, 1))
-        for write in (lambda: reader.take(Life.of_this_process()), lambda: reader.beat(token)):
+        assert (reader.runs.list(), reader.commits.next_ids()) == ([], (1, 1, 1))
+        for write in (lambda: reader.take(Life.of_this_process()), lambda: reader.owner.beat(token)):
             with pytest.raises(Broken) as raised:
                 write()
             assert "written" in raised.value.hint
@@ -189,10 +189,10 @@ def test_whoever_reads_first_after_an_upgrade_brings_the_file_up_to_date(path, s
 def test_a_reader_works_while_the_owner_is_in_a_transaction(path):
     with closing(CrawlStore(path)) as store, closing(CrawlStore(path, read_only=True)) as reader:
         token = store.take(Life(7, "here", "boot", 1))
-        with store.committing(token):
+        with store.commits.committing(token):
             store.db.execute("UPDATE owner SET pid = 8")
-            assert reader.owner().pid == 7
-        assert reader.owner().pid == 8
+            assert reader.owner.life().pid == 7
+        assert reader.owner.life().pid == 8
 
 
 def test_a_reader_brings_an_older_file_up_to_date_unless_somebody_works_on_it(path, steps):
@@ -227,11 +227,11 @@ def test_a_file_that_is_no_database_is_named_with_a_way_out(path):
 @pytest.mark.parametrize(
     "act",
     [
-        lambda store: store.beat(1),
-        lambda store: store.owner(),
-        lambda store: store.runs(),
-        lambda store: store.lanes(1),
-        lambda store: store.pending(1, 1, None, 10),
+        lambda store: store.owner.beat(1),
+        lambda store: store.owner.life(),
+        lambda store: store.runs.list(),
+        lambda store: store.queue.lanes(1),
+        lambda store: store.queue.pending(1, 1, None, 10),
     ],
     ids=["beat", "owner", "runs", "lanes", "pending"],
 )
@@ -258,7 +258,7 @@ def test_an_empty_file_is_what_a_crash_may_leave_and_its_owner_goes_on(path):
 def test_an_empty_file_tells_a_reader_so(path):
     path.touch()
     with pytest.raises(InchwormError) as raised, closing(CrawlStore(path, read_only=True)) as store:
-        store.owner()
+        store.owner.life()
     assert raised.value.hint
     assert path.read_bytes() == b""
 
@@ -284,11 +284,11 @@ def test_a_full_disk_is_told_and_nothing_is_lost(path):
         token = store.take(Life.of_this_process())
         pages = store.db.execute("PRAGMA page_count").fetchone()[0]
         store.db.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(Broken) as raised, store.committing(token):
+        with pytest.raises(Broken) as raised, store.commits.committing(token):
             store.db.execute("INSERT INTO host (name) VALUES (?)", ("x" * 1_000_000,))
         assert "disk space" in raised.value.hint
-        store.beat(token)
-        assert store.hosts() == {}
+        store.owner.beat(token)
+        assert store.hosts.all() == {}
 
 
 # What older versions wrote
@@ -318,7 +318,7 @@ def test_an_old_crawl_is_upgraded_and_tells_what_it_knew(dump, tmp_path):
     assert version_of(path) == int(re.search(r"\d+", dump.name)[0])
     with closing(CrawlStore(path)) as store:
         assert version_of(path) == len(sqlite._migrations("crawl"))
-        checks, run = RecordChecks(store), store.run()
+        checks, run = RecordChecks(store), store.runs.get()
         counted = checks.recount(run.run_id)
         assert counted == {name: getattr(run.counters, name) for name in counted}
         assert (checks.faults(run.run_id), checks.integrity()) == ([], "ok")
@@ -327,20 +327,20 @@ def test_an_old_crawl_is_upgraded_and_tells_what_it_knew(dump, tmp_path):
         assert (page.facts.state, page.request_url, page.facts.found_on) == ("done", f"{SITE}/b/", f"{SITE}/")
         assert [visit.title for visit in VisitReader(store).of_url(run.run_id, page.url_id)] == ["B"]
         assert frontier.find(f"{SITE}/private").facts.reason == "robots"
-        assert [one.ended_by for one in store.sessions(run.run_id)] == ["budget"]
+        assert [one.ended_by for one in store.sessions.of(run.run_id)] == ["budget"]
 
 
 @pytest.mark.parametrize("dump", CRAWLS, ids=lambda dump: dump.stem)
 def test_an_old_crawl_goes_on_where_it_was(dump, tmp_path):
     with closing(CrawlStore(loaded(dump, tmp_path))) as store:
-        token, run = store.take(Life.of_this_process()), store.run()
-        number = store.start_session(token, run, "{}", 0)
-        waiting = store.pending(run.run_id, store.lanes(run.run_id)[0], None, 100)
+        token, run = store.take(Life.of_this_process()), store.runs.get()
+        number = store.sessions.start(token, run, "{}", 0)
+        waiting = store.queue.pending(run.run_id, store.queue.lanes(run.run_id)[0], None, 100)
         assert [entry.url for entry in waiting] == [f"{SITE}/n", f"{SITE}/from-sitemap", f"{SITE}/flaky"]
         frozen = make({name: value for name, value in run.settings.items() if name != "replay"})
         ledger = Ledger(store, NoArchive(), run, Author(number, token), frozen)
         ledger.commit([FinishedVisit(entry, 0, Outcome.PAGE, text_hash=entry.url.encode()) for entry in waiting])
-        assert (store.run().seq, store.run().counters.pending) == (run.seq + 3, 0)
+        assert (store.runs.get().seq, store.runs.get().counters.pending) == (run.seq + 3, 0)
         assert RecordChecks(store).faults(run.run_id) == []
 
 
@@ -371,10 +371,10 @@ def test_branches_of_old_crawls_lie_beside_the_line_unless_something_builds_on_t
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute(branched(*origins))
     with closing(CrawlStore(path)) as store:
-        runs = store.runs()
+        runs = store.runs.list()
         assert [run.number for run in runs if not run.beside] == line
         assert [run.follows for run in runs] == follows
-        assert store.line_end().number == line[-1]
+        assert store.runs.line_end().number == line[-1]
 
 
 @pytest.mark.parametrize("dump", HOMES, ids=lambda dump: dump.stem)

@@ -148,9 +148,8 @@ def test_many_votes_are_counted_in_steps(desk: Past, monkeypatch: pytest.MonkeyP
     count(desk, 7)
     at_once = ranks(desk)
     monkeypatch.setattr(votes, "_AT_A_TIME", 10)
-    steps = [
-        upto for upto in iter(lambda: desk.store.count(RUN_ID, 0), 0) if not RecordChecks(desk.store).faults(RUN_ID)
-    ]
+    checks = RecordChecks(desk.store)
+    steps = [upto for upto in iter(lambda: desk.store.ranks.count(RUN_ID, 0), 0) if not checks.faults(RUN_ID)]
     assert steps == [5, 3, 1]
     count(desk, 7)
     assert ranks(desk) == at_once
@@ -167,7 +166,7 @@ def test_choosing_the_best_looks_at_few_rows(desk: Past) -> None:
         return 0
 
     desk.store.db._connection.set_progress_handler(step, 100)
-    chosen = desk.store.choose(RUN_ID, lane, Choice(50, False), set())
+    chosen = desk.store.queue.choose(RUN_ID, lane, Choice(50, False), set())
     desk.store.db._connection.set_progress_handler(None, 0)
     assert chosen is not None
     assert chosen.url == f"{A}/0"

@@ -47,7 +47,7 @@ from inchworm.store.crawl.read.progress import ProgressReader, Whole
 from inchworm.store.crawl.read.reports import Reports
 from inchworm.store.crawl.read.urls import LinkReader, UrlReader
 from inchworm.store.crawl.read.visits import VisitReader, WantedVisits
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.follow.log import URL, VISIT, CrawlLog
 from inchworm.store.home.access import Access
 from inchworm.store.home.claims import Claims
@@ -101,16 +101,17 @@ def _crawl(path: Path) -> None:
     token = store.take(Life.of_this_process())
     seeds = (Seed(0, HERE, "a.example", "/"),)
     for run in (RUN, NEXT):
-        store.create_run(token, run, Commit(run.run_id, 1, seq=9, seeds=seeds))
-        store.start_session(token, run, "{}", 0)
+        store.runs.create(token, run, Commit(run.run_id, 1, seq=9, seeds=seeds))
+        store.sessions.start(token, run, "{}", 0)
     _fill(store)
     names = _names(token)
     history, now = History(store), Now(store)
     point = history.add(token, RUN, CheckpointType.MANUAL, 0)
     names |= {"point": replace_seq(point), "line": now.line(NEXT), "since": Since(RUN)}
     for reader in (
+        *(store.owner, store.commits, store.runs, store.sessions, store.queue, store.frontier, store.visits),
+        *(store.archive, store.hosts, store.earlier, store.evidence, store.ranks),
         *(
-            store,
             *(made(store) for made in (RecordReader, RecordChecks, Copies, CountReader, FailureReader)),
             *(made(store) for made in (LinkReader, UrlReader, VisitReader)),
             ProgressReader(store, 2),
@@ -124,7 +125,7 @@ def _crawl(path: Path) -> None:
     list(ComparisonReader(store, RUN, NEXT))
     _more(store, token)
     _ask(lambda: history.branch(point, replace(NEXT, run_id=3, number=2, origin=0, origin_seq=5)))
-    _ask(lambda: store.newest_branch(0))
+    _ask(lambda: store.runs.newest_branch(0))
     _ask(lambda: history.now(replace(NEXT, counters=Counters(pending=1))))
     _ask(lambda: history.set_line(token, [1], 0))
     store.close()
@@ -151,7 +152,8 @@ def _names(token: int) -> dict[str, Any]:
 
 
 _SESSION = SessionInfo(1, 1, 1, SessionState.COMPLETED, None, 0, 1, 0, 0)
-_NOT_CALLED = {"close", "take", "create_run", "branch", "set_line", "start_session", "committing", "snapshot", "write"}
+_NOT_CALLED = {"close", "take", "create", "branch", "set_line", "start", "snapshot"}
+_NOT_CALLED |= {"committing", "transaction", "write"}
 
 
 def _call_all(reader: Any, names: dict[str, Any]) -> None:
@@ -200,11 +202,14 @@ def _more(store: CrawlStore, token: int) -> None:
     """What one call does not show: the other ways of asking."""
     visits, now, log = VisitReader(store), Now(store), CrawlLog(store)
     both = LineOfRuns((1, 2), 100)
-    with store.committing(token):
-        store.write(Commit(2, 1, seq=9))
+    with store.commits.committing(token):
+        store.commits.write(Commit(2, 1, seq=9))
     for questions in (
-        (lambda: store.run(None), lambda: store.run(7), lambda: store.robots(1, "http://a.example")),
-        (lambda: store.choose(1, 9, Choice(5, False), set()), lambda: store.known(1, [HERE], rows=False)),
+        (lambda: store.runs.get(None), lambda: store.runs.get(7), lambda: store.hosts.robots(1, "http://a.example")),
+        (
+            lambda: store.queue.choose(1, 9, Choice(5, False), set()),
+            lambda: store.frontier.known(1, [HERE], rows=False),
+        ),
         (
             lambda: visits.settled(1, WantedVisits("failed", "timeout", "new"), 0, 3),
             lambda: visits.that_failed(1, "timeout"),
@@ -214,8 +219,12 @@ def _more(store: CrawlStore, token: int) -> None:
         (lambda: now.pages(both, resources=False), lambda: now.has_text(both, HERE, HASH.hex())),
         (lambda: now.changed(Since(RUN, 0), both), lambda: now.changed(Since(RUN), both)),
         (lambda: log.visits(VISIT, 0, 9), lambda: log.judged(VISIT, 1, 0)),
-        (lambda: ProgressReader(store, 1).changed("unchanged", 0, 0, 3), lambda: store.believed(1, 1)),
-        (lambda: store.shared_validators(2), lambda: store.version(5, 2), lambda: store.histories(None)),
+        (lambda: ProgressReader(store, 1).changed("unchanged", 0, 0, 3), lambda: store.evidence.believed(1, 1)),
+        (
+            lambda: store.evidence.shared_validators(2),
+            lambda: store.earlier.version(5, 2),
+            lambda: store.earlier.histories(None),
+        ),
     ):
         for question in questions:
             _ask(question)

@@ -27,7 +27,7 @@ from inchworm.rules.fields.selectors import Rules, parsed, to_json
 from inchworm.settings import NamedSettings
 from inchworm.sink.columns import Column
 from inchworm.sink.fields import OWN, ROW, TAKEN, FieldRows, columns_of, spread, told
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.follow import fields as stored
 from inchworm.store.follow import follower
 from inchworm.store.follow.log import LoggedPage as FollowedPage

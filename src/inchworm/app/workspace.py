@@ -18,7 +18,7 @@ from inchworm.ports import Clock
 from inchworm.rules.web import proxies
 from inchworm.rules.web import url as urls
 from inchworm.settings import NamedSettings, Settings, SettingValue
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.home.crawls import KnownCrawls
 from inchworm.store.home.home import Home
 from inchworm.store.home.inbox import OwnerRequests
@@ -108,7 +108,7 @@ class Workspace:
 
     def run_of(self, crawl: CrawlInfo, store: CrawlStore, number: int | None = None) -> RunInfo:
         """The run of this number, or the last one."""
-        found = store.run(number)
+        found = store.runs.get(number)
         if found is None:
             which = f"run {number}" if number is not None else "run"
             raise Unknown(f"The crawl {crawl.name!r} has no {which}.", "`inchworm status` shows its runs.")

@@ -66,12 +66,12 @@ def _record(start: SessionStart, info: SessionInfo, run_state: RunState) -> None
     if run_state is not RunState.COMPLETED:
         kind = CheckpointType.ERROR if info.ended_by is EndedBy.ERROR else CheckpointType.PAUSE
         start.owner.checkpoint(kind, start.clock.now_ms())
-    start.owner.store.end_session(start.owner.token, info, run_state)
+    start.owner.store.sessions.end(start.owner.token, info, run_state)
 
 
 def _summary(start: SessionStart, info: SessionInfo, run_state: RunState, progress: LiveProgress) -> Summary:
     store, run_id, counters = start.owner.store, start.run.run_id, progress.counters
-    current = store.run(start.run.number)
+    current = store.runs.get(start.run.number)
     assert current is not None
     summary = Summary(
         crawl_id=start.crawl.crawl_id,

@@ -24,7 +24,7 @@ from inchworm.rules.text import content
 from inchworm.rules.web import url as urls
 from inchworm.rules.web.cookies import Jar
 from inchworm.settings import Settings
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.home.inbox import OwnerRequests
 
 
@@ -62,7 +62,7 @@ async def opened(start: SessionStart, fetcher: Fetcher, hooks: Hooks) -> AsyncIt
     try:
         ledger = Ledger(owner.store, archive, start.run, Author(start.number, owner.token), settings)
         inbox = Inbox(start.requests, start.crawl.crawl_id, owner, ledger, start.clock)
-        inbox.drop_old_orders(reading.carried_out(start.run.run_id))
+        inbox.drop_old_orders(reading.runs.carried_out(start.run.run_id))
         watch = Watch(hooks.progress or (lambda _: None), hooks.visited)
         loop = Loop(start.run, reading, ledger, _tools(start, fetcher, reader, reading), inbox, watch)
         loop.hosts.rest_from(_last_request(start))
@@ -82,21 +82,21 @@ def _tools(start: SessionStart, fetcher: Fetcher, reader: DocumentReader, store:
         start.clock,
         owner.mark,
         chance=random.random,
-        deaths=store.suspects(run_id),
+        deaths=store.sessions.suspects(run_id),
         bare_seeds=run.bare_seeds(start.crawl.seeds),
         canonicalizer=urls.canonicalizer(settings.drop_params),
         fingerprint=content.fingerprint(settings.resources, settings.drop_params),
         how=reader.how,
-        jar=Jar(store.cookies(run_id)),
+        jar=Jar(store.hosts.cookies(run_id)),
         earlier=EarlierRuns(store, start.run, settings, owner.archive) if start.run.number else None,
         compares=start.run.mode != Mode.BASELINE,
-        probes={probe.directory: probe for probe in store.probes(run_id)},
+        probes={probe.directory: probe for probe in store.hosts.probes(run_id)},
     )
 
 
 def _last_request(start: SessionStart) -> float:
     """The latest moment, on the monotonic clock, at which an earlier session may have asked for something."""
-    before = [one for one in start.owner.store.all_sessions() if one.token != start.owner.token]
+    before = [one for one in start.owner.store.sessions.all() if one.token != start.owner.token]
     if not before:
         return float("-inf")
     now, last = start.clock.monotonic(), before[-1]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from inchworm.engine.ledger.draft.draft import Committed, Draft
 from inchworm.engine.ledger.transaction import Transaction
 from inchworm.model import FinishedVisit, FoundUrl, FrontierEntry, Kind, Source
-from inchworm.ports import Store, VisitRow
+from inchworm.ports import Ranks, VisitRow
 from inchworm.rules.order import focus, order
 
 
@@ -19,8 +19,8 @@ class Ranking:
     """The ranks of one run, for as long as one session works on it. `wanted`: up to which seq votes have to be counted
     before anything more is chosen, if so."""
 
-    def __init__(self, store: Store, draft: Draft, transaction: Transaction, run_id: int, query: str) -> None:
-        self._store = store
+    def __init__(self, ranks: Ranks, draft: Draft, transaction: Transaction, run_id: int, query: str) -> None:
+        self._ranks = ranks
         self._draft = draft
         self._transaction = transaction
         self._run_id = run_id
@@ -72,7 +72,7 @@ class Ranking:
 
     def _count_some(self, upto: int) -> int:
         with self._transaction.whole():
-            return self._store.count(self._run_id, upto)
+            return self._ranks.count(self._run_id, upto)
 
 
 def _share(visit: FinishedVisit) -> int:

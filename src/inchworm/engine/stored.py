@@ -17,7 +17,7 @@ from inchworm.sink.columns import renamed
 from inchworm.store.crawl.read.copies import Copies
 from inchworm.store.crawl.read.now import ChangedUrl, LineOfRuns, Now
 from inchworm.store.crawl.read.visits import RecordedVisit
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 if TYPE_CHECKING:
     from inchworm.rules.page.document import DocumentContent
@@ -51,7 +51,7 @@ class StoredPages:
         self._store, self._archive = store, archive
         self._open: _Asked | None = self._asked(store)
         # What is known of a run is what it had come to now, however long whoever asks takes to read it.
-        self._runs = {run.run_id: run for run in store.runs()}
+        self._runs = {run.run_id: run for run in store.runs.list()}
 
     def _asked(self, store: CrawlStore) -> _Asked:
         return _Asked(Copies(store), Now(store), Bodies(store, self._archive))

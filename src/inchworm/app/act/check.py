@@ -11,7 +11,7 @@ from inchworm.errors import WrongUse
 from inchworm.model import CrawlInfo
 from inchworm.store.crawl.read.archive import RecordReader
 from inchworm.store.crawl.read.checks import RecordChecks
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 
 class Checker:
@@ -26,7 +26,7 @@ class Checker:
         checks, problems = RecordChecks(store), []
         if (said := checks.integrity()) != "ok":
             problems.append(f"the database is damaged: {said}")
-        for current in store.runs():
+        for current in store.runs.list():
             problems += [f"run {current.number}: {fault_found}" for fault_found in checks.faults(current.run_id)]
             kept, counted = dataclasses.asdict(current.counters), checks.recount(current.run_id)
             wrong = [

@@ -272,7 +272,7 @@ class RunAnnouncer:
         if not mine:
             return
         with self._workspace.reading(crawl) as store:
-            runs = {one.number: one for one in store.runs()}
+            runs = {one.number: one for one in store.runs.list()}
         kept = [one for one in mine if not run.is_open(runs.get(one.number))]
         outgoing = self._outgoing(crawl, kept, runs)
         with self._workspace.home.writing() as db:

@@ -62,7 +62,7 @@ class Plans:
 
     def to_crawl(self, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> Plan:
         """Go on with the run that is open, or start the next one."""
-        last = owner.store.run()
+        last = owner.store.runs.get()
         if last is None or not run.is_open(last):
             return Plan({}, lambda values: self._start_run(owner, crawl, values, start))
         if start.fresh or not crawl.incremental:
@@ -71,7 +71,7 @@ class Plans:
 
     def for_the_line(self, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> Plan:
         """Go on with the line, whatever its mode: nobody who repeats a crawl means a branch that was left open."""
-        last = owner.store.line_end()
+        last = owner.store.runs.line_end()
         if last is None or not run.is_open(last):
             return Plan({}, lambda values: self._start_run(owner, crawl, values, start))
         if crawl.incremental:
@@ -87,7 +87,7 @@ class Plans:
 
     def to_resume(self, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> Plan:
         """Go on with the run that is open, and no other."""
-        last = owner.store.run()
+        last = owner.store.runs.get()
         if last is None or not run.is_open(last):
             raise NotNow(
                 f"The crawl {crawl.name!r} has no paused run to resume.",
@@ -98,13 +98,13 @@ class Plans:
 
     def _as_before(self, plan: Plan, owner: CrawlOwner, last: RunInfo, start: Start) -> Plan:
         """With what the last session of a branch was told: the crawl remembers only what holds for the line."""
-        told = owner.store.session_settings(last.run_id).items()
+        told = owner.store.sessions.settings(last.run_id).items()
         own = {name: value for name, value in told if name in settings.FIELDS and name not in start.given}
         return Plan({**self.unmasked(own), **plan.settings}, plan.begin)
 
     def to_recrawl(self, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> Plan:
         """Start a new run, and no other. One that used up its budget and was left open ends here; a branch stays."""
-        last = owner.store.line_end()
+        last = owner.store.runs.line_end()
         if last is not None and run.is_open(last) and last.mode == Mode.BASELINE:
             raise NotNow(
                 f"Run {last.number} of {crawl.name!r} is not complete yet, so no other can build on it.",
@@ -129,21 +129,21 @@ class Plans:
 
     def _end_early(self, owner: CrawlOwner) -> None:
         """Complete the last run of the line as it is; its rest is the next one's."""
-        last = owner.store.line_end()
+        last = owner.store.runs.line_end()
         if last is not None and run.is_open(last):
             ledger_of(owner, last).end_early()
-            owner.store.set_run_state(owner.token, last.run_id, RunState.COMPLETED, self._workspace.clock.now_ms())
+            owner.store.runs.set_state(owner.token, last.run_id, RunState.COMPLETED, self._workspace.clock.now_ms())
 
     def _cancel_open(self, owner: CrawlOwner) -> None:
         """End what is open, a branch and the line, for good."""
-        while (current := owner.store.run()) is not None and run.is_open(current):
+        while (current := owner.store.runs.get()) is not None and run.is_open(current):
             self.cancel(owner, current)
 
     def cancel(self, owner: CrawlOwner, current: RunInfo) -> None:
         """End a run for good, but so that one can come back."""
         now_ms = self._workspace.clock.now_ms()
         owner.checkpoint(CheckpointType.PAUSE, now_ms, current)
-        owner.store.set_run_state(owner.token, current.run_id, RunState.CANCELLED, now_ms)
+        owner.store.runs.set_state(owner.token, current.run_id, RunState.CANCELLED, now_ms)
 
     def _start_run(
         self,
@@ -159,18 +159,22 @@ class Plans:
             close(owner)
         seeds = run.seeds_of(crawl.seeds, values.drop_params)
         frozen = settings.to_json(values, RUN)
-        new = run.next_run(store.runs(), Mode(start.mode or Mode.INCREMENTAL), frozen, self._workspace.clock.now_ms())
+        new = run.next_run(
+            store.runs.list(), Mode(start.mode or Mode.INCREMENTAL), frozen, self._workspace.clock.now_ms()
+        )
         new = run.with_seeds(run.as_baseline(new) if start.fresh else new, seeds)
         known: list[Unreached] = []
         if new.parent is not None and values.order == order.FRESHNESS:
-            histories = {page.url_id: (page, history) for page, history in store.histories(new.follows)}
+            histories = {page.url_id: (page, history) for page, history in store.earlier.histories(new.follows)}
             aged = ((url_id, history) for url_id, (_, history) in histories.items())
             known = [histories[url_id][0] for url_id in freshness.order(aged, self._workspace.clock.now_ms())]
         changes = Ledger(store, NoArchive(), new, Author(0, owner.token), values).seed(seeds, known)
         if new.parent is not None:
-            changes.distrusted += store.shared_validators(self._workspace.run_of(crawl, store, new.parent).run_id)
-        store.create_run(owner.token, new, changes)
-        made = store.run(new.number)
+            changes.distrusted += store.evidence.shared_validators(
+                self._workspace.run_of(crawl, store, new.parent).run_id
+            )
+        store.runs.create(owner.token, new, changes)
+        made = store.runs.get(new.number)
         assert made is not None
         return made
 
@@ -210,30 +214,30 @@ class WayBack:
         """A new run that has everything up to the checkpoint, and goes on by settings of its own."""
         Patterns(values.include, values.exclude)
         old = self._past.run(point)
-        new = run.branch_of(old, self._store.runs(), to_json(values, RUN), self._now_ms)
+        new = run.branch_of(old, self._store.runs.list(), to_json(values, RUN), self._now_ms)
         if (made := self._made_before(point, new)) is not None:
             return made
-        with self._store.committing(self._owner.token):
+        with self._store.commits.committing(self._owner.token):
             self._history.branch(point, new)
             if dict(new.settings) != dict(old.settings):
-                made = self._store.run(new.number)
+                made = self._store.runs.get(new.number)
                 assert made is not None
                 same_scope = all(new.settings[name] == old.settings[name] for name in ("scope", "loose_paths"))
                 ledger = Ledger(self._store, NoArchive(), made, Author(0, self._owner.token), values)
                 ledger.edits.judge_again(same_scope)
-        found = self._store.run(new.number)
+        found = self._store.runs.get(new.number)
         assert found is not None
         return found
 
     def _made_before(self, point: CheckpointInfo, new: RunInfo) -> RunInfo | None:
         """The same branch, when whoever made it died before it got anywhere: this is the second try."""
-        last = self._store.runs()[-1]
+        last = self._store.runs.list()[-1]
         if last.origin is None or dict(last.settings) != dict(new.settings):
             return None
         is_same = (last.origin, last.origin_seq) == (point.run, point.seq)
         is_same = is_same or (point.number < 0 and last.number == point.run)
         # One step may have been taken: judging by settings of its own.
         has_moved = last.seq > (last.origin_seq or 0) + 1
-        ended = [one.ended_by for one in self._store.sessions(last.run_id)]
+        ended = [one.ended_by for one in self._store.sessions.of(last.run_id)]
         has_moved = has_moved or any(by not in (None, EndedBy.CRASHED) for by in ended)
         return last if is_same and not has_moved and run.is_open(last) else None

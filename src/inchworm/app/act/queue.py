@@ -79,7 +79,7 @@ class QueueActs:
         current = self._workspace.run_of(crawl, owner.store)
         committed = ledger_of(owner, current).edits.add(found, depth)
         if current.state is RunState.COMPLETED and committed.counters.pending > current.counters.pending:
-            owner.store.set_run_state(owner.token, current.run_id, RunState.PAUSED, self._workspace.clock.now_ms())
+            owner.store.runs.set_state(owner.token, current.run_id, RunState.PAUSED, self._workspace.clock.now_ms())
 
     # Taking out
 
@@ -110,7 +110,7 @@ class QueueActs:
                 f"Run {spot.run} of {spot.crawl.name!r} is history: only run {current.number} can be changed.",
                 "Change the row of that run, or go back to a checkpoint of the old one.",
             )
-        return current, owner.store.rows(current.run_id, [spot.url_id])[0]
+        return current, owner.store.frontier.rows(current.run_id, [spot.url_id])[0]
 
     def clear(self, word: str) -> int:
         """Refuse every pending URL and complete the run; how many."""
@@ -121,7 +121,7 @@ class QueueActs:
             last = self._workspace.run_of(crawl, owner.store)
             pending = last.counters.pending
             ledger_of(owner, last).end_early()
-            owner.store.set_run_state(owner.token, last.run_id, RunState.COMPLETED, self._workspace.clock.now_ms())
+            owner.store.runs.set_state(owner.token, last.run_id, RunState.COMPLETED, self._workspace.clock.now_ms())
         return pending
 
     def clear_if_open(self, crawl: CrawlInfo) -> int:
@@ -136,7 +136,7 @@ class QueueActs:
         with self._workspace.reading(crawl) as store:
             last = self._workspace.run_of(crawl, store)
             address = identity(last, url) if url else None
-            count = len(store.failed(last.run_id, kind, address))
+            count = len(store.frontier.failed(last.run_id, kind, address))
         if not count:
             return 0
         if self._workspace.is_running(crawl):
@@ -145,7 +145,7 @@ class QueueActs:
         with self._workspace.owning(crawl) as owner:
             last = self._workspace.run_of(crawl, owner.store)
             ledger_of(owner, last).edits.reopen(kind, address)
-            owner.store.set_run_state(owner.token, last.run_id, RunState.PAUSED, self._workspace.clock.now_ms())
+            owner.store.runs.set_state(owner.token, last.run_id, RunState.PAUSED, self._workspace.clock.now_ms())
         return count
 
 

@@ -145,8 +145,8 @@ class _Series:
     def _look(self) -> tuple[RepeatState, _Spot]:
         """How the crawl stands, and which session was its last."""
         with contextlib.suppress(NotNow), self._workspace.reading(self._workspace.find(self._crawl_id)) as store:
-            if runs := run.line_of(store.runs()):
-                return _standing(runs, store.sessions(runs[-1].run_id))
+            if runs := run.line_of(store.runs.list()):
+                return _standing(runs, store.sessions.of(runs[-1].run_id))
         return RepeatState(), _Spot(-1, 0)
 
     def _due(self) -> Due:

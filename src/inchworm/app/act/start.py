@@ -168,7 +168,7 @@ class Starter:
                 if not current.beside:  # What a branch is tried with is not meant for the runs of the line.
                     self._workspace.crawls.change(crawl.crawl_id, settings=presentable(remembered))
                 session_part = json.dumps(presentable(settings.to_json(values, SESSION)))
-                number = owner.store.start_session(owner.token, current, session_part, self._workspace.clock.now_ms())
+                number = owner.store.sessions.start(owner.token, current, session_part, self._workspace.clock.now_ms())
                 if hooks.started:
                     hooks.started(crawl, current, number)
                 requests, clock = self._workspace.requests, self._workspace.clock
@@ -187,7 +187,7 @@ class Starter:
     def _keep_what_made_it(self, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> None:
         """What the first start of a crawl names belongs to the crawl, until somebody changes it there. Some of it does
         whenever it is named."""
-        is_first = owner.store.run() is None
+        is_first = owner.store.runs.get() is None
         kept = {
             name: value
             for name, value in start.given.items()
@@ -199,8 +199,8 @@ class Starter:
 
     def _note_crash(self, owner: CrawlOwner) -> None:
         """When the last session crashed: there it stood, should anybody want to know or come back."""
-        last = owner.store.run()
-        if last is not None and run.is_open(last) and owner.store.is_unfinished(last.run_id):
+        last = owner.store.runs.get()
+        if last is not None and run.is_open(last) and owner.store.sessions.is_unfinished(last.run_id):
             owner.checkpoint(CheckpointType.ERROR, self._workspace.clock.now_ms())
 
 

@@ -50,7 +50,7 @@ class Steering:
         with self._workspace.reading(crawl):
             pass  # one that never started has nothing to cancel
         with self._workspace.owning(crawl) as owner:
-            last = owner.store.run()
+            last = owner.store.runs.get()
             if last is None or not run.is_open(last):
                 raise NotNow(
                     f"The crawl {crawl.name!r} has no open run to cancel.",
@@ -72,13 +72,13 @@ class Steering:
         with self._workspace.reading(crawl) as store:
             _refuse_for_line(self._workspace.run_of(crawl, store, number))
         with self._workspace.owning(crawl) as owner:
-            chosen, end = self._workspace.run_of(crawl, owner.store, number), owner.store.line_end()
+            chosen, end = self._workspace.run_of(crawl, owner.store, number), owner.store.runs.line_end()
             assert end is not None
             _refuse_for_line(chosen)
             others = {name: value for name, value in chosen.settings.items() if end.settings.get(name) != value}
             # The settings first: should we die here, the second try still sees the difference.
             self._workspace.crawls.change(crawl.crawl_id, settings={**crawl.settings, **others})
-            line = run.line_to(owner.store.runs(), chosen)
+            line = run.line_to(owner.store.runs.list(), chosen)
             History(owner.store).set_line(owner.token, [one.run_id for one in line], self._workspace.clock.now_ms())
         return MovedLine(crawl.crawl_id, number, end.number, others)
 

@@ -21,7 +21,7 @@ from inchworm.page import opened
 from inchworm.ports import VisitRow
 from inchworm.rules.words.json_form import FLAT, json_object
 from inchworm.store.crawl.read.compare import Compared, ComparisonReader, turned
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 _IN_MEMORY = 250_000
 """Bytes of each list of a comparison; what is more goes to disk."""
@@ -144,7 +144,7 @@ class Changes:
     ) -> tuple[RunInfo, RunInfo]:
         b = self._workspace.run_of(crawl, store, second)
         before = first if first is not None else b.parent if b.parent is not None else b.origin
-        if before is None and second is None and (branch := store.newest_branch(b.number)) is not None:
+        if before is None and second is None and (branch := store.runs.newest_branch(b.number)) is not None:
             return b, branch
         if before is None:
             raise NotNow(
@@ -202,8 +202,8 @@ class Changes:
 
 def _last_visit(store: CrawlStore, one: RunInfo, url: str) -> VisitRow | None:
     """What a run came to with a URL."""
-    known = store.known(one.run_id, [url]).get(url)
-    return store.visit_of(one.run_id, known.url_id) if known and known.in_run else None
+    known = store.frontier.known(one.run_id, [url]).get(url)
+    return store.visits.of(one.run_id, known.url_id) if known and known.in_run else None
 
 
 def _runs(crawl: CrawlInfo, a: RunInfo, b: RunInfo) -> ComparedRuns:

@@ -24,7 +24,7 @@ from inchworm.settings import NamedSettings
 from inchworm.store.crawl.history import History
 from inchworm.store.crawl.read.archive import RecordReader
 from inchworm.store.crawl.read.progress import Whole
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 _DIGITS = 18
 _GO_ON_ALL_THE_SAME = "`inchworm doctor` tells more; `--no-validate` goes on all the same."
@@ -141,7 +141,7 @@ class Checkpoints:
     def newest(self, crawl: CrawlInfo, before: int | None, limit: int) -> NewestCheckpoints:
         """The last checkpoints of a crawl, of those before the one of this number."""
         with contextlib.suppress(NotNow), self._workspace.reading(crawl) as store:
-            whole, history, runs = Whole(store), History(store), {one.number: one for one in store.runs()}
+            whole, history, runs = Whole(store), History(store), {one.number: one for one in store.runs.list()}
             numbers = whole.checkpoints(_ALL if before is None else before, limit)
             points = [point for number in numbers if (point := history.checkpoint(number))]
             types = whole.checkpoint_types()
@@ -158,7 +158,7 @@ class Checkpoints:
     def _all(self, crawl: CrawlInfo) -> tuple[Sequence[CheckpointLine], RunInfo | None]:
         """The checkpoints of a crawl and its last run. One that has not started has neither."""
         with contextlib.suppress(NotNow), self._workspace.reading(crawl) as store:
-            if (last := store.run()) is not None:
+            if (last := store.runs.get()) is not None:
                 history = History(store)
                 return [checkpoint_line(crawl, one, history) for one in history.checkpoints()], last
         return [], None
@@ -286,7 +286,7 @@ class Past:
 
     def point(self, back: Back) -> CheckpointInfo:
         """The checkpoint that is meant, or the run as it stands when none is named; seen to be usable."""
-        last = self._store.run()
+        last = self._store.runs.get()
         if last is None:
             raise NotNow(f"The crawl {self._crawl.name!r} has not started yet.", "There is nothing to continue.")
         point = self._history.now(last) if back.checkpoint is None else self._find(back.checkpoint)
@@ -313,7 +313,7 @@ class Past:
         return find(self._history, self._crawl, checkpoint)
 
     def run(self, point: CheckpointInfo) -> RunInfo:
-        found = self._store.run(point.run)
+        found = self._store.runs.get(point.run)
         assert found is not None
         return found
 
@@ -321,7 +321,7 @@ class Past:
         """See that the state and the archive before a checkpoint are what they were when it was made."""
         if self.run(point).seq < point.seq:
             raise Broken(f"Run {point.run} ends before checkpoint {point.number}.", "`inchworm doctor` tells more.")
-        for _, _, name, length in self._store.files():
+        for _, _, name, length in self._store.archive.files():
             path = self._archive / name
             if not path.exists() or path.stat().st_size < length:
                 raise Broken(f"The archive file {path} is missing or too short.", _GO_ON_ALL_THE_SAME)

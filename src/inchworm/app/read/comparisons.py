@@ -14,7 +14,7 @@ from inchworm.model import Change, CrawlInfo, RunInfo, RunState
 from inchworm.rules.words import explain, failures
 from inchworm.store.crawl.read.compare import ComparisonReader, Tally
 from inchworm.store.crawl.read.progress import ProgressReader, RunChange, Whole
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 _STEADY = 10_000
 """Counts of a run that goes on are as old as so many of its steps."""
@@ -137,7 +137,7 @@ class Comparisons:
         later = self._workspace.run_of(crawl, store, second)
         found = (first, later.parent, later.origin, later.number - 1 if later.number else None)
         before = next((number for number in found if number is not None), None)
-        if before is None and second is None and (branch := store.newest_branch(later.number)) is not None:
+        if before is None and second is None and (branch := store.runs.newest_branch(later.number)) is not None:
             return Pair(store, later, branch)
         if before is None:
             raise NotNow("There is no run before the first one.", "Choose a later one.")

@@ -20,7 +20,7 @@ from inchworm.rules.words.json_form import FLAT
 from inchworm.rules.words.times import iso
 from inchworm.settings import SERVICE, NamedSettings
 from inchworm.store.crawl.read.failures import FailureReader
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 if TYPE_CHECKING:
     from inchworm.app.read.jobs import JobLine, JobReads
@@ -252,12 +252,12 @@ class Crawls:
     def status(self, crawl: CrawlInfo) -> CrawlStatus:
         """Where a crawl stands. A run whose owner is dead is paused."""
         with self._workspace.reading(crawl) as store:
-            current, end = self._workspace.run_of(crawl, store), store.line_end()
-            sessions = store.sessions(current.run_id)
-            owner = store.owner()
-            down = store.down()
+            current, end = self._workspace.run_of(crawl, store), store.runs.line_end()
+            sessions = store.sessions.of(current.run_id)
+            owner = store.owner.life()
+            down = store.hosts.down()
             blocked = _blocked(store, current)
-            several = store.has_several_lanes(current.run_id)
+            several = store.queue.has_several_lanes(current.run_id)
             lost = self.lost_files(crawl, store)
         running = self._workspace.is_running(crawl)
         state = run.state_of(current, running)
@@ -299,14 +299,14 @@ class Crawls:
     def lost_files(self, crawl: CrawlInfo, store: CrawlStore) -> Sequence[str]:
         """Files of the archive that are missing, or shorter than what was committed."""
         archive = self._workspace.crawl_folder(crawl) / "archive"
-        files = [(name, length, archive / name) for _, _, name, length in store.files()]
+        files = [(name, length, archive / name) for _, _, name, length in store.archive.files()]
         return [name for name, length, path in files if not path.exists() or path.stat().st_size < length]
 
     def settings_of(self, crawl: CrawlInfo) -> NamedSettings:
         """The settings that the open run, or the next one, works with."""
         values = settings.make({**self._workspace.base_settings(), **defaults_of(crawl), **crawl.settings})
         with contextlib.suppress(NotNow), self._workspace.reading(crawl) as store:
-            last = store.run()
+            last = store.runs.get()
             if last is not None and run.is_open(last):
                 values = settings.changed(values, settings_of_run(last))
         return presentable(settings.to_json(values))
@@ -351,9 +351,9 @@ class Crawls:
             return seen[1]
         found = None
         with contextlib.suppress(NotNow), self._workspace.reading(crawl) as store:
-            last = store.run()
+            last = store.runs.get()
             if last is not None:
-                found = _Seen(last, store.last_session(last.run_id), store.last_change(), store.down())
+                found = _Seen(last, store.sessions.last(last.run_id), store.runs.last_change(), store.hosts.down())
         if mark:
             self._kept[crawl.crawl_id] = mark, found
         return found
@@ -367,9 +367,9 @@ class Crawls:
             return None
         with self._workspace.reading(crawl) as store:
             last = self._workspace.run_of(crawl, store)
-            session = store.last_session(last.run_id)
+            session = store.sessions.last(last.run_id)
             why_nothing = _why_nothing(store, last)
-            blocked, down = _blocked(store, last), store.down()
+            blocked, down = _blocked(store, last), store.hosts.down()
         running = self._workspace.is_running(crawl)
         return LastRun(
             last.number,

@@ -17,7 +17,7 @@ from inchworm.rules.words.json_form import FLAT
 from inchworm.rules.words.times import iso
 from inchworm.store.crawl.read.counts import CountReader
 from inchworm.store.crawl.read.frontier import EntryFacts, FrontierReader, FrontierRow
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 _ID = re.compile(r"([0-9A-Za-z]{1,64})_([0-9]{1,18})_([0-9]{1,18})")
 _WITHOUT_CLEARED = {"reason_other_than": Reason.CLEARED.value}
@@ -163,7 +163,7 @@ class FrontierRows:
         with self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store)
             counts = CountReader(store).rows_by_state(current.run_id)
-            sessions = store.sessions(current.run_id)
+            sessions = store.sessions.of(current.run_id)
         counters, state = current.counters, run.state_of(current, self._workspace.is_running(crawl))
         return FrontierNumbers(
             crawl_id=crawl.crawl_id,
@@ -194,7 +194,7 @@ def not_followed(reason: str | None) -> Mapping[str, str]:
 
 def state_in_run(store: CrawlStore, current: RunInfo, url: str) -> tuple[int, State] | None:
     """The number of a URL and how it stands in a run."""
-    known = store.known(current.run_id, [url]).get(url)
+    known = store.frontier.known(current.run_id, [url]).get(url)
     return (known.url_id, known.state) if known and known.in_run else None
 
 

@@ -15,7 +15,7 @@ from inchworm.model import Counters, CrawlInfo, EndedBy, Mode, RunInfo, RunState
 from inchworm.rules.words.json_form import FLAT
 from inchworm.rules.words.times import iso
 from inchworm.store.crawl.read.counts import CountReader
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Iterations:
         not started: nothing."""
         costs: Sequence[_Cost] = []
         with contextlib.suppress(NotNow), self._workspace.reading(crawl) as store:
-            costs = [_Cost.of(one, store) for one in store.runs()]
+            costs = [_Cost.of(one, store) for one in store.runs.list()]
         running = self._workspace.is_running(crawl)
         lines = tuple(_line(costs[: number + 1], running) for number in range(len(costs)))
         again = sum(1 for line in lines if line.mode != Mode.BASELINE)
@@ -201,7 +201,9 @@ class _Cost(NamedTuple):
 
     @classmethod
     def of(cls, one: RunInfo, store: CrawlStore) -> _Cost:
-        timed = [session for session in store.sessions(one.run_id) if session.ended_by not in (None, EndedBy.CRASHED)]
+        timed = [
+            session for session in store.sessions.of(one.run_id) if session.ended_by not in (None, EndedBy.CRASHED)
+        ]
         seconds = sum(max(0, (session.ended_ms or session.started_ms) - session.started_ms) for session in timed) / 1000
         reused = CountReader(store).reused(one.run_id) if one.mode != Mode.BASELINE else 0
         return cls(one, seconds, sum(session.requests for session in timed), reused)

@@ -18,7 +18,7 @@ from inchworm.rules.words.times import iso
 from inchworm.store.crawl.history import History
 from inchworm.store.crawl.read.counts import CountReader
 from inchworm.store.crawl.read.progress import ProgressReader
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 SAMPLES = 120
 FEW = 20
@@ -130,12 +130,12 @@ class RunProgress:
             current, last, end = (
                 self._workspace.run_of(crawl, store, number),
                 self._workspace.run_of(crawl, store),
-                store.line_end(),
+                store.runs.line_end(),
             )
             is_last = current.number == last.number
             running = is_last and self._workspace.is_running(crawl)
             progress, now_ms = ProgressReader(store, current.run_id), self._workspace.clock.now_ms()
-            sessions = _sessions(progress, store.sessions(current.run_id), current, running, now_ms)
+            sessions = _sessions(progress, store.sessions.of(current.run_id), current, running, now_ms)
             marks = progress.marks()
             return RunDetail(
                 run=current.number,
@@ -153,7 +153,7 @@ class RunProgress:
                 counters=current.counters,
                 is_last=is_last,
                 is_running=running,
-                newest_run=store.newest_number(),
+                newest_run=store.runs.newest_number(),
                 line_end=end.number if end else None,
                 sessions=sessions,
                 pace=_pace(progress, current, sessions, now_ms if running else None),

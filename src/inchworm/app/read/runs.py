@@ -16,7 +16,7 @@ from inchworm.rules.schedule import repetition
 from inchworm.rules.words.json_form import FLAT
 from inchworm.rules.words.times import iso
 from inchworm.store.crawl.read.counts import CountReader
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 _RUN_ID = re.compile(r"([0-9A-Za-z]{1,64})_iter_([0-9]{1,18})")
 MOST_RUNS = 100
@@ -140,7 +140,7 @@ class Runs:
         """The runs of a crawl in their order: all, or the last so many before the one of this number."""
         with self._workspace.reading(crawl) as store:
             at_work = self._number_at_work(crawl, store)
-            return [_line(crawl, one, one.number == at_work) for one in store.runs(before, limit)]
+            return [_line(crawl, one, one.number == at_work) for one in store.runs.list(before, limit)]
 
     def get(self, run_id: str) -> RunWithSessions:
         """One run with its sessions."""
@@ -151,7 +151,7 @@ class Runs:
         with self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store, int(parts[2]))
             is_running = current.number == self._number_at_work(crawl, store)
-            sessions = store.sessions(current.run_id)
+            sessions = store.sessions.of(current.run_id)
             pages = current.counters.pages + current.counters.duplicates
             counts: Mapping[int, int] = {one.number: pages for one in sessions}
             if len(sessions) > 1:
@@ -174,19 +174,19 @@ class Runs:
     def last(self, crawl: CrawlInfo) -> RunInfo | None:
         """The run that is meant when none is named, if there is one."""
         with contextlib.suppress(NotNow), self._workspace.reading(crawl) as store:
-            return store.run()
+            return store.runs.get()
         return None
 
     def all(self, crawl: CrawlInfo) -> Sequence[RunInfo]:
         """Every run as it is on record, for whoever has to know how they build on each other."""
         with contextlib.suppress(NotNow), self._workspace.reading(crawl) as store:
-            return store.runs()
+            return store.runs.list()
         return []
 
     def choices(self, crawl: CrawlInfo, limit: int = MOST_RUNS) -> Sequence[RunChoice]:
         """The last runs of a crawl, the newest first, to choose from."""
         with contextlib.suppress(NotNow), self._workspace.reading(crawl) as store:
-            newest = reversed(store.runs(limit=limit))
+            newest = reversed(store.runs.list(limit=limit))
             return [RunChoice(one.number, one.mode, iso(one.created_ms)) for one in newest]
         return []
 
@@ -201,14 +201,14 @@ class Runs:
         """The counters of a run."""
         with self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store, number)
-            last = store.run()
+            last = store.runs.get()
         return RunCounts(current.number, last is not None and last.number == current.number, current.counters)
 
     def outcome(self, crawl: CrawlInfo, current: RunInfo) -> RunOutcome:
         """What a run came to."""
         with self._workspace.reading(crawl) as store:
             listed = _line(crawl, current, current.number == self._number_at_work(crawl, store))
-            last = store.last_session(current.run_id)
+            last = store.sessions.last(current.run_id)
         return RunOutcome(
             crawl_id=crawl.crawl_id,
             name=crawl.name,
@@ -222,7 +222,7 @@ class Runs:
 
     def _number_at_work(self, crawl: CrawlInfo, store: CrawlStore) -> int | None:
         """The run that a session works on now."""
-        last = store.run()
+        last = store.runs.get()
         return last.number if last is not None and self._workspace.is_running(crawl) else None
 
 

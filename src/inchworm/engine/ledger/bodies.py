@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from inchworm.engine.ledger.draft.draft import Draft
 from inchworm.engine.ledger.rows import Stored
 from inchworm.model import FinishedVisit, Outcome, Probe
-from inchworm.ports import ArchiveWriter, Original, Store
+from inchworm.ports import ArchiveWriter, KeptVisits, Original, Store
 
 
 class BodyRecords:
@@ -19,12 +19,12 @@ class BodyRecords:
         self._archive = archive
         self._draft = draft
         self._originals: dict[bytes, Original] = {}
-        self._probed = {probe.directory for probe in store.probes(run_id)}
+        self._probed = {probe.directory for probe in store.hosts.probes(run_id)}
 
     def expect(self, visits: Sequence[FinishedVisit]) -> None:
         """These come next: what the archive has of their payloads is looked up together."""
         payloads = {v.record.digest for v in visits if v.record and (v.record.payload or v.is_version)}
-        known = self._store.originals(payloads)
+        known = self._store.visits.originals(payloads)
         self._originals = {digest: one for digest, one in known.items() if self._archive.holds(one.file)}
 
     def add(self, visit: FinishedVisit) -> Stored:
@@ -64,14 +64,14 @@ class BodyRecords:
 class KeptTexts:
     """Which texts the run has kept. Whoever comes second with one is a duplicate."""
 
-    def __init__(self, store: Store, run_id: int) -> None:
-        self._store = store
+    def __init__(self, visits: KeptVisits, run_id: int) -> None:
+        self._visits = visits
         self._run_id = run_id
         self._kept: set[bytes] = set()
 
     def expect(self, visits: Sequence[FinishedVisit]) -> None:
         """These come next: which of their texts are known is looked up together."""
-        self._kept = self._store.owners_of(self._run_id, {v.text_hash for v in visits if v.text_hash})
+        self._kept = self._visits.owners_of(self._run_id, {v.text_hash for v in visits if v.text_hash})
 
     def outcome(self, visit: FinishedVisit) -> Outcome:
         """What a visit comes to, given what was kept before."""

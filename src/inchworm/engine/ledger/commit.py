@@ -72,7 +72,7 @@ class Ledger:
         self._token = author.token
         self._builds_on_others = run.mode != Mode.BASELINE
         self._draft = draft = Draft(store, run, author.session)
-        self._transaction = Transaction(store, author.token, draft)
+        self._transaction = Transaction(store.commits, author.token, draft)
         self.ranking = _ranking(store, draft, self._transaction, run, settings)
         bounds = Bounds(settings, draft.seeds)
         self._entering = Entering(draft, bounds, settings, self.ranking)
@@ -80,7 +80,7 @@ class Ledger:
         discovery = Discovery(store, draft, bounds, self._entering, second_look, run, settings)
         self._robots = RobotsRecord(store, draft, run.run_id)
         redirects = Redirects(draft, bounds, discovery, second_look, settings)
-        self._bodies, texts = BodyRecords(store, archive, draft, run.run_id), KeptTexts(store, run.run_id)
+        self._bodies, texts = BodyRecords(store, archive, draft, run.run_id), KeptTexts(store.visits, run.run_id)
         self._visits = VisitRecords(
             draft, discovery, redirects, self._robots, self._bodies, texts, self.ranking, settings
         )
@@ -185,7 +185,7 @@ class Ledger:
 
     def beat(self) -> None:
         """Show that the owner lives, when there is nothing to commit."""
-        self._store.beat(self._token)
+        self._store.owner.beat(self._token)
 
 
 def _ranking(store: Store, draft: Draft, transaction: Transaction, run: RunInfo, settings: Settings) -> Ranking | None:
@@ -193,4 +193,4 @@ def _ranking(store: Store, draft: Draft, transaction: Transaction, run: RunInfo,
         return None
     from inchworm.engine.ranking import Ranking
 
-    return Ranking(store, draft, transaction, run.run_id, settings.query)
+    return Ranking(store.ranks, draft, transaction, run.run_id, settings.query)

@@ -12,7 +12,7 @@ from inchworm.engine.ledger.draft.draft import Draft
 from inchworm.engine.ledger.entering import Entering
 from inchworm.engine.ledger.second_look import SecondLook
 from inchworm.model import FoundUrl, FrontierEntry, Kind, Outcome, Reason, RunInfo, State, Version
-from inchworm.ports import Store
+from inchworm.ports import RunFacts, Store
 from inchworm.rules.order import order
 from inchworm.settings import Settings
 
@@ -46,7 +46,7 @@ class Discovery:
         self._page_limit = settings.page_limit
         self.path_matters = bounds.path_matters
         self._may_change = bounds.path_matters or settings.order == order.FRESHNESS
-        self.new_first = is_new_first(store, run, settings)
+        self.new_first = is_new_first(store.runs, run, settings)
         self._links: dict[int, dict[int, FoundUrl | None]] = {}
 
     def follow_all(self, links: Sequence[FoundUrl], parent: FrontierEntry) -> list[int]:
@@ -81,9 +81,9 @@ class Discovery:
         if kept + draft.totals.number("pending") < limit:
             return
         store = draft.store()
-        if kept + store.news_waiting(self._run_id, number) < limit:
+        if kept + store.queue.news_waiting(self._run_id, number) < limit:
             return
-        old = store.last_unchanged(self._run_id, number)
+        old = store.evidence.last_unchanged(self._run_id, number)
         for row in draft.rows([old.url_id]) if old else ():
             assert old is not None
             after = old.judgement._replace(outcome=Outcome.RETRY.value, change=None, message=_MADE_WAY)
@@ -129,11 +129,11 @@ class Discovery:
             return
         found = self._links.setdefault(run_id, {})
         found.update(dict.fromkeys(ids))
-        for link, known in self._store.links(self._run_id, run_id, ids):
+        for link, known in self._store.frontier.links(self._run_id, run_id, ids):
             found[known.url_id] = link
             self._known.note_unless_known(link.url, known)
 
 
-def is_new_first(store: Store, run: RunInfo, settings: Settings) -> bool:
+def is_new_first(runs: RunFacts, run: RunInfo, settings: Settings) -> bool:
     """Whether the pages of the parent alone would fill the page limit of a run."""
-    return run.parent is not None and settings.page_limit > 0 and store.was_full(run.parent, settings.page_limit)
+    return run.parent is not None and settings.page_limit > 0 and runs.was_full(run.parent, settings.page_limit)

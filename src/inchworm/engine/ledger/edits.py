@@ -40,7 +40,7 @@ class FrontierEdits:
 
     def reopen(self, kind: str | None = None, url: str | None = None, inbox_id: int = 0) -> Committed:
         """Failed rows become pending again, at the end of their lanes."""
-        draft, failed = self._draft, self._store.failed(self._run_id, kind, url)
+        draft, failed = self._draft, self._store.frontier.failed(self._run_id, kind, url)
         with self._transaction.whole(inbox_id):
             if failed:
                 draft.steps.next()
@@ -91,9 +91,9 @@ class FrontierEdits:
         draft = self._draft
         with self._transaction.whole():
             draft.steps.next()
-            for lane in self._store.lanes(self._run_id):
+            for lane in self._store.queue.lanes(self._run_id):
                 last: FrontierEntry | None = None
-                while entries := self._store.pending(self._run_id, lane, last, 1000):
+                while entries := self._store.queue.pending(self._run_id, lane, last, 1000):
                     last = entries[-1]
                     for entry in entries:
                         draft.frontier.refuse(entry, Reason.CLEARED)

@@ -25,7 +25,7 @@ class RobotsRecord:
         origin = urls.origin_of(visit.entry.request_url)
         verdict, said = rows.robots_verdict(visit)
         if verdict == "unreadable":
-            for _, before, rules in self._store.robots(self._run_id, origin):
+            for _, before, rules in self._store.hosts.robots(self._run_id, origin):
                 if before == "refreshing":
                     verdict, said = ("rules", rules) if rules else ("allow", None)
         self._draft.learned.robots(origin, verdict, said)
@@ -37,13 +37,13 @@ class RobotsRecord:
     def refresh(self, origins: Iterable[str]) -> None:
         """These were read too long ago: they are asked for again, ahead of everything else."""
         for origin in origins:
-            for _, verdict, rules in self._store.robots(self._run_id, origin):
+            for _, verdict, rules in self._store.hosts.robots(self._run_id, origin):
                 keep = verdict in ("rules", "allow", "refreshing")
                 self._ask(origin, "refreshing" if keep else "forgotten", rules if keep else None)
 
     def forget(self, origins: set[str]) -> None:
         """Those of them that could not be read are asked for again."""
-        for origin, verdict, _ in self._store.robots(self._run_id):
+        for origin, verdict, _ in self._store.hosts.robots(self._run_id):
             if verdict in ("unreadable", "forgotten", "refreshing") and origin in origins:
                 self._ask(origin, "forgotten", None)
 
@@ -55,6 +55,6 @@ class RobotsRecord:
 
     def _row(self, origin: str) -> StoredRow:
         file = control.robots_file(origin)
-        known = self._store.known(self._run_id, [file.url])[file.url]
+        known = self._store.frontier.known(self._run_id, [file.url])[file.url]
         (row,) = self._draft.rows([known.url_id])
         return row

@@ -71,7 +71,7 @@ class SecondLook:
 
     def at_outside(self, entry: FrontierEntry) -> None:
         """What was outside of the scope before is judged again. `entry`: the seed that moved."""
-        for row in self._draft.store().outside(self._run.run_id):
+        for row in self._draft.store().frontier.outside(self._run.run_id):
             nofollow = row.source is Source.SPIDER and self.forbids_following(row.found_on)
             found = FoundUrl(row.url, row.standing.request_url or row.url, row.kind, row.source, nofollow)
             depth = row.standing.depth - 1 if row.source is Source.SPIDER else row.standing.depth
@@ -144,7 +144,7 @@ class SecondLook:
         parents: dict[int, FrontierEntry] = {}
         mattered = False
         lacks_ranks = self._settings.order != order.BREADTH
-        for found in self._draft.store().all_rows(self._run.run_id):
+        for found in self._draft.store().frontier.all(self._run.run_id):
             row = self._with_rank(found) if lacks_ranks and found.standing.rank is None else found
             mattered = mattered or row is not found
             verdict = self._verdict_on(row, parents.get(row.found_on or 0), same_scope)

@@ -51,9 +51,11 @@ class Sweep:
 
     def ask(self) -> None:
         """Enter every known page that was not reached, and take back what was believed of servers that lie."""
-        pages = self._store.unreached(self._run_id, self._horizon)
+        pages = self._store.earlier.unreached(self._run_id, self._horizon)
         # A duplicate may be one of what several of them said: it is doubted once.
-        doubted = {one.seq: one for lane in sorted(self._liars()) for one in self._store.believed(self._run_id, lane)}
+        doubted = {
+            one.seq: one for lane in sorted(self._liars()) for one in self._store.evidence.believed(self._run_id, lane)
+        }
         if pages or doubted:
             self._draft.steps.next()
         for start in range(0, len(pages), _CHUNK):
@@ -69,7 +71,7 @@ class Sweep:
         """Lanes with pages that changed under the same validator, as far as one can tell now: by more than stamps."""
         from inchworm.rules.change import stamps  # only where something differs
 
-        suspects = self._store.contradicted(self._run_id)
+        suspects = self._store.evidence.contradicted(self._run_id)
         recurring = self._recurring() if suspects else {}
         return {
             page.lane
@@ -109,16 +111,16 @@ class Sweep:
     def conclude(self) -> None:
         """Give the verdicts that had to wait for the whole run."""
         self._has_begun = False
-        for page in self._store.redirected(self._run_id, self._horizon):
+        for page in self._store.earlier.redirected(self._run_id, self._horizon):
             self._judge_redirect(page)
         self._excuse_stamps()
         learned, totals = self._draft.learned, self._draft.totals
-        for liar in self._draft.store().contradicted(self._run_id):
+        for liar in self._draft.store().evidence.contradicted(self._run_id):
             learned.distrust(liar.lane, liar.validator, "lies")
         # Once is no habit: a site that is put on its server anew has other tags, and keeps them.
-        for lane in sorted(self._store.useless(self._run_id) & self._store.useless(self._parent_id)):
+        for lane in sorted(self._store.evidence.useless(self._run_id) & self._store.evidence.useless(self._parent_id)):
             learned.distrust(lane, validators.ETAG, "useless")
-        totals.set_unknown(self._store.count_unknown(self._run_id, self._horizon))
+        totals.set_unknown(self._store.earlier.count_unknown(self._run_id, self._horizon))
         deleted = totals.number("deleted")
         known = deleted + sum(map(totals.number, ("unchanged", "modified", "unknown")))
         self._draft.milestones.conclude(change.alarm(deleted, known))
@@ -146,7 +148,7 @@ class Sweep:
 
     def _differing(self) -> dict[int, list[Differing]]:
         by_lane: dict[int, list[Differing]] = defaultdict(list)
-        for page in self._store.differing(self._run_id):
+        for page in self._store.evidence.differing(self._run_id):
             by_lane[page.lane].append(page)
         return by_lane
 
@@ -154,7 +156,7 @@ class Sweep:
         """What most pages of each lane differ by."""
         from inchworm.rules.change import stamps  # only a run that builds on others needs it
 
-        compared = self._store.compared(self._run_id)
+        compared = self._store.evidence.compared(self._run_id)
         return {
             lane: stamps.recurring((page.differences for page in pages), compared.get(lane, 0))
             for lane, pages in self._differing().items()

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from inchworm.engine.ledger.draft.draft import Draft
-from inchworm.ports import Store
+from inchworm.ports import RowWriter
 
 
 class Transaction:
     """Opens and ends them. After one that failed, what we have in memory is ahead of the store: nothing more may be
     built on it."""
 
-    def __init__(self, store: Store, token: int, draft: Draft) -> None:
-        self._store = store
+    def __init__(self, commits: RowWriter, token: int, draft: Draft) -> None:
+        self._commits = commits
         self._token = token
         self._draft = draft
         self._open = ExitStack()
@@ -24,7 +24,7 @@ class Transaction:
         """To be continued in steps, and closed. May wait for a lock."""
         self._refuse_if_failed()
         self._draft.begin()
-        self._open.enter_context(self._store.committing(self._token))
+        self._open.enter_context(self._commits.committing(self._token))
 
     @contextmanager
     def step(self) -> Iterator[None]:
@@ -45,7 +45,7 @@ class Transaction:
         """One from its beginning to its end, with what was drafted in between."""
         self._refuse_if_failed()
         self._draft.begin(inbox_id)
-        with self._remembering_failure(), self._store.committing(self._token):
+        with self._remembering_failure(), self._commits.committing(self._token):
             yield
             self._draft.write()
 

@@ -11,9 +11,9 @@ from inchworm.archive import warc
 from inchworm.errors import WrongUse
 from inchworm.fetch import replay
 from inchworm.model import Reply, Response, Version
-from inchworm.store.crawl.earlier import Spot
 from inchworm.store.crawl.read.visits import RecordedVisit
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
+from inchworm.store.crawl.visits import Spot
 
 _NO_BYTES = hashlib.sha256().digest()
 _NOTHING = Response(200, b"", {}, b"", b"", 0.0)
@@ -42,7 +42,7 @@ class Bodies:
     def _look_up(self, payloads: set[bytes]) -> None:
         if len(self._expected) > EXPECTED:
             self._expected.clear()
-        self._expected |= self._store.body_spots(payloads)
+        self._expected |= self._store.archive.spots(payloads)
 
     def has(self, version: Version) -> bool:
         """Whether the body of a version is still there. Looked up once per file."""
@@ -57,7 +57,7 @@ class Bodies:
         return self._sizes[name] > offset
 
     def _spot(self, payload: bytes) -> Spot | None:
-        return self._expected.get(payload) or self._store.body_spot(payload)
+        return self._expected.get(payload) or self._store.archive.spot(payload)
 
     def of(self, payload: bytes | None) -> Response | None:
         """The answer that brought this payload; None when it is lost."""

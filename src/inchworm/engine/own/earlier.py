@@ -14,7 +14,7 @@ from inchworm.rules.page import document, parse
 from inchworm.rules.text import content
 from inchworm.rules.web import url as urls
 from inchworm.settings import Settings
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 
 class EarlierRuns:
@@ -26,7 +26,7 @@ class EarlierRuns:
         self._bodies = Bodies(store, archive)
         self._fingerprint = content.fingerprint(values.resources, values.drop_params)
         self._how = parse.How(values.resources, parse.Resolver(urls.canonicalizer(values.drop_params)))
-        self._distrusted = store.distrusted(run.run_id, run.horizon)
+        self._distrusted = store.evidence.distrusted(run.run_id, run.horizon)
         self._asks_in_full = run.mode != Mode.INCREMENTAL or values.skip_cache
         self._expected: dict[int, Version | None] = {}
 
@@ -36,14 +36,14 @@ class EarlierRuns:
         if len(self._expected) > EXPECTED:
             self._expected.clear()  # of other lanes, or never asked about
         wanted = [entry.url_id, *(one.url_id for one in upcoming if one.url_id not in self._expected)]
-        found = self._store.versions(wanted, self._run.horizon)
+        found = self._store.earlier.versions(wanted, self._run.horizon)
         self._expected |= {url_id: found.get(url_id) for url_id in wanted}
         self._bodies.expect(tuple(found.values()))
 
     def version(self, entry: FrontierEntry) -> Version | None:
         if entry.url_id in self._expected:
             return self._expected.pop(entry.url_id)
-        return self._store.version(entry.url_id, self._run.horizon)
+        return self._store.earlier.version(entry.url_id, self._run.horizon)
 
     def objection(self, entry: FrontierEntry, version: Version) -> Note | None:
         which = validators.usable(version)
@@ -59,7 +59,7 @@ class EarlierRuns:
         return Note.SAMPLED if is_sampled else None
 
     def had(self, entry: FrontierEntry, text_hash: bytes) -> bool:
-        return self._store.has_text(entry.url_id, self._run.horizon, text_hash)
+        return self._store.earlier.has_text(entry.url_id, self._run.horizon, text_hash)
 
     def text_hash(self, version: Version, url: str) -> bytes:
         response = self._bodies.of(version.payload)

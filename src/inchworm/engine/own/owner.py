@@ -12,7 +12,7 @@ from inchworm.errors import Broken, InchwormError, NotNow, Owned, WrongUse
 from inchworm.model import CheckpointInfo, CheckpointType, Record, RunInfo, Spot
 from inchworm.ports import Original
 from inchworm.store.crawl.history import History
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.lock import Life, OwnerLock, ReadingMark, boot_ms, network_file_system
 
 
@@ -85,29 +85,31 @@ class CrawlOwner:
         if asleep:
             self._leave_old_files()
         self.cut_archive()
-        open_run = self.store.run()
+        open_run = self.store.runs.get()
         url_id = self.mark.get()
         self.mark.clear()
         if url_id and open_run is not None:
-            self.store.blame(self.token, open_run.run_id, [url_id])
+            self.store.sessions.blame(self.token, open_run.run_id, [url_id])
         fault.point("after_recovery")
 
     def cut_archive(self) -> None:
         """Make the archive end where the record ends."""
-        self.lost_files = warc.recover(self.archive, {name: length for _, _, name, length in self.store.files()})
+        self.lost_files = warc.recover(
+            self.archive, {name: length for _, _, name, length in self.store.archive.files()}
+        )
 
     def _leave_old_files(self) -> None:
         """An owner that is only asleep may still append to its files; ours must be others."""
-        for file_id, token, name, length in self.store.files():
+        for file_id, token, name, length in self.store.archive.files():
             if token == self.token - 1:
                 new_name = f"t{self.token:06}-copy-of-{name}"
                 (self.archive / new_name).unlink(missing_ok=True)
                 warc.copy_prefix(self.archive, name, length, new_name)
-                self.store.rename_file(self.token, file_id, new_name)
+                self.store.archive.rename(self.token, file_id, new_name)
 
     def checkpoint(self, kind: CheckpointType, now_ms: int, run: RunInfo | None = None) -> CheckpointInfo:
         """Make the last commit of a run, or of the one that is current, a place to come back to."""
-        current = run or self.store.run()
+        current = run or self.store.runs.get()
         if current is None:
             raise NotNow("This crawl has not started yet.", "Start it: inchworm crawl URL")
         return History(self.store).add(self.token, current, kind, now_ms)
@@ -122,7 +124,7 @@ def _last_life(folder: Path) -> Life | None:
     with contextlib.suppress(InchwormError):
         store = CrawlStore(folder / "crawl.db", read_only=True)
         try:
-            return store.owner()
+            return store.owner.life()
         finally:
             store.close()
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inchworm.engine.session.robots import RobotsVerdicts
-from inchworm.ports import Clock, Store
+from inchworm.ports import Clock, HostFacts
 from inchworm.rules.web import politeness
 from inchworm.rules.web.url import host_of
 from inchworm.settings import Settings
@@ -64,13 +64,13 @@ class Hosts:
         return politeness.delay(self._settings.delay, wanted, self._settings.max_delay) + extra
 
 
-def known_hosts(store: Store, run_id: int, settings: Settings, clock: Clock) -> Hosts:
+def known_hosts(facts: HostFacts, run_id: int, settings: Settings, clock: Clock) -> Hosts:
     """The hosts as earlier sessions of a run have left them."""
-    hosts = Hosts(settings, RobotsVerdicts(settings, store.robots(run_id)))
+    hosts = Hosts(settings, RobotsVerdicts(settings, facts.robots(run_id)))
     now, now_ms = clock.monotonic(), clock.now_ms()
-    for host, until_ms, wait_ms in store.quiet_hosts():
+    for host, until_ms, wait_ms in facts.quiet():
         # Never longer than they asked for, whatever the clock says.
         hosts.keep_quiet(host, now + max(0, min(until_ms - now_ms, wait_ms)) / 1000)
-    for origin, at_ms in store.robots_times(run_id):
+    for origin, at_ms in facts.robots_times(run_id):
         hosts.robots.trust_until(origin, now + ROBOTS_SECONDS - max(0, now_ms - at_ms) / 1000)
     return hosts

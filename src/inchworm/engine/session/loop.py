@@ -68,20 +68,20 @@ class Loop:
         self._watch = watch
         self._wake_up = WakeUp(clock)
         self._ending = SessionEnding(clock, self._wake_up)
-        self._outages = Outages(store.answered(), store.down(), settings.host_patience)
-        self.hosts = known_hosts(store, run.run_id, settings, clock)
+        self._outages = Outages(store.hosts.answered(), store.hosts.down(), settings.host_patience)
+        self.hosts = known_hosts(store.hosts, run.run_id, settings, clock)
         self._tools = tools = dataclasses.replace(
             tools, may_probe=self._may_probe, has_answered=self._outages.has_answered
         )
         self._host_watch = HostWatch(self._outages, self.hosts, tools, self._ending, self._host_changed)
-        self._window = Window(store, run.run_id, run.seq, settings.order, ledger.ranking)
+        self._window = Window(store.queue, run.run_id, run.seq, settings.order, ledger.ranking)
         self._grants = Grants(tools, self.hosts, self._outages, run.seeds)
         self._flight = Flight(tools, self._grants, self._host_watch, self._ending, self._wake_up, ledger.new_first)
         self._dispatch = Dispatch(
             self._window, self.hosts, self._outages, self._grants, self._flight, self._wake_up, tools
         )
         self._commits = Commits(ledger, clock, self._wake_up)
-        self._totals = SessionTotals(run, store, clock)
+        self._totals = SessionTotals(run, store.queue, clock)
         self._limits = SessionLimits(settings, self._totals, self._flight, self._ending, self._wake_up)
         self._wait_limit = WaitLimit(settings.max_wait, clock, self._wake_up, self._outages)
         self._heartbeat = Heartbeat(ledger, self._commits, clock, settings.stale)

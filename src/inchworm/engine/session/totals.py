@@ -7,7 +7,7 @@ from inchworm.engine.session.ending import SessionEnding
 from inchworm.engine.session.flight import Flight
 from inchworm.engine.session.wakeup import WakeUp
 from inchworm.model import EndedBy, RunInfo
-from inchworm.ports import Clock, Store
+from inchworm.ports import Clock, PendingRows
 from inchworm.rules.order import order
 from inchworm.settings import Settings
 
@@ -15,12 +15,12 @@ from inchworm.settings import Settings
 class SessionTotals:
     """The counters of the run; requests, bytes and time of this session."""
 
-    def __init__(self, run: RunInfo, store: Store, clock: Clock) -> None:
+    def __init__(self, run: RunInfo, queue: PendingRows, clock: Clock) -> None:
         self._run_id = run.run_id
-        self._store = store
+        self._queue = queue
         self._clock = clock
         self._disturbed = run.disturbed
-        self._several_lanes = store.has_several_lanes(run.run_id)
+        self._several_lanes = queue.has_several_lanes(run.run_id)
         self.counters = run.counters
         self.requests = 0
         self.size = 0
@@ -30,7 +30,7 @@ class SessionTotals:
         """Take in what a commit came to."""
         self.counters, self._disturbed = committed.counters, committed.disturbed
         self.requests, self.size = committed.requests, committed.size
-        self._several_lanes = self._several_lanes or self._store.has_several_lanes(self._run_id)
+        self._several_lanes = self._several_lanes or self._queue.has_several_lanes(self._run_id)
 
     def seconds(self) -> float:
         """How long the session has lasted."""

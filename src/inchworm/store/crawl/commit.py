@@ -1,16 +1,18 @@
-"""Writing the rows of one commit. Who may commit, and when it is over, is `crawl`'s."""
+"""Writing the rows of one commit."""
 
 from __future__ import annotations
 
 import array
+import contextlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
 
+from inchworm import fault
 from inchworm.model import Counters, Probe, Spot
 from inchworm.ports import Commit, Judgement, NewCheckpoint, NewFrontierRow, RowState, VisitRow
+from inchworm.store.crawl.owner import Ownership
 from inchworm.store.database import Database
 
 COUNTERS = tuple(Counters.__slots__)
@@ -39,6 +41,52 @@ _ADD_ENTRY = (
 )
 _SETTLE = "UPDATE frontier SET state = ?, reason = ?, done = ? WHERE run_id = ? AND url_id = ?"
 _ADD_VISIT = f"INSERT INTO visit (log_id, run_id, session, {VISIT}) VALUES ({marks(3 + len(VisitRow._fields))})"
+
+
+class CommitWriter:
+    """Puts what a session found into the tables, under the next numbers of the log."""
+
+    def __init__(self, db: Database, owner: Ownership) -> None:
+        self._db, self._owner = db, owner
+        self._log_id = 0
+        self._cache_for = 20_000
+
+    @contextlib.contextmanager
+    def committing(self, token: int) -> Iterator[None]:
+        """One durable transaction around several `write`s."""
+        with self._owner.transaction(token):
+            yield
+            fault.point("in_commit")
+
+    def write(self, changes: Commit) -> None:
+        """Put rows into the open transaction."""
+        if changes.counters.known > 1.25 * self._cache_for:
+            self._cache_for = changes.counters.known
+            self._db.expect(self._cache_for)
+        self._log_id = write(self._db, changes, self._log_id)
+
+    def next_log_id(self) -> int:
+        """The next number of the log, for an entry that is no visit."""
+        self._log_id += 1
+        return self._log_id
+
+    def read_log(self) -> None:
+        """Go on counting where the log ends."""
+        newest = "SELECT GREATEST((SELECT COALESCE(MAX(log_id), 0) FROM visit), (SELECT COALESCE(MAX(log_id), 0) FROM undone))"
+        self._log_id = largest(self._db, newest)
+
+    def next_ids(self) -> tuple[int, int, int]:
+        """The next free url_id, host_id and file_id."""
+        return (
+            largest(self._db, "SELECT MAX(url_id) FROM url") + 1,
+            largest(self._db, "SELECT MAX(host_id) FROM host") + 1,
+            largest(self._db, "SELECT MAX(file_id) FROM archive") + 1,
+        )
+
+
+def largest(db: Database, query: str, *values: object) -> int:
+    """The one number that a query brings; 0 where there is none."""
+    return int(db.execute(query, values).fetchone()[0] or 0)
 
 
 def write(db: Database, changes: Commit, log_id: int) -> int:
@@ -94,7 +142,7 @@ def _write_visits(db: Database, changes: Commit, log_id: int) -> int:
     return log_id + len(added)
 
 
-def _probe_row(probe: Probe, seq: int, file_id: int, spot: Spot) -> tuple[Any, ...]:
+def _probe_row(probe: Probe, seq: int, file_id: int, spot: Spot) -> tuple[object, ...]:
     record = probe.record
     assert record is not None, "what is kept was asked for"
     said = (probe.status, probe.is_excuse, probe.text_hash, record.digest, len(record.payload))
@@ -171,12 +219,12 @@ def _write_totals(db: Database, changes: Commit) -> None:
     )
 
 
-def checkpoint_row(run_id: int, state: str, new: NewCheckpoint) -> tuple[Any, ...]:
+def checkpoint_row(run_id: int, state: str, new: NewCheckpoint) -> tuple[object, ...]:
     totals = json.dumps({**asdict(new.counters), "disturbed": new.disturbed})
     return run_id, state, new.seq, new.type.value, new.substate.value, new.created_ms, totals
 
 
-def _entry_row(run_id: int, entry: NewFrontierRow) -> tuple[Any, ...]:
+def _entry_row(run_id: int, entry: NewFrontierRow) -> tuple[object, ...]:
     # Plain strings: SQLite's binding looks long at a member of an enum before it takes it for one.
     url_id, kind, source, found, found_on, lastmod, (state, reason, *rest), unlinked = entry
     why = reason and reason._value_

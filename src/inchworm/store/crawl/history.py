@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from inchworm import fault
 from inchworm.model import (
@@ -33,7 +32,8 @@ from inchworm.store.crawl.commit import (
     VISIT,
     checkpoint_row,
 )
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
+from inchworm.store.database import Row
 
 _CHECKPOINT = (
     "SELECT c.number, c.run_id, r.number, c.seq, c.type, c.state, c.substate, c.created_ms, c.totals FROM checkpoint c"
@@ -80,7 +80,7 @@ class History:
         """A checkpoint of the run as it stands; the one that is there already when nothing happened since."""
         state = _state(run)
         same = f"{_CHECKPOINT} AND c.run_id = ? AND c.seq = ? AND c.type = ? AND c.state = ?"
-        with self._store.committing(token):
+        with self._store.commits.committing(token):
             found = self._db.execute(same, (run.run_id, run.seq, kind, state)).fetchone()
             if found is None:
                 new = NewCheckpoint(run.seq, kind, self._substate(run), now_ms, run.counters, run.disturbed)
@@ -116,7 +116,7 @@ class History:
 
     def forget(self, token: int, numbers: list[int]) -> None:
         """Delete checkpoints. What they stood for stays; their numbers are not given again."""
-        with self._store.committing(token):
+        with self._store.commits.committing(token):
             self._db.executemany("UPDATE checkpoint SET deleted = 1 WHERE number = ?", [(one,) for one in numbers])
 
     # Going back
@@ -135,7 +135,7 @@ class History:
 
     def go_back(self, token: int, run: RunInfo, point: CheckpointInfo, now_ms: int) -> None:
         """Undo everything of a run after a checkpoint, in one transaction. The files are cut afterwards."""
-        with self._store.committing(token):
+        with self._store.commits.committing(token):
             self._touch(run.run_id, point.seq)
             self._db.execute(_WITHDRAW, {"now": now_ms, "run": run.run_id, "seq": point.seq})
             seeds, lanes = self._used_later(run.run_id, point.seq), self._pending_by_lane(run.run_id)
@@ -151,7 +151,7 @@ class History:
             self._set_totals(run.run_id, point)
             self._db.execute(
                 "INSERT INTO undone (log_id, run_id, from_seq, to_seq) VALUES (?, ?, ?, ?)",
-                (self._store.log(), run.run_id, point.seq + 1, run.seq),
+                (self._store.commits.next_log_id(), run.run_id, point.seq + 1, run.seq),
             )
 
     def _touch(self, run_id: int, seq: int) -> None:
@@ -274,7 +274,7 @@ class History:
 
     def set_line(self, token: int, run_ids: Sequence[int], now_ms: int) -> None:
         """Make these runs the line; all others lie beside it."""
-        with self._store.committing(token):
+        with self._store.commits.committing(token):
             is_other = "CASE WHEN r.run_id = ANY (?) THEN 1 ELSE 0 END = r.beside"
             self._db.execute(
                 "INSERT INTO withdrawn SELECT DISTINCT CAST(? AS BIGINT), v.run_id, u.url, COALESCE(v.request_url, u.url) FROM run r"
@@ -339,13 +339,13 @@ class History:
 
     def _copy_visits(self, point: CheckpointInfo, new: RunInfo) -> None:
         """They get numbers of their own in the log, so that followers learn of them."""
-        before = self._store.log() - 1
+        before = self._store.commits.next_log_id() - 1
         self._db.execute(
             f"INSERT INTO visit (log_id, run_id, session, {VISIT})"
             f" SELECT ? + ROW_NUMBER() OVER (ORDER BY seq), ?, 0, {VISIT} FROM visit WHERE run_id = ? AND seq <= ?",
             (before, new.run_id, point.run_id, point.seq),
         )
-        self._store.read_log()
+        self._store.commits.read_log()
 
     # Looking
 
@@ -378,12 +378,12 @@ def _state(run: RunInfo) -> str:
     return CRAWLING if run.state in (RunState.IN_PROGRESS, RunState.PAUSED) else run.state.value
 
 
-def _values(before: str, names: tuple[str, ...]) -> list[Any]:
+def _values(before: str, names: tuple[str, ...]) -> list[object]:
     kept = json.loads(before)
     return [kept.get(name) for name in names]
 
 
-def _checkpoint(row: tuple[Any, ...]) -> CheckpointInfo:
+def _checkpoint(row: Row) -> CheckpointInfo:
     number, run_id, run, seq, kind, state, substate, created_ms, totals = row
     numbers = json.loads(totals)
     disturbed = numbers.pop("disturbed")

@@ -27,6 +27,16 @@ _CHANGE = "UPDATE promise SET pages = ?, parts = ?, share = ? WHERE run_id = ? A
 _RANK = "UPDATE frontier SET rank = ? WHERE run_id = ? AND url_id = ? AND rank >= 0 AND rank <> ?"
 
 
+class RankTable:
+    """The ranks that votes give. `ports.Ranks` says what is guaranteed."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def count(self, run_id: int, upto: int) -> int:
+        return count_some(self._db, run_id, upto)
+
+
 def count_some(db: Database, run_id: int, upto: int) -> int:
     """Go some way to where the votes of all visits up to this seq count, and of none after it; how far, comes back.
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from inchworm.errors import NotNow
 from inchworm.model import Json
 from inchworm.rules.text.content import READER
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Database, DatabaseFailed
 from inchworm.store.follow.follower import File, Follower, Progress, Unfit, make_anew, sharing, use, work_off
 from inchworm.store.follow.log import VISIT, CrawlLog, LoggedPage

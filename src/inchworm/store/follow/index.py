@@ -21,7 +21,7 @@ from inchworm.model import JsonObject
 from inchworm.rules.formats.pdf import is_readable
 from inchworm.rules.text.content import READER
 from inchworm.store.crawl.commit import marks
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Database, DatabaseFailed
 from inchworm.store.follow.follower import File, Follower, Progress, make_anew, number, use, work_off
 from inchworm.store.follow.log import CrawlLog, LoggedPage

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from inchworm.errors import Broken
 from inchworm.model import JsonObject
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import DatabaseFailed, Row
 
 STEP = 5_000

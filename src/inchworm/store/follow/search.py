@@ -21,7 +21,7 @@ from inchworm.errors import WrongUse
 from inchworm.rules.formats.pdf import is_readable
 from inchworm.rules.text.content import READER
 from inchworm.store.crawl.commit import marks
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Database
 from inchworm.store.follow.follower import File, Follower, Progress, Unfit, use, work_off
 from inchworm.store.follow.log import CrawlLog, LoggedPage

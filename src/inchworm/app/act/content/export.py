@@ -28,7 +28,7 @@ from inchworm.sink.fields import columns_of
 from inchworm.store.crawl.read.archive import RecordReader
 from inchworm.store.crawl.read.now import Now, Since
 from inchworm.store.crawl.read.visits import RecordedVisit, VisitReader
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 if TYPE_CHECKING:
     import pyarrow
@@ -156,8 +156,8 @@ class Exporter:
         """The run to name in `since` next time by whoever exports now: the last of the line that has ended."""
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
-            end = store.line_end()
-            ended = [one for one in line_to(store.runs(), end) if not is_open(one)] if end else []
+            end = store.runs.line_end()
+            ended = [one for one in line_to(store.runs.list(), end) if not is_open(one)] if end else []
             return ended[-1].number if ended else None
 
     def _source(self, crawl: CrawlInfo, store: CrawlStore, wanted: ExportOptions, progress: Progress | None) -> _Source:
@@ -180,7 +180,7 @@ class Exporter:
         current = self._workspace.run_of(crawl, store, wanted.run)
         if wanted.run is not None:
             return Chosen(current, current, None)
-        end = store.line_end() or current
+        end = store.runs.line_end() or current
         if not wanted.is_about_changes:
             return Chosen(current, end, None)
         return Chosen(current, end, self._since(crawl, store, end, wanted.since))
@@ -188,7 +188,7 @@ class Exporter:
     def _since(self, crawl: CrawlInfo, store: CrawlStore, end: RunInfo, said: str | None) -> Since:
         """What somebody means by `since`; without a word: the run that the last one follows."""
         if said is None:
-            return Since(next((one for one in store.runs() if one.run_id == end.follows), None))
+            return Since(next((one for one in store.runs.list() if one.run_id == end.follows), None))
         if said.isdecimal():
             run = self._workspace.run_of(crawl, store, int(said))
             if is_open(run):

@@ -21,7 +21,7 @@ from inchworm.sink.fields import columns_of, told
 from inchworm.store.crawl.read.frontier import FrontierReader
 from inchworm.store.crawl.read.now import Now
 from inchworm.store.crawl.read.visits import RecordedVisit, VisitReader
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.follow import fields as stored
 from inchworm.store.follow.follower import Progress
 
@@ -101,7 +101,7 @@ class Extractor:
             place = CrawlFields(store, self._workspace.crawl_folder(crawl), rules)
             if rebuild:
                 stored.forget(place.path)
-            current = store.line_end() or self._workspace.run_of(crawl, store)
+            current = store.runs.line_end() or self._workspace.run_of(crawl, store)
             counts = place.counts(current.run_id, place.source(progress))
         columns = columns_of(rules)[-len(rules.fields) :]
         return Extraction(
@@ -152,7 +152,7 @@ class Extractor:
 
     def _some(self, crawl: CrawlInfo, store: CrawlStore, archived: StoredPages) -> Iterator[Page]:
         now = Now(store)
-        line = now.line(store.line_end() or self._workspace.run_of(crawl, store))
+        line = now.line(store.runs.line_end() or self._workspace.run_of(crawl, store))
         return (archived.of(visit) for visit in islice(now.pages(line), MOST_TRIED))
 
     def _visit(self, crawl: CrawlInfo, store: CrawlStore, url: str) -> RecordedVisit:
@@ -167,7 +167,9 @@ class Extractor:
     def _visit_in(self, crawl: CrawlInfo, store: CrawlStore, url: str, number: int | None) -> RecordedVisit | None:
         """The newest visit that found a page at a URL, of this run or of any."""
         visits = VisitReader(store)
-        for current in [self._workspace.run_of(crawl, store, number)] if number is not None else reversed(store.runs()):
+        for current in (
+            [self._workspace.run_of(crawl, store, number)] if number is not None else reversed(store.runs.list())
+        ):
             row = FrontierReader(store, current.run_id).find(identity(current, url))
             for visit in reversed(visits.of_url(current.run_id, row.url_id) if row else ()):
                 if visit.outcome in ("page", "duplicate"):

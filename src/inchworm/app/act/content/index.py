@@ -25,7 +25,7 @@ from inchworm.rules.words.slug import index_name
 from inchworm.rules.words.times import iso
 from inchworm.sink.servers.elastic import ServerAddress, refuse_without_client
 from inchworm.sink.servers.index import WAITS, Delivered, DocumentUpdate, Server, Unreachable, Vanished, document
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.follow import index as stored
 from inchworm.store.follow.follower import Progress
 from inchworm.store.follow.index import IndexMirror, Order, ServerRefusal

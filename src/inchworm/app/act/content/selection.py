@@ -16,7 +16,7 @@ from inchworm.page import Page
 from inchworm.sink.columns import Column, chosen
 from inchworm.store.crawl.read.now import Now, Since
 from inchworm.store.crawl.read.visits import RecordedVisit, VisitReader
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.scratch import Seen
 
 T = TypeVar("T")

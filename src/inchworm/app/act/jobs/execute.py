@@ -35,7 +35,7 @@ from inchworm.rules.schedule.repetition import Occasion, Stop
 from inchworm.rules.web.url import host_of
 from inchworm.rules.words import failures
 from inchworm.store.crawl.read.failures import FailureReader
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.home.claims import Claims
 from inchworm.store.home.executions import Executions
 
@@ -146,7 +146,7 @@ class Executor:
     def _session_of(self, crawl: CrawlInfo, execution: Execution) -> SessionInfo | None:
         with self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store, execution.run)
-            found = [one for one in store.sessions(current.run_id) if one.number == execution.session]
+            found = [one for one in store.sessions.of(current.run_id) if one.number == execution.session]
         return found[0] if found else None
 
     async def _session(self, crawl: CrawlInfo, task: Task, is_begun: bool, hooks: Hooks) -> Summary:
@@ -186,10 +186,10 @@ def _subscription(job: Job) -> Subscription:
 
 def _seed_changed(store: CrawlStore, current: RunInfo, url: str, began_ms: int) -> bool | None:
     """Whether a seed is new or modified; None when it was not looked at, or nobody could tell."""
-    known = store.known(current.run_id, [url]).get(url)
+    known = store.frontier.known(current.run_id, [url]).get(url)
     url_id = known.url_id if known and known.in_run else None
     for _ in range(_HOPS):
-        visit = store.visit_of(current.run_id, url_id) if url_id else None
+        visit = store.visits.of(current.run_id, url_id) if url_id else None
         if visit is None or visit.at_ms < began_ms:
             return None
         if visit.redirect is None or visit.redirect == url_id:

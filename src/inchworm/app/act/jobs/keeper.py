@@ -77,7 +77,7 @@ class Keeper:
             return
         with self._workspace.reading(self._crawl) as store:
             current = self._workspace.run_of(self._crawl, store, self._run.number)
-            session = store.last_session(current.run_id)
+            session = store.sessions.last(current.run_id)
         if session is None or session.ended_ms is None:
             return
         seconds = (session.ended_ms - session.started_ms) / 1000
@@ -165,7 +165,7 @@ class Keeper:
         if self._run is None or self._crawl is None:
             return
         with self._workspace.reading(self._crawl) as store:
-            current = store.run(self._run.number)
+            current = store.runs.get(self._run.number)
         if current is not None:
             counters = current.counters
             self.say("info", f"{counters.pages:,} pages, {counters.failed:,} failed, {counters.pending:,} pending")

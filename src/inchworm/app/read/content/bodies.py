@@ -17,7 +17,7 @@ from inchworm.page import Page
 from inchworm.rules.formats import media
 from inchworm.store.crawl.read.now import Now
 from inchworm.store.crawl.read.visits import VisitReader
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.follow.log import LoggedPage as FollowedPage
 
 MOST_TEXT = 20_000
@@ -82,7 +82,7 @@ class PageBodies:
         with self._workspace.reading(crawl) as store:
             current, now = self._workspace.run_of(crawl, store, number), Now(store)
             address = identity(current, url)
-            line = now.line(store.line_end() or current)
+            line = now.line(store.runs.line_end() or current)
             found = now.page(line if number is None else line._replace(run_ids=(current.run_id,)), address)
             if found is None:
                 which = f"The crawl {crawl.name!r}" if number is None else f"Run {number} of {crawl.name!r}"

@@ -198,7 +198,7 @@ class Pages:
         with contextlib.suppress(Unknown, NotNow), self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store, number)
             values, address = settings.changed(Settings(), settings_of_run(current)), identity(current, url)
-            robots = RobotsVerdicts(values, store.robots(current.run_id, urls.origin_of(address)))
+            robots = RobotsVerdicts(values, store.hosts.robots(current.run_id, urls.origin_of(address)))
             reason, is_known = _linked_by_a_seed(current, values, address), robots.is_known(address)
             if reason is None and is_known and not robots.trouble(address) and not robots.allows(address):
                 reason = Reason.ROBOTS
@@ -220,7 +220,7 @@ class Pages:
             current, urls_of = self._workspace.run_of(crawl, store, number), UrlReader(store)
             hint = "Look whether another run knows it."
             known = known_url(store, crawl, current, [identity(current, url)], hint, MOST_ALTERNATES)
-            url_id = store.known(current.run_id, [known.url], rows=False)[known.url].url_id
+            url_id = store.frontier.known(current.run_id, [known.url], rows=False)[known.url].url_id
             last = known.visits[-1] if known.visits else None
             ids = LinkReader(store).found_by(current.run_id, last.seq) if last else []
             return PageDetails(
@@ -253,7 +253,7 @@ class Pages:
         with self._workspace.reading(crawl) as store:
             current = self._workspace.run_of(crawl, store, number)
             address = identity(current, url)
-            known = store.known(current.run_id, [address], rows=False).get(address)
+            known = store.frontier.known(current.run_id, [address], rows=False).get(address)
             if known is None:
                 return LinkingPages([], None)
             links = LinkReader(store)

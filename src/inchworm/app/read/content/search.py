@@ -13,7 +13,7 @@ from inchworm.errors import WrongUse
 from inchworm.page import read
 from inchworm.rules.words.json_form import OPTIONAL
 from inchworm.rules.words.times import iso
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.follow import search as index
 from inchworm.store.follow import timed
 from inchworm.store.follow.follower import Progress
@@ -90,7 +90,7 @@ class TextSearch:
 
 def _pages_in(store: CrawlStore) -> int:
     """About how many pages there are to be read."""
-    known = store.run()
+    known = store.runs.get()
     return known.counters.pages + known.counters.duplicates if known else 0
 
 

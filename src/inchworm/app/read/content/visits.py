@@ -16,7 +16,7 @@ from inchworm.sink.columns import visit_line
 from inchworm.store.crawl.read.copies import Copies
 from inchworm.store.crawl.read.frontier import EntryFacts, FrontierReader, LanePlace
 from inchworm.store.crawl.read.visits import VisitReader
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import NO_LIMIT
 
 

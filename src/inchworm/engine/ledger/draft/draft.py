@@ -85,7 +85,7 @@ class Draft:
         """These rows of the run as they stand by now; ids that the run does not know are left out."""
         if self.frontier.is_unwritten(url_ids):
             self.write()
-        return self._store.rows(self._run_id, url_ids)
+        return self._store.frontier.rows(self._run_id, url_ids)
 
     def row_of(self, entry: FrontierEntry) -> StoredRow:
         """The row of a pending entry. Where it was chosen by rank, others may have voted since."""
@@ -98,11 +98,11 @@ class Draft:
         """The visit that settled a done row."""
         if self.frontier.is_unwritten((url_id,)):
             self.write()
-        return self._store.visit_of(self._run_id, url_id)
+        return self._store.visits.of(self._run_id, url_id)
 
     def version(self, url_id: int) -> Version | None:
         """The last good answer that an earlier run has for a URL."""
-        return self._store.version(url_id, self._horizon)
+        return self._store.earlier.version(url_id, self._horizon)
 
     def store(self) -> Store:
         """The store as it is by now, for questions about many rows."""
@@ -128,7 +128,7 @@ class Draft:
 
     def write(self) -> None:
         """Put what there is into the open transaction."""
-        self._store.write(self.changes())
+        self._store.commits.write(self.changes())
         self._changes.clear_rows()
         self.frontier.written()
 

@@ -12,8 +12,8 @@ class Ids:
 
     def __init__(self, store: Store, changes: Commit) -> None:
         self._changes = changes
-        self._next_url, self._next_host, self._next_file = store.next_ids()
-        self._hosts = dict(store.hosts())
+        self._next_url, self._next_host, self._next_file = store.commits.next_ids()
+        self._hosts = dict(store.hosts.all())
         self._files: dict[str, int] = {}
 
     def new_url(self, url: str) -> int:

@@ -19,8 +19,8 @@ class KnownUrls:
     def __init__(self, store: Store, run_id: int) -> None:
         self._store = store
         self._run_id = run_id
-        self._is_only_run = store.is_only_run(run_id)
-        self._has_nofollow = store.has_nofollow(run_id)
+        self._is_only_run = store.runs.is_only(run_id)
+        self._has_nofollow = store.runs.has_nofollow(run_id)
         self._urls: dict[str, Known] = {}
         self._in_run: set[int] = set()
         # Every link of every page comes by here: a method would cost as much again.
@@ -42,7 +42,7 @@ class KnownUrls:
         """The same for all of them."""
         if wanted:
             with_rows = path_matters or self._has_nofollow or not self._is_only_run
-            self._urls.update(self._store.known(self._run_id, wanted, with_rows))
+            self._urls.update(self._store.frontier.known(self._run_id, wanted, with_rows))
 
     def note(self, url: str, known: Known) -> None:
         """How a URL stands now."""

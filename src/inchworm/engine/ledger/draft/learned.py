@@ -18,8 +18,8 @@ class Learned:
         self._changes = changes
         self._steps = steps
         self._ids = ids
-        self._answered = set(store.answered())
-        self._jar = cookies.Jar(store.cookies(changes.run_id))
+        self._answered = set(store.hosts.answered())
+        self._jar = cookies.Jar(store.hosts.cookies(changes.run_id))
         self._robots: list[tuple[str, str, bytes | None]] = []
         self._cookies: list[Cookie] = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from inchworm.engine.session.window.lane import Lane, Retired, Slot
-from inchworm.ports import Store
+from inchworm.ports import PendingRows
 
 LOOK_AHEAD = 4096
 _CHUNK = 512
@@ -14,8 +14,8 @@ _CHUNK = 512
 class PlaceLoader:
     """Loads the rows of a lane one after the other, so that nothing overtakes what was found before it."""
 
-    def __init__(self, store: Store, run_id: int, retired: Retired) -> None:
-        self._store = store
+    def __init__(self, queue: PendingRows, run_id: int, retired: Retired) -> None:
+        self._queue = queue
         self._run_id = run_id
         self._retired = retired
 
@@ -35,7 +35,7 @@ class PlaceLoader:
 
     def _load(self, lane: Lane) -> bool:
         """One chunk of rows; false where a row is met whose commit is under way."""
-        rows = self._store.pending(self._run_id, lane.number, lane.last, _CHUNK)
+        rows = self._queue.pending(self._run_id, lane.number, lane.last, _CHUNK)
         lane.has_more = len(rows) == _CHUNK
         for entry in rows:
             if entry.url_id in self._retired.leaving:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from inchworm.engine.session.window.lane import Lane, Retired, Slot
 from inchworm.model import FrontierEntry, Kind
-from inchworm.ports import Store
+from inchworm.ports import PendingRows
 from inchworm.rules.order.order import LAG, choice
 from inchworm.rules.web import control
 
@@ -18,8 +18,8 @@ class RankLoader:
     """Chooses the next turns of a lane. Each may go by what was on record a number of turns before it, so no more than
     so many are chosen ahead. `ranking`: there in a run with a query."""
 
-    def __init__(self, store: Store, run_id: int, order: str, ranking: Ranking | None, retired: Retired) -> None:
-        self._store = store
+    def __init__(self, queue: PendingRows, run_id: int, order: str, ranking: Ranking | None, retired: Retired) -> None:
+        self._queue = queue
         self._run_id = run_id
         self._order = order
         self._ranking = ranking
@@ -55,7 +55,7 @@ class RankLoader:
         self.fill(lane)
 
     def _choose(self, lane: Lane, turn: int, skip: set[int]) -> FrontierEntry | None:
-        return self._store.choose(self._run_id, lane.number, choice(self._order, turn), skip)
+        return self._queue.choose(self._run_id, lane.number, choice(self._order, turn), skip)
 
     def _skip(self, lane: Lane) -> set[int]:
         return {slot.entry.url_id for slot in lane.slots} | self._retired.leaving

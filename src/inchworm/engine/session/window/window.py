@@ -15,7 +15,7 @@ from inchworm.engine.session.window.lane import Lane, Retired
 from inchworm.engine.session.window.places import PlaceLoader
 from inchworm.engine.session.window.ranks import RankLoader
 from inchworm.model import FrontierEntry, Turn
-from inchworm.ports import Store
+from inchworm.ports import PendingRows
 from inchworm.rules.order.order import BREADTH
 from inchworm.rules.web import control
 
@@ -27,15 +27,15 @@ class Window:
     """The lanes of a run that have something to do. `ranking`: there in a run with a query."""
 
     def __init__(
-        self, store: Store, run_id: int, seq: int = 0, order: str = BREADTH, ranking: Ranking | None = None
+        self, queue: PendingRows, run_id: int, seq: int = 0, order: str = BREADTH, ranking: Ranking | None = None
     ) -> None:
-        self._store = store
+        self._queue = queue
         self._run_id = run_id
         self._retired = Retired(seq)
         self._loader: PlaceLoader | RankLoader = (
-            PlaceLoader(store, run_id, self._retired)
+            PlaceLoader(queue, run_id, self._retired)
             if order == BREADTH
-            else RankLoader(store, run_id, order, ranking, self._retired)
+            else RankLoader(queue, run_id, order, ranking, self._retired)
         )
         self._lanes: dict[int, Lane] = {}
         self._ready: deque[Lane] = deque()
@@ -45,7 +45,7 @@ class Window:
         """Read every lane from its start again, leaving alone what is in the window. Is there anything?"""
         for lane in self._ready:
             lane.has_more = False
-        self.read_again(self._store.lanes(self._run_id))
+        self.read_again(self._queue.lanes(self._run_id))
         return self.is_waiting()
 
     def read_again(self, lanes: Iterable[int]) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from inchworm.store.crawl.earlier import IS_WHOLE
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
+from inchworm.store.crawl.visits import IS_WHOLE
 
 _PAGE = 500
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from inchworm.store.crawl import votes
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 
 class RecordChecks:

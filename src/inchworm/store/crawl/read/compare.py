@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from inchworm.model import Change, RunInfo
 from inchworm.store.crawl.earlier import ITSELF, line_from
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Row
 
 _PRESENT = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 _FAILED = (
     "SELECT COALESCE(v.request_url, u.url), v.failure, COALESCE(v.message, '') FROM visit v JOIN url u USING (url_id)"

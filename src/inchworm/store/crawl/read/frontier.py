@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Row
 
 _SELECT = (
@@ -85,7 +85,7 @@ class FrontierReader:
 
     def find(self, url: str) -> FrontierRow | None:
         """The same by its canonical form."""
-        known = self._store.known(self._run_id, [url]).get(url)
+        known = self._store.frontier.known(self._run_id, [url]).get(url)
         return self.row(known.url_id) if known and known.in_run else None
 
     def _read(self, where: str, *values: int | str) -> Sequence[FrontierRow]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from inchworm.model import Change, RunInfo
 from inchworm.store.crawl.earlier import ITSELF, earlier_runs, line_from
 from inchworm.store.crawl.read.visits import RecordedVisit, recorded
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.follow.log import TELLING
 
 STEP = 500
@@ -89,7 +89,7 @@ class Now:
         row = self._db.execute(
             "SELECT number FROM run WHERE run_id = ANY (?) AND ended_ms <= ? ORDER BY run_id DESC LIMIT 1", (ids, at_ms)
         ).fetchone()
-        return self._store.run(row[0]) if row else None
+        return self._store.runs.get(row[0]) if row else None
 
     def _log_end(self) -> int:
         row = self._db.execute("SELECT MAX(log_id) FROM visit").fetchone()
@@ -129,7 +129,7 @@ class Now:
 
     def has_text(self, line: LineOfRuns, url: str, text_hash: str) -> bool:
         """Whether this page is there now, with this text."""
-        known = self._store.known(line.run_ids[0], [url], rows=False).get(url) if line.run_ids else None
+        known = self._store.frontier.known(line.run_ids[0], [url], rows=False).get(url) if line.run_ids else None
         newest = self._newest([known.url_id], line) if known else {}
         return any(one.is_there and one.text_hash == bytes.fromhex(text_hash) for one in newest.values())
 
@@ -228,7 +228,7 @@ class Now:
         return dict(self._db.execute(query, (url_ids,)).fetchall())
 
     def _known(self, urls: Sequence[str]) -> dict[str, int]:
-        return {url: one.url_id for url, one in self._store.known(0, urls, rows=False).items()}
+        return {url: one.url_id for url, one in self._store.frontier.known(0, urls, rows=False).items()}
 
 
 def _difference(old: _Newest | None, new: _Newest | None, is_doubted: bool) -> Change | None:

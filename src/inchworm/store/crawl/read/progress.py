@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 _TITLE = (
     "(SELECT t.title FROM frontier g /*sqlite CROSS*/ JOIN visit t ON t.run_id = g.run_id AND t.seq = g.done"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from inchworm.rules.change.change import PERMANENT
 from inchworm.store.crawl.commit import unpack
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import NO_LIMIT as EVERYTHING
 
 NO_LIMIT = -1

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from inchworm.store.crawl.commit import unpack
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 
 LINK_STEP = 5_000
 """So many steps of a run are searched for links at a time."""
