@@ -23,7 +23,7 @@ from inchworm.service.api.web import Verbs
 from inchworm.service.dashboard import status
 from inchworm.service.dashboard.frame import SAID
 from inchworm.service.dashboard.live import Board
-from inchworm.store.home.outbox import Outgoing
+from inchworm.store.home.outbox import OutgoingMessage
 
 AT = "http://inchworm.test"
 EVIL = "<script>alert(1)</script>\"'&"
@@ -121,7 +121,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
             address = "https://hooks.example/secret-path?token=opensesame"
             outbox.enqueue(
                 db,
-                [Outgoing(f"e{n}", crawl.crawl_id, address, body, "t", "t", now_ms - 100 + n) for n in range(53)],
+                [
+                    OutgoingMessage(f"e{n}", crawl.crawl_id, address, body, "t", "t", now_ms - 100 + n)
+                    for n in range(53)
+                ],
             )
         for claimed, result in zip(
             outbox.claim("me", now_ms, 2), (DeliveryTry(200), DeliveryTry(410, f"it answered 410 {EVIL}")), strict=True

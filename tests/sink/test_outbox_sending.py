@@ -24,7 +24,7 @@ from inchworm.model import CrawlInfo
 from inchworm.rules.schedule.redelivery import FEWEST_TRIES, GIVEN_UP_MS
 from inchworm.rules.words.json_form import json_form
 from inchworm.sink.servers.notify import Message, Notifier, Patience, event_id, signature
-from inchworm.store.home.outbox import STALE_MS, Outgoing
+from inchworm.store.home.outbox import STALE_MS, OutgoingMessage
 from inchworm.testing import ManualClock
 
 SECRET = "a secret that nobody prints"
@@ -67,7 +67,9 @@ def put(app: App, *addresses: str, name: str = "event", secret_file: str = "") -
     """A message for each address, in the outbox."""
     now_ms = app.clock.now_ms()
     with app.home.writing() as db:
-        letters = [Outgoing(name, "c1", one, BODY, "title", "text", now_ms, None, secret_file) for one in addresses]
+        letters = [
+            OutgoingMessage(name, "c1", one, BODY, "title", "text", now_ms, None, secret_file) for one in addresses
+        ]
         app.notifications.outbox.enqueue(db, letters)
 
 
@@ -95,7 +97,7 @@ def test_what_others_named_never_goes_to_a_private_address(app: App, hooks: list
     inside = hook(hooks)
     now_ms = app.clock.now_ms()
     with app.home.writing() as db:
-        letter = Outgoing("event", "c1", inside.url(), BODY, "title", "text", now_ms, allow_private=False)
+        letter = OutgoingMessage("event", "c1", inside.url(), BODY, "title", "text", now_ms, allow_private=False)
         app.notifications.outbox.enqueue(db, [letter])
     assert deliver(app) == 1
     assert not inside.got

@@ -162,8 +162,8 @@ def page_text(page: LoggedPage) -> str:
     return f"worm number {page.url_id}"
 
 
-def asked(book: Book, folder: Path, seconds: float) -> tuple[search.Found, int]:
-    question = search.Question(search.parsed("worm"), 5)
+def asked(book: Book, folder: Path, seconds: float) -> tuple[search.FoundContents, int]:
+    question = search.SearchQuestion(search.parsed("worm"), 5)
     return timed.search(folder / "search.db", search.SearchSource(book.store, page_text), question, seconds)
 
 

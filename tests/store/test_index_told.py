@@ -17,7 +17,7 @@ from tests.store.test_search_index import _EVENTS, ONE, TEXTS, THREE, TWO, Diary
 
 from inchworm.errors import NotNow
 from inchworm.store.follow import index, log
-from inchworm.store.follow.index import IndexMirror, IndexSource, Order, ServerRefusal
+from inchworm.store.follow.index import DocumentOrder, IndexMirror, IndexSource, ServerRefusal
 
 
 class Away(Exception):
@@ -29,12 +29,12 @@ class Remote:
 
     def __init__(self) -> None:
         self.held: dict[str, tuple[int, tuple[str, ...] | None, bytes | None]] = {}
-        self.taken: list[Order] = []
-        self.lost: list[Order] = []
+        self.taken: list[DocumentOrder] = []
+        self.lost: list[DocumentOrder] = []
         self.dies_after = -1
         self.refuses: set[str] = set()
 
-    def take(self, orders: Iterable[Order]) -> Sequence[ServerRefusal]:
+    def take(self, orders: Iterable[DocumentOrder]) -> Sequence[ServerRefusal]:
         orders = list(orders)
         assert len({order.url for order in orders}) == len(orders), "each URL once"
         for number, order in enumerate(orders):
@@ -46,7 +46,7 @@ class Remote:
         self.taken += orders
         return [ServerRefusal(order.url, "not that one") for order in orders if order.url in self.refuses]
 
-    def put(self, order: Order) -> None:
+    def put(self, order: DocumentOrder) -> None:
         if order.url not in self.refuses and order.version >= self.held.get(order.url, (-1,))[0]:
             content = order.content
             urls, key = (tuple(content.urls), content.page.key) if content else (None, None)

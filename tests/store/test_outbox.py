@@ -16,12 +16,12 @@ from inchworm.store.home.home import Home
 from inchworm.store.home.outbox import (
     KEPT_MS,
     STALE_MS,
+    DeliveryShare,
     DeliveryState,
     Outbox,
-    Outgoing,
-    Promise,
+    OutgoingMessage,
+    RunPromise,
     RunPromises,
-    Share,
     TryOutcome,
 )
 
@@ -49,12 +49,12 @@ def promises(home: Home) -> RunPromises:
     return RunPromises(home)
 
 
-def letter(event_id: str = "e1", **values: Any) -> Outgoing:
+def letter(event_id: str = "e1", **values: Any) -> OutgoingMessage:
     usual = {"crawl_id": "c1", "address": HOOK, "body": b"{}", "title": "title", "text": "text", "created_ms": NOW}
-    return Outgoing(event_id=event_id, **{**usual, **values})
+    return OutgoingMessage(event_id=event_id, **{**usual, **values})
 
 
-def enqueue(home: Home, *letters: Outgoing) -> None:
+def enqueue(home: Home, *letters: OutgoingMessage) -> None:
     with home.writing() as db:
         Outbox(home).enqueue(db, letters)
 
@@ -164,19 +164,23 @@ def test_a_clock_that_was_set_back_puts_nothing_off(home: Home, outbox: Outbox) 
 
 def test_a_share(home: Home, outbox: Outbox) -> None:
     enqueue(home, letter("e1"), letter("e2", crawl_id="c2"), letter("e3", address=OTHER), letter("e4"))
-    assert [one.outgoing.event_id for one in outbox.claim("me", NOW, 1, Share("c1", [HOOK]))] == ["e1"]
-    assert outbox.claim("me", NOW, 9, Share("c1", [])) == []
-    assert outbox.claim("me", NOW, 9, Share("c1", until_ms=NOW - 1)) == []
-    assert [one.outgoing.event_id for one in outbox.claim("me", NOW, 9, Share("c1"))] == ["e3", "e4"]
+    assert [one.outgoing.event_id for one in outbox.claim("me", NOW, 1, DeliveryShare("c1", [HOOK]))] == ["e1"]
+    assert outbox.claim("me", NOW, 9, DeliveryShare("c1", [])) == []
+    assert outbox.claim("me", NOW, 9, DeliveryShare("c1", until_ms=NOW - 1)) == []
+    assert [one.outgoing.event_id for one in outbox.claim("me", NOW, 9, DeliveryShare("c1"))] == ["e3", "e4"]
     assert [one.outgoing.event_id for one in outbox.claim("me", NOW, 9)] == ["e2"]
 
 
 def test_when_there_is_something_to_do(home: Home, outbox: Outbox) -> None:
     assert outbox.next_due() is None
     enqueue(home, letter("e1"), letter("e2", created_ms=NOW + 7, crawl_id="c2"))
-    assert (outbox.next_due(), outbox.next_due(Share("c2")), outbox.next_due(Share("c3"))) == (NOW, NOW + 7, None)
+    assert (outbox.next_due(), outbox.next_due(DeliveryShare("c2")), outbox.next_due(DeliveryShare("c3"))) == (
+        NOW,
+        NOW + 7,
+        None,
+    )
     outbox.claim("me", NOW, 1)
-    assert outbox.next_due(Share("c1")) == NOW + STALE_MS
+    assert outbox.next_due(DeliveryShare("c1")) == NOW + STALE_MS
 
 
 def test_everybody_claims_at_once_and_each_delivery_goes_to_one(home: Home) -> None:
@@ -318,7 +322,7 @@ def test_what_has_long_been_settled_is_forgotten(home: Home, outbox: Outbox, pro
     assert [one.event_id for one in outbox.deliveries()] == ["new", "waits"]
     assert (outbox.tries(old.delivery_id), len(outbox.tries(waits.delivery_id))) == ([], 1)
     assert outbox.prune(NOW + KEPT_MS, kept_ms=0) == 1
-    assert promises.of_crawl("c1") == [Promise(1, HOOK)]
+    assert promises.of_crawl("c1") == [RunPromise(1, HOOK)]
 
 
 # Promises
@@ -328,7 +332,7 @@ def test_a_promise_is_no_message(home: Home, outbox: Outbox, promises: RunPromis
     promises.add("c1", 3, [HOOK, OTHER], NOW)
     promises.add("c1", 3, [HOOK], NOW + 1)
     promises.add("c2", 3, [HOOK], NOW)
-    assert promises.of_crawl("c1") == [Promise(3, HOOK), Promise(3, OTHER)]
+    assert promises.of_crawl("c1") == [RunPromise(3, HOOK), RunPromise(3, OTHER)]
     assert (outbox.deliveries(), outbox.delivery(1), outbox.next_due()) == ([], None, None)
     assert outbox.claim("me", NOW + HOUR, 10) == []
     assert not outbox.replay(1, NOW)
@@ -339,11 +343,11 @@ def test_a_promise_is_kept_together_with_its_message(home: Home, outbox: Outbox,
     promises.add("c2", 3, [HOOK], NOW)
     with pytest.raises(ZeroDivisionError), home.writing() as db:
         outbox.enqueue(db, [letter()])
-        promises.keep(db, "c1", [Promise(3, HOOK)])
+        promises.keep(db, "c1", [RunPromise(3, HOOK)])
         raise ZeroDivisionError
     assert (len(promises.of_crawl("c1")), outbox.deliveries()) == (2, [])
     with home.writing() as db:
         outbox.enqueue(db, [letter()])
-        promises.keep(db, "c1", [Promise(3, HOOK), Promise(4, OTHER)])
-    assert (promises.of_crawl("c1"), len(outbox.deliveries())) == ([Promise(3, OTHER)], 1)
-    assert promises.of_crawl("c2") == [Promise(3, HOOK)]
+        promises.keep(db, "c1", [RunPromise(3, HOOK), RunPromise(4, OTHER)])
+    assert (promises.of_crawl("c1"), len(outbox.deliveries())) == ([RunPromise(3, OTHER)], 1)
+    assert promises.of_crawl("c2") == [RunPromise(3, HOOK)]

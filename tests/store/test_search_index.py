@@ -29,7 +29,7 @@ from inchworm.store.crawl.history import History
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.follow import log, search
 from inchworm.store.follow.log import LoggedPage
-from inchworm.store.follow.search import MAX_WORDS, Question, SearchSource, parsed, words
+from inchworm.store.follow.search import MAX_WORDS, SearchQuestion, SearchSource, parsed, words
 from inchworm.store.lock import Life
 
 SEED = Seed(0, "http://a.test/", "a.test", "/")
@@ -155,7 +155,7 @@ class Diary:
         source = SearchSource(self.reading, lambda page: texts.get(page.payload or b""))
         answers = {}
         for text in TEXTS.values():
-            found = search.search(self.path, source, Question(parsed(text.split()[4]), 10))
+            found = search.search(self.path, source, SearchQuestion(parsed(text.split()[4]), 10))
             assert found.total == len(found.results) <= 1, "a text is one result, however many URLs have it"
             answers[text] = {url for result in found.results for url in result.urls}
             assert sum(len(result.urls) for result in found.results) == len(answers[text])
@@ -447,12 +447,12 @@ def test_the_primary_url_comes_first(diary: Diary) -> None:
     for path, outcome in (("c", "page"), ("a", "duplicate"), ("b", "duplicate")):
         diary.visit(path, outcome, ONE)
     source = SearchSource(diary.reading, lambda page: TEXTS.get(page.payload or b""))
-    (result,) = search.search(diary.path, source, Question(parsed("apples"), 10)).results
+    (result,) = search.search(diary.path, source, SearchQuestion(parsed("apples"), 10)).results
     assert [url[-1] for url in result.urls] == ["c", "a", "b"]
     assert (result.title, result.run, result.at_ms) == (f"Title {ONE!r}", 0, 1)
     diary.new_run()
     diary.visit("b", text=ONE)
-    (result,) = search.search(diary.path, source, Question(parsed("apples"), 10)).results
+    (result,) = search.search(diary.path, source, SearchQuestion(parsed("apples"), 10)).results
     assert [url[-1] for url in result.urls] == ["b", "c", "a"], "as the newest run has it"
 
 
@@ -460,7 +460,7 @@ def test_titles_weigh_more_than_text(diary: Diary) -> None:
     diary.visit("long", text=ONE, title="Something else")
     diary.visit("short", text=TWO, title="All about apples")
     source = SearchSource(diary.reading, lambda page: TEXTS.get(page.payload or b""))
-    found = search.search(diary.path, source, Question(parsed("apples"), 1))
+    found = search.search(diary.path, source, SearchQuestion(parsed("apples"), 1))
     assert (found.total, [result.urls for result in found.results]) == (2, [["http://a.test/short"]])
     assert found.results[0].score > 0
 
@@ -468,12 +468,12 @@ def test_titles_weigh_more_than_text(diary: Diary) -> None:
 def test_what_the_archive_lost_is_found_by_its_title(diary: Diary) -> None:
     diary.visit("a", text=ONE, payload=LOST)
     source = SearchSource(diary.reading, lambda page: TEXTS.get(page.payload or b""))
-    assert search.search(diary.path, source, Question(parsed("title"), 10)).total == 1
-    assert search.search(diary.path, source, Question(parsed("apples"), 10)).total == 0
+    assert search.search(diary.path, source, SearchQuestion(parsed("title"), 10)).total == 1
+    assert search.search(diary.path, source, SearchQuestion(parsed("apples"), 10)).total == 0
     diary.visit("b", "duplicate", ONE)
     diary.new_run()
     diary.visit("a", text=ONE)
-    (result,) = search.search(diary.path, source, Question(parsed("apples"), 10)).results
+    (result,) = search.search(diary.path, source, SearchQuestion(parsed("apples"), 10)).results
     assert len(result.urls) == 2, "as soon as one of them has the text, the text is known"
 
 
@@ -484,7 +484,7 @@ def test_much_text_is_taken_in_small_bites(diary: Diary, monkeypatch: pytest.Mon
         diary.visit(f"p{number}", text=list(TEXTS)[number % 5])
     told: list[tuple[int, int]] = []
     source = SearchSource(diary.reading, lambda page: TEXTS[page.payload or b""], lambda *numbers: told.append(numbers))
-    assert search.search(diary.path, source, Question(parsed("about"), 10)).total == 5
+    assert search.search(diary.path, source, SearchQuestion(parsed("about"), 10)).total == 5
     assert told[0] == (0, 12) and told[-1] == (12, 12) and told == sorted(told) and len(told) > 3
     diary.check()
 
@@ -547,7 +547,7 @@ def _die(diary: Diary, after: object) -> None:
         return TEXTS[page.payload or b""]
 
     with contextlib.suppress(_Death):
-        search.search(diary.path, SearchSource(diary.reading, text_of), Question(parsed("about"), 1))
+        search.search(diary.path, SearchSource(diary.reading, text_of), SearchQuestion(parsed("about"), 1))
 
 
 @given(st.lists(_EVENTS, max_size=50))
@@ -628,7 +628,7 @@ def test_several_at_once(diary: Diary, how: str) -> None:
     def work() -> None:
         with contextlib.closing(CrawlStore(diary.reading.path, read_only=True)) as store:
             source = SearchSource(store, lambda page: texts[page.payload or b""])
-            answers.append(search.search(diary.path, source, Question(parsed("shared"), 100)).total)
+            answers.append(search.search(diary.path, source, SearchQuestion(parsed("shared"), 100)).total)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -657,7 +657,7 @@ def text_of(page):
     return f"{page.title} shared"
 
 source = search.SearchSource(CrawlStore(folder / "crawl.db", read_only=True), text_of)
-search.search(folder / "search.db", source, search.Question(search.parsed("shared"), 1))
+search.search(folder / "search.db", source, search.SearchQuestion(search.parsed("shared"), 1))
 """
 
 
@@ -672,7 +672,7 @@ def test_who_is_slower_does_not_overwrite_what_another_has_looked_up(diary: Diar
             diary.found()
         return TEXTS.get(page.payload or b"")
 
-    search.search(diary.path, SearchSource(diary.reading, text_of), Question(parsed("apples"), 10))
+    search.search(diary.path, SearchSource(diary.reading, text_of), SearchQuestion(parsed("apples"), 10))
     diary.check()
 
 
@@ -688,6 +688,6 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(diary: Diary) -> None:
         read.append(page.url)
         return f"{page.title} shared"
 
-    found = search.search(diary.path, SearchSource(diary.reading, text_of), Question(parsed("shared"), 100))
+    found = search.search(diary.path, SearchSource(diary.reading, text_of), SearchQuestion(parsed("shared"), 100))
     assert found.total == 30
     assert len(read) == 30 - 7, "ten pages were read before the last death, seven of them for good"

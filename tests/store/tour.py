@@ -58,7 +58,7 @@ from inchworm.store.home.home import Home
 from inchworm.store.home.inbox import OwnerRequests
 from inchworm.store.home.jobs import Jobs
 from inchworm.store.home.logs import ExecutionLogs, LogLine
-from inchworm.store.home.outbox import Outbox, Outgoing, Promise, RunPromises, Share
+from inchworm.store.home.outbox import DeliveryShare, Outbox, OutgoingMessage, RunPromise, RunPromises
 from inchworm.store.home.services import Service, Services
 from inchworm.store.home.slots import Slots
 from inchworm.store.lock import Life
@@ -353,9 +353,9 @@ def _access(access: Access) -> None:
 def _outbox(home: Home, outbox: Outbox) -> None:
     promises = RunPromises(home)
     with home.writing() as db:
-        outbox.enqueue(db, [Outgoing("e", "c1", "http://b.example/", b"", "", "", 0)])
-        promises.keep(db, "c1", [Promise(1, "http://b.example/")])
-    for share in (Share("c1", ["http://b.example/"]), Share()):
+        outbox.enqueue(db, [OutgoingMessage("e", "c1", "http://b.example/", b"", "", "", 0)])
+        promises.keep(db, "c1", [RunPromise(1, "http://b.example/")])
+    for share in (DeliveryShare("c1", ["http://b.example/"]), DeliveryShare()):
         outbox.next_due(share)
         for claimed in outbox.claim("me", 1, 5, share):
             outbox.record(claimed.delivery_id, "me", DeliveryTry(0, "gone"), 1)

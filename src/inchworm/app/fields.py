@@ -111,7 +111,7 @@ class CrawlFields:
     def catch_up(self, progress: follower.Progress = lambda _done, _total: None) -> None:
         stored.catch_up(self.path, self.source(progress))
 
-    def counts(self, run_id: int, source: stored.FieldSource | None = None) -> stored.Counts:
+    def counts(self, run_id: int, source: stored.FieldSource | None = None) -> stored.FieldCounts:
         """What came of the pages of a run, brought up to date."""
         return stored.counts(self.path, source or self.source(), run_id)
 
@@ -128,7 +128,7 @@ class CrawlFields:
             yield taken
 
 
-def unmatched(rules: Rules, counts: stored.Counts) -> tuple[str, ...]:
+def unmatched(rules: Rules, counts: stored.FieldCounts) -> tuple[str, ...]:
     """The fields that no page of a run has; none when there are no pages."""
     if not counts.pages:
         return ()
@@ -258,14 +258,14 @@ async def after_session(
 
 def _brought_up(
     workspace: Workspace, crawl: CrawlInfo, rules: Rules, number: int, hooks: Hooks, over: threading.Event
-) -> stored.Counts:
+) -> stored.FieldCounts:
     with workspace.reading(crawl) as store:
         place = CrawlFields(store, workspace.crawl_folder(crawl), rules)
         progress = hooks.extracting or (lambda _done, _total: None)
         return place.counts(workspace.run_of(crawl, store, number).run_id, place.source(progress, over.is_set))
 
 
-def _matched(rules: Rules, counts: stored.Counts) -> list[int]:
+def _matched(rules: Rules, counts: stored.FieldCounts) -> list[int]:
     return [counts.matched.get(number, 0) for number in range(len(rules.fields))]
 
 

@@ -30,13 +30,13 @@ from inchworm.rules.words.json_form import json_object
 from inchworm.sink.servers import notify
 from inchworm.store.home.outbox import (
     EVERYTHING,
-    Claimed,
+    ClaimedDelivery,
+    DeliveryShare,
     DeliveryState,
     Outbox,
-    Outgoing,
-    Promise,
+    OutgoingMessage,
+    RunPromise,
     RunPromises,
-    Share,
     TryOutcome,
 )
 
@@ -88,7 +88,7 @@ class Deliverer:
         """Try what is due, of one crawl or of all, signed with the secret in this file or as it was meant to be; what
         came of each."""
         secret_of(self._workspace.folder, secret_file)  # What is wrong with it is said before anything is tried.
-        share = Share(self._workspace.find(word).crawl_id) if word is not None else EVERYTHING
+        share = DeliveryShare(self._workspace.find(word).crawl_id) if word is not None else EVERYTHING
         return await Sender(self._workspace, share, secret_file).send_due(who)
 
     def prune(self) -> int:
@@ -118,7 +118,7 @@ class Sender:
     def __init__(
         self,
         workspace: Workspace,
-        share: Share = EVERYTHING,
+        share: DeliveryShare = EVERYTHING,
         secret_file: Path | None = None,
         patience: notify.Patience = notify.USUAL,
     ) -> None:
@@ -147,21 +147,21 @@ class Sender:
             raise error
         return sent
 
-    async def _work(self, who: str, share: Share, sent: list[Sent]) -> None:
+    async def _work(self, who: str, share: DeliveryShare, sent: list[Sent]) -> None:
         """Claim one delivery after the other: what is claimed and has to wait for its turn might be taken for left."""
         while claimed := self._outbox.claim(who, self._clock.now_ms(), 1, share):
             self._has_claimed = True
             done = await self._send(who, *claimed)
             sent += [done] if done else []
 
-    async def _send(self, who: str, claimed: Claimed) -> Sent | None:
+    async def _send(self, who: str, claimed: ClaimedDelivery) -> Sent | None:
         result = await self._try(claimed.outgoing)
         fault.point("before_recording")
         outcome = self._outbox.record(claimed.delivery_id, who, result, self._clock.now_ms())
         address = notify.masked(claimed.outgoing.address)
         return Sent(claimed.delivery_id, address, result, outcome) if outcome else None
 
-    async def _try(self, out: Outgoing) -> DeliveryTry:
+    async def _try(self, out: OutgoingMessage) -> DeliveryTry:
         meant = Path(out.secret_file) if out.secret_file else None
         try:
             secret = secret_of(self._folder, self._secret_file or meant)
@@ -209,7 +209,9 @@ class RunAnnouncer:
         )
         # What is wrong with an address or the secret is found out here.
         self.is_unsigned = notify.Notifier(subscription.addresses, secret).is_unsigned
-        self._sender = Sender(workspace, Share(subscription.crawl_id, subscription.addresses), subscription.secret_file)
+        self._sender = Sender(
+            workspace, DeliveryShare(subscription.crawl_id, subscription.addresses), subscription.secret_file
+        )
         self._who = f"repeat {os.getpid()}"
 
     def promising(self, hooks: Hooks) -> Hooks:
@@ -279,8 +281,10 @@ class RunAnnouncer:
             outbox.enqueue(db, outgoing)
             self._promises.keep(db, crawl.crawl_id, kept)
 
-    def _outgoing(self, crawl: CrawlInfo, kept: Sequence[Promise], runs: Mapping[int, RunInfo]) -> list[Outgoing]:
-        made: list[Outgoing] = []
+    def _outgoing(
+        self, crawl: CrawlInfo, kept: Sequence[RunPromise], runs: Mapping[int, RunInfo]
+    ) -> list[OutgoingMessage]:
+        made: list[OutgoingMessage] = []
         for number, current in runs.items():
             addresses = [one.address for one in kept if one.number == number]
             if addresses and self._is_told(current):
@@ -288,9 +292,9 @@ class RunAnnouncer:
                 made += [self._addressed(message, address) for address in addresses]
         return made
 
-    def _addressed(self, message: notify.Message, address: str) -> Outgoing:
+    def _addressed(self, message: notify.Message, address: str) -> OutgoingMessage:
         file = self._subscription.secret_file
-        return Outgoing(
+        return OutgoingMessage(
             message.event_id,
             self._subscription.crawl_id,
             address,

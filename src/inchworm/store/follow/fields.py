@@ -23,7 +23,16 @@ from inchworm.model import Json
 from inchworm.rules.text.content import READER
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Database, DatabaseFailed
-from inchworm.store.follow.follower import File, Follower, Progress, Unfit, make_anew, sharing, use, work_off
+from inchworm.store.follow.follower import (
+    Follower,
+    FollowerFile,
+    Progress,
+    UnfitFile,
+    make_anew,
+    sharing,
+    use,
+    work_off,
+)
 from inchworm.store.follow.log import VISIT, CrawlLog, LoggedPage
 
 VERSION = f"1 reader={READER}"
@@ -80,7 +89,7 @@ class FieldSource(NamedTuple):
     progress: Progress = lambda _done, _total: None
 
 
-class Counts(NamedTuple):
+class FieldCounts(NamedTuple):
     """What came of the pages of a run: how many there are, how many rows they have, how many could not be read, and how
     many have each field, by its number."""
 
@@ -92,14 +101,14 @@ class Counts(NamedTuple):
 
 def catch_up(path: Path, source: FieldSource) -> None:
     """Bring the file at `path` to where the log ends now, making it anew where it is of no use."""
-    use(_file(path), lambda db: Fields(db).catch_up(source))
+    use(_file(path), lambda db: FieldTable(db).catch_up(source))
 
 
-def counts(path: Path, source: FieldSource, run_id: int) -> Counts:
+def counts(path: Path, source: FieldSource, run_id: int) -> FieldCounts:
     """Bring the file up to date; what came of the pages of a run."""
 
-    def work(db: Database) -> Counts:
-        fields = Fields(db)
+    def work(db: Database) -> FieldCounts:
+        fields = FieldTable(db)
         fields.catch_up(source)
         with db.snapshot():
             fields.refuse_others(source.digest)
@@ -113,19 +122,19 @@ def forget(path: Path) -> None:
     make_anew(_file(path))
 
 
-Look = Callable[[int], ExtractedRows | None]
+RowLookup = Callable[[int], ExtractedRows | None]
 """What was taken of the visit of a number; None when nobody knows."""
 
 
 @contextlib.contextmanager
-def lookup(path: Path, digest: str) -> Iterator[Look]:
+def lookup(path: Path, digest: str) -> Iterator[RowLookup]:
     """A way to look up what was taken by these rules, as it is now. Where the file is of no use, nothing is known."""
     with contextlib.ExitStack() as stack:
         try:
             db = stack.enter_context(sharing(_file(path)))
             stack.enter_context(db.snapshot())
             is_known = db.execute("SELECT 1 FROM rules WHERE digest = ?", (digest,)).fetchone() is not None
-        except (Unfit, DatabaseFailed):
+        except (UnfitFile, DatabaseFailed):
             is_known = False
         yield (lambda log_id: _look(db, log_id)) if is_known else (lambda _: None)
 
@@ -139,12 +148,12 @@ def _look(db: Database, log_id: int) -> ExtractedRows | None:
     return None
 
 
-def _file(path: Path) -> File:
+def _file(path: Path) -> FollowerFile:
     # Exports read for as long as they last, and must not keep others from the crawl's folder.
-    return File(path, VERSION, _SCHEMA, path.with_suffix(".lock"), VISIT)
+    return FollowerFile(path, VERSION, _SCHEMA, path.with_suffix(".lock"), VISIT)
 
 
-class Fields:
+class FieldTable:
     """What was taken out of the pages of one crawl, open."""
 
     def __init__(self, db: Database) -> None:
@@ -257,22 +266,22 @@ class Fields:
             'SELECT matched, "rows" IS NULL, json_array_length("rows") FROM content WHERE content_id = ?', (content_id,)
         ).fetchone()
         if row is None:
-            raise Unfit("it has a visit without a content")
+            raise UnfitFile("it has a visit without a content")
         matched, failed, count = row
         try:
             fields = {str(number): 1 for number in json.loads(matched)}
         except ValueError as error:
-            raise Unfit("a content is damaged") from error
+            raise UnfitFile("a content is damaged") from error
         what = {"pages": 1, "failed": failed, "rows": count or 0, **fields}
         self._db.executemany(
             "INSERT INTO tally VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET count = count + ?3",
             [(run_id, name, sign * number) for name, number in what.items() if number],
         )
 
-    def counts(self, run_id: int) -> Counts:
+    def counts(self, run_id: int) -> FieldCounts:
         found = Counter(dict(self._db.execute("SELECT what, count FROM tally WHERE run_id = ?", (run_id,)).fetchall()))
         numbers = {int(what): count for what, count in found.items() if what.isdecimal()}
-        return Counts(found["pages"], found["rows"], found["failed"], numbers)
+        return FieldCounts(found["pages"], found["rows"], found["failed"], numbers)
 
 
 def _key(page: LoggedPage) -> bytes:

@@ -51,7 +51,7 @@ Progress = Callable[[int, int], None]
 # ---- the file
 
 
-class File(NamedTuple):
+class FollowerFile(NamedTuple):
     """A follower's own file. `schema` makes its tables beside those that every follower has; one of them is `page`, with
     log_id, run_id and seq of what it holds, and with its `subject`. A file of another version is made anew. Whoever uses
     it shares the folder or file `shared` with the others, and whoever replaces it has that alone; None: only one uses it
@@ -64,7 +64,7 @@ class File(NamedTuple):
     subject: str = URL
 
 
-class Unfit(Broken):
+class UnfitFile(Broken):
     """The file does not fit its crawl, or itself."""
 
     def __init__(self, why: str) -> None:
@@ -74,36 +74,38 @@ class Unfit(Broken):
         )
 
 
-class _Missing(Unfit):
+class _MissingFile(UnfitFile):
     """There is no file, or one of another version."""
 
 
-def use(file: File, work: Callable[[Database], T]) -> T:
+def use(file: FollowerFile, work: Callable[[Database], T]) -> T:
     """Work with a file, made anew where it is of no use."""
     for is_last in (False, True):
         try:
             with sharing(file) as db:
                 return work(db)
-        except (Unfit, DatabaseFailed) as error:
+        except (UnfitFile, DatabaseFailed) as error:
             if is_last or not _is_damage(error):
                 raise
-            make_anew(file, keep_if_fit=isinstance(error, _Missing))
+            make_anew(file, keep_if_fit=isinstance(error, _MissingFile))
     raise AssertionError("the second try returns or raises")
 
 
 @contextlib.contextmanager
-def sharing(file: File) -> Iterator[Database]:
-    """A file that others may use, too, and nobody may replace; `Unfit` when it is of no use."""
+def sharing(file: FollowerFile) -> Iterator[Database]:
+    """A file that others may use, too, and nobody may replace; `UnfitFile` when it is of no use."""
     with _locked(file, fcntl.LOCK_SH), contextlib.closing(_opened(file)) as db:
         yield db
 
 
 def _is_damage(error: Exception) -> bool:
-    return isinstance(error, Unfit) or (isinstance(error, DatabaseFailed) and error.trouble is DatabaseTrouble.DAMAGED)
+    return isinstance(error, UnfitFile) or (
+        isinstance(error, DatabaseFailed) and error.trouble is DatabaseTrouble.DAMAGED
+    )
 
 
 @contextlib.contextmanager
-def _locked(file: File, mode: int) -> Iterator[None]:
+def _locked(file: FollowerFile, mode: int) -> Iterator[None]:
     if file.shared is None:
         yield
         return
@@ -117,13 +119,13 @@ def _locked(file: File, mode: int) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _opened(file: File) -> Database:
+def _opened(file: FollowerFile) -> Database:
     if not file.path.exists():
-        raise _Missing("there is none")
+        raise _MissingFile("there is none")
     db = open_own(file.path)
     try:
         if not _is_fit(db, file.version):
-            raise _Missing("it is of another version")
+            raise _MissingFile("it is of another version")
         # What a power cut takes away is read again; that the file stays whole is enough.
         db.execute("PRAGMA synchronous = NORMAL")
     except BaseException:
@@ -138,13 +140,13 @@ def _is_fit(db: Database, version: str) -> bool:
     return bool(db.execute("SELECT version FROM followed").fetchone() == (version,))
 
 
-def make_anew(file: File, keep_if_fit: bool = False) -> None:
+def make_anew(file: FollowerFile, keep_if_fit: bool = False) -> None:
     """Put an empty file in the place of what is there."""
     path = file.path
     with _locked(file, fcntl.LOCK_EX):
         if keep_if_fit:
             # Another process may have been faster.
-            with contextlib.suppress(Unfit, DatabaseFailed), contextlib.closing(_opened(file)):
+            with contextlib.suppress(UnfitFile, DatabaseFailed), contextlib.closing(_opened(file)):
                 return
         first = f"INSERT INTO followed VALUES (1, '{file.version}', 0, 0);"
         make_own(path, f"{_SCHEMA.format(subject=file.subject)} {file.schema} {first}")
@@ -184,7 +186,7 @@ class Follower:
         """Note everything up to where the log ends now. Others may do the same at the same time."""
         seen, end = self.position(), log.end()
         if seen > end:
-            raise Unfit("this is not the log that was followed, somebody put an older one in its place")
+            raise UnfitFile("this is not the log that was followed, somebody put an older one in its place")
         if seen < end or self._new_steps(log):
             while self._step(log) < end:
                 pass

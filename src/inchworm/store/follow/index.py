@@ -23,7 +23,7 @@ from inchworm.rules.text.content import READER
 from inchworm.store.crawl.commit import marks
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Database, DatabaseFailed
-from inchworm.store.follow.follower import File, Follower, Progress, make_anew, number, use, work_off
+from inchworm.store.follow.follower import Follower, FollowerFile, Progress, make_anew, number, use, work_off
 from inchworm.store.follow.log import CrawlLog, LoggedPage
 from inchworm.store.sqlite import open_own
 
@@ -71,7 +71,7 @@ CREATE TABLE set_aside (      -- what the server does not take
 T = TypeVar("T")
 
 
-class Content(NamedTuple):
+class IndexedContent(NamedTuple):
     """What a document is made of: the page, all else that its visit says, and every URL with this content."""
 
     page: LoggedPage
@@ -79,12 +79,12 @@ class Content(NamedTuple):
     urls: list[str]
 
 
-class Order(NamedTuple):
+class DocumentOrder(NamedTuple):
     """What the server is to be told of the document of a URL. No content: it is to be deleted."""
 
     url: str
     version: int
-    content: Content | None
+    content: IndexedContent | None
 
 
 class ServerRefusal(NamedTuple):
@@ -102,7 +102,7 @@ class DocumentSetAside(NamedTuple):
     at_ms: int
 
 
-Deliver = Callable[[Iterable[Order]], Sequence[ServerRefusal]]
+Deliver = Callable[[Iterable[DocumentOrder]], Sequence[ServerRefusal]]
 """Tells the server all this, or raises; what it does not take."""
 
 
@@ -156,8 +156,8 @@ def forget(folder: Path) -> None:
     make_anew(_file(folder))
 
 
-def _file(folder: Path) -> File:
-    return File(folder / "index.db", VERSION, _SCHEMA)
+def _file(folder: Path) -> FollowerFile:
+    return FollowerFile(folder / "index.db", VERSION, _SCHEMA)
 
 
 def read(folder: Path, look: Callable[[IndexMirror], T]) -> T | None:
@@ -269,11 +269,11 @@ class IndexMirror:
             return
         version = self._next_version(log)
         contents = self._contents(urls, log)
-        refused = source.deliver(Order(url, version, contents.get(url)) for url in urls)
+        refused = source.deliver(DocumentOrder(url, version, contents.get(url)) for url in urls)
         with self._db.transaction():
-            told = [(url,) for url in urls]
-            self._db.executemany("DELETE FROM under_way WHERE url = ?", told)
-            self._db.executemany("DELETE FROM set_aside WHERE url = ?", told)
+            sent = [(url,) for url in urls]
+            self._db.executemany("DELETE FROM under_way WHERE url = ?", sent)
+            self._db.executemany("DELETE FROM set_aside WHERE url = ?", sent)
             rows = [(one.url, one.reason, source.now_ms) for one in refused]
             self._db.executemany("INSERT OR REPLACE INTO set_aside VALUES (?, ?, ?)", rows)
 
@@ -282,7 +282,7 @@ class IndexMirror:
         self._db.execute("UPDATE server SET version = MAX(version + 1, ?)", (log.end(),))
         return number(self._db, "SELECT version FROM server")
 
-    def _contents(self, urls: Sequence[str], log: CrawlLog) -> dict[str, Content]:
+    def _contents(self, urls: Sequence[str], log: CrawlLog) -> dict[str, IndexedContent]:
         """What the documents of these URLs are to hold. Going back gives numbers of URLs anew, so that for a while two
         may stand for one URL; a visit that is still there tells which."""
         keys = [row for url in urls for row in self._db.execute("SELECT key FROM document WHERE url = ?", (url,))]
@@ -292,5 +292,5 @@ class IndexMirror:
         for rows in groups:
             if rows[0][0] in found:
                 page, fields = found[rows[0][0]]
-                contents[page.url] = Content(page, fields, list(dict.fromkeys(url for _, url in rows)))
+                contents[page.url] = IndexedContent(page, fields, list(dict.fromkeys(url for _, url in rows)))
         return contents

@@ -23,7 +23,7 @@ from inchworm.rules.text.content import READER
 from inchworm.store.crawl.commit import marks
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Database
-from inchworm.store.follow.follower import File, Follower, Progress, Unfit, use, work_off
+from inchworm.store.follow.follower import Follower, FollowerFile, Progress, UnfitFile, use, work_off
 from inchworm.store.follow.log import CrawlLog, LoggedPage
 
 VERSION = f"2 reader={READER} pdf={int(is_readable())} unicode={unicodedata.unidata_version}"
@@ -74,7 +74,7 @@ _Texts = dict[bytes, str | None]
 """Texts by key: empty where none is needed, None where it is lost."""
 
 
-class Found(NamedTuple):
+class FoundContents(NamedTuple):
     """The best results, and how many there are in all."""
 
     total: int
@@ -89,26 +89,26 @@ class SearchSource(NamedTuple):
     progress: Progress = lambda _done, _total: None
 
 
-class Question(NamedTuple):
+class SearchQuestion(NamedTuple):
     """A query, how many results are wanted, and how to make a snippet of a text."""
 
-    query: Query
+    query: SearchQuery
     limit: int
-    snippet: Callable[[str, Query], str] = lambda text, _: text
+    snippet: Callable[[str, SearchQuery], str] = lambda text, _: text
 
 
-def search(path: Path, source: SearchSource, question: Question) -> Found:
+def search(path: Path, source: SearchSource, question: SearchQuestion) -> FoundContents:
     """Bring the index at `path` up to date, making it anew where it is of no use, and ask it."""
 
-    def work(db: Database) -> Found:
-        index = Index(db)
+    def work(db: Database) -> FoundContents:
+        index = SearchIndex(db)
         index.catch_up(source)
         return index.find(question)
 
-    return use(File(path, VERSION, SCHEMA, path.parent), work)
+    return use(FollowerFile(path, VERSION, SCHEMA, path.parent), work)
 
 
-class Index:
+class SearchIndex:
     """One crawl's index, open."""
 
     def __init__(self, db: Database, step: int | None = None) -> None:
@@ -208,15 +208,15 @@ class Index:
     def _text(self, content_id: int) -> tuple[str, str]:
         row = self._db.execute("SELECT title, text FROM content WHERE content_id = ?", (content_id,)).fetchone()
         if row is None:
-            raise Unfit("it has words without a text")
+            raise UnfitFile("it has words without a text")
         try:
             return row[0], zlib.decompress(row[1]).decode()
         except (zlib.error, UnicodeDecodeError) as error:
-            raise Unfit("a text is damaged") from error
+            raise UnfitFile("a text is damaged") from error
 
     # Asking
 
-    def find(self, question: Question) -> Found:
+    def find(self, question: SearchQuestion) -> FoundContents:
         total = 0
 
         def ranked() -> Iterator[tuple[float, int]]:
@@ -229,15 +229,15 @@ class Index:
 
         with self._db.snapshot():
             best = heapq.nsmallest(question.limit, ranked())
-            return Found(total, [self._result(content_id, -score, question) for score, content_id in best])
+            return FoundContents(total, [self._result(content_id, -score, question) for score, content_id in best])
 
-    def _result(self, content_id: int, score: float, question: Question) -> FoundContent:
+    def _result(self, content_id: int, score: float, question: SearchQuestion) -> FoundContent:
         title, text = self._text(content_id)
         pages = self._db.execute(
             "SELECT url, run, at_ms FROM page WHERE content_id = ? ORDER BY run_id DESC, is_copy, seq", (content_id,)
         ).fetchall()
         if not pages:
-            raise Unfit("it has a text without a page")
+            raise UnfitFile("it has a text without a page")
         _, run, at_ms = pages[0]
         urls = [url for url, _, _ in pages]
         return FoundContent(urls, title, question.snippet(text, question.query), run, at_ms, score)
@@ -292,17 +292,17 @@ def _cut(title: str, text: str) -> tuple[str, str]:
 # ---- queries
 
 
-class Term(NamedTuple):
+class SearchTerm(NamedTuple):
     """Words that have to follow each other. `is_prefix`: the last one may be the beginning of a word."""
 
     words: tuple[str, ...]
     is_prefix: bool
 
 
-class Query(NamedTuple):
+class SearchQuery(NamedTuple):
     """What somebody looks for: terms that must all occur, and as SQLite wants to be asked."""
 
-    terms: tuple[Term, ...]
+    terms: tuple[SearchTerm, ...]
     expression: str
 
 
@@ -310,22 +310,22 @@ _PIECE = re.compile(r'-?"[^"]*"?\*?|[^\s"]+')
 _QUOTES = str.maketrans("“”„", '"""')
 
 
-def parsed(text: str) -> Query:
+def parsed(text: str) -> SearchQuery:
     """A query as people type it: words, "phrases", beginnings* and -words that must not occur."""
-    wanted: list[Term] = []
-    unwanted: list[Term] = []
+    wanted: list[SearchTerm] = []
+    unwanted: list[SearchTerm] = []
     for piece in _PIECE.findall(plain(text).translate(_QUOTES)):
         if found := tuple(words(piece)):
-            (unwanted if piece.startswith("-") else wanted).append(Term(found, piece.endswith("*")))
+            (unwanted if piece.startswith("-") else wanted).append(SearchTerm(found, piece.endswith("*")))
     if sum(len(term.words) for term in (*wanted, *unwanted)) > MAX_WORDS:
         raise WrongUse(f"That is more than {MAX_WORDS} words.", "Look for fewer.")
     if not wanted:
         raise WrongUse("There is no word to look for.", "Give at least one that must occur, such as: garden -winter")
     expression = f"({_joined(wanted, 'AND')})"
-    return Query(tuple(wanted), f"{expression} NOT ({_joined(unwanted, 'OR')})" if unwanted else expression)
+    return SearchQuery(tuple(wanted), f"{expression} NOT ({_joined(unwanted, 'OR')})" if unwanted else expression)
 
 
-def _joined(terms: Iterable[Term], operator: str) -> str:
+def _joined(terms: Iterable[SearchTerm], operator: str) -> str:
     """Every word quoted, though none can hold a quote: whatever is typed, SQLite finds only words in it."""
     return f" {operator} ".join(
         '"' + " ".join(term.words).replace('"', '""') + '"' + ("*" if term.is_prefix else "") for term in terms

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from inchworm.store.database import Database
 from inchworm.store.follow import search as index
-from inchworm.store.follow.follower import File, use
+from inchworm.store.follow.follower import FollowerFile, use
 
 INDEX_STEP = 100
 """So many URLs are entered into the index at a time: the clock is looked at in between."""
@@ -18,7 +18,9 @@ class _Enough(Exception):
     """The time that there was is over."""
 
 
-def search(path: Path, source: index.SearchSource, question: index.Question, seconds: float) -> tuple[index.Found, int]:
+def search(
+    path: Path, source: index.SearchSource, question: index.SearchQuestion, seconds: float
+) -> tuple[index.FoundContents, int]:
     """Bring the index at `path` up to date for so long, a first step at least, and ask it; how many URLs are missing."""
     until = time.monotonic() + seconds
     first = True
@@ -29,10 +31,10 @@ def search(path: Path, source: index.SearchSource, question: index.Question, sec
             raise _Enough
         first = False
 
-    def work(db: Database) -> tuple[index.Found, int]:
-        found = index.Index(db, INDEX_STEP)
+    def work(db: Database) -> tuple[index.FoundContents, int]:
+        found = index.SearchIndex(db, INDEX_STEP)
         with contextlib.suppress(_Enough):
             found.catch_up(source._replace(progress=look_at_the_clock))
         return found.find(question), found.left()
 
-    return use(File(path, index.VERSION, index.SCHEMA, path.parent), work)
+    return use(FollowerFile(path, index.VERSION, index.SCHEMA, path.parent), work)

@@ -33,7 +33,7 @@ from inchworm.store.home.job_rows import (
 )
 
 
-class Lock(NamedTuple):
+class JobLock(NamedTuple):
     """Who holds a job, and how often it has shown that it lives."""
 
     job_id: str
@@ -125,10 +125,10 @@ class Claims:
             return False
         return True
 
-    def locks(self) -> list[Lock]:
+    def locks(self) -> list[JobLock]:
         with self._home.reading() as db:
             rows = db.execute("SELECT job_id, lock_token, beats FROM job WHERE lock_token IS NOT NULL").fetchall()
-        return [Lock(*row) for row in rows]
+        return [JobLock(*row) for row in rows]
 
     def held_by(self, token: str) -> Execution | None:
         """The execution that runs under a token."""

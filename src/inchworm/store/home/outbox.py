@@ -37,7 +37,7 @@ class DeliveryState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class OutgoingMessage:
     """A message to one address. The address may hold secrets, so it does not show up where this is printed.
     `secret_file`: whose content it is signed with, whoever sends it; empty: the usual secret. Unless `allow_private`,
     it never goes to a private address, because whoever named it may not reach one."""
@@ -54,11 +54,11 @@ class Outgoing:
     allow_private: bool = True
 
 
-class Claimed(NamedTuple):
+class ClaimedDelivery(NamedTuple):
     """A delivery that one sender may try."""
 
     delivery_id: int
-    outgoing: Outgoing
+    outgoing: OutgoingMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Delivery:
     trouble: str
 
 
-class Tried(NamedTuple):
+class RecordedTry(NamedTuple):
     """One try as the log has it."""
 
     number: int
@@ -95,14 +95,14 @@ class TryOutcome(NamedTuple):
     due_ms: int | None = None
 
 
-class Promise(NamedTuple):
+class RunPromise(NamedTuple):
     """A run of this number, once it is complete, is to be told of at this address."""
 
     number: int
     address: str
 
 
-class Share(NamedTuple):
+class DeliveryShare(NamedTuple):
     """Which deliveries a sender takes on: those of one crawl, those to some addresses, or all. `until_ms`: only those
     that were due by then, so that a round of sending ends."""
 
@@ -111,7 +111,7 @@ class Share(NamedTuple):
     until_ms: int | None = None
 
 
-EVERYTHING = Share()
+EVERYTHING = DeliveryShare()
 
 
 class Outbox:
@@ -121,7 +121,7 @@ class Outbox:
         self._home = home
         self._stale_ms = stale_ms
 
-    def enqueue(self, db: Database, deliveries: Iterable[Outgoing]) -> None:
+    def enqueue(self, db: Database, deliveries: Iterable[OutgoingMessage]) -> None:
         """Put deliveries into the open transaction of `home.writing()`. One that is there already stays as it is."""
         db.executemany(
             f"INSERT INTO delivery ({_OUTGOING}, state, due_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -131,7 +131,7 @@ class Outbox:
 
     # Sending
 
-    def claim(self, who: str, now_ms: int, limit: int, share: Share = EVERYTHING) -> list[Claimed]:
+    def claim(self, who: str, now_ms: int, limit: int, share: DeliveryShare = EVERYTHING) -> list[ClaimedDelivery]:
         """Deliveries that are due and nobody is at, from now on claimed by this sender; the longest due first."""
         where, values = self._claimable(now_ms, share)
         with self._home.reading() as db:
@@ -147,9 +147,9 @@ class Outbox:
                 "UPDATE delivery SET claimed = ?, claimed_ms = ? WHERE delivery_id = ?",
                 [(who, now_ms, row[0]) for row in rows],
             )
-        return [Claimed(delivery_id, _turned(Outgoing(*rest))) for delivery_id, *rest in rows]
+        return [ClaimedDelivery(delivery_id, _turned(OutgoingMessage(*rest))) for delivery_id, *rest in rows]
 
-    def _claimable(self, now_ms: int, share: Share) -> tuple[str, list[object]]:
+    def _claimable(self, now_ms: int, share: DeliveryShare) -> tuple[str, list[object]]:
         """A claim or a wait that reaches further than any can was made before the clock was set back."""
         due_ms = now_ms if share.until_ms is None else min(now_ms, share.until_ms)
         where, values = _of_share(share)
@@ -190,7 +190,7 @@ class Outbox:
                 "UPDATE delivery SET claimed = '', claimed_ms = NULL WHERE state = 'waiting' AND claimed = ?", (who,)
             )
 
-    def next_due(self, share: Share = EVERYTHING) -> int | None:
+    def next_due(self, share: DeliveryShare = EVERYTHING) -> int | None:
         """When there is something to send next; None when nothing waits. What is claimed may be left over by then."""
         where, values = _of_share(share)
         query = (
@@ -226,10 +226,10 @@ class Outbox:
             row = db.execute("SELECT body FROM delivery WHERE delivery_id = ?", (delivery_id,)).fetchone()
         return bytes(row[0]) if row else b""
 
-    def tries(self, delivery_id: int) -> list[Tried]:
+    def tries(self, delivery_id: int) -> list[RecordedTry]:
         query = "SELECT number, at_ms, status, trouble FROM delivery_try WHERE delivery_id = ? ORDER BY number"
         with self._home.reading() as db:
-            return [Tried(*row) for row in db.execute(query, (delivery_id,))]
+            return [RecordedTry(*row) for row in db.execute(query, (delivery_id,))]
 
     # Again, and no more
 
@@ -273,13 +273,13 @@ class RunPromises:
                 [(named, crawl_id, address, now_ms, _PROMISED) for address in addresses],
             )
 
-    def of_crawl(self, crawl_id: str) -> list[Promise]:
+    def of_crawl(self, crawl_id: str) -> list[RunPromise]:
         query = "SELECT event_id, address FROM delivery WHERE crawl_id = ? AND state = ? ORDER BY delivery_id"
         with self._home.reading() as db:
             rows = db.execute(query, (crawl_id, _PROMISED)).fetchall()
-        return [Promise(int(named.rpartition(" ")[2]), address) for named, address in rows]
+        return [RunPromise(int(named.rpartition(" ")[2]), address) for named, address in rows]
 
-    def keep(self, db: Database, crawl_id: str, promises: Iterable[Promise]) -> None:
+    def keep(self, db: Database, crawl_id: str, promises: Iterable[RunPromise]) -> None:
         """Strike promises off in the open transaction that puts in what was promised."""
         db.executemany(
             "DELETE FROM delivery WHERE event_id = ? AND address = ? AND state = ?",
@@ -287,7 +287,7 @@ class RunPromises:
         )
 
 
-# In the order of the fields of `Outgoing`.
+# In the order of the fields of `OutgoingMessage`.
 _OUTGOING = "event_id, crawl_id, address, body, title, text, created_ms, job_id, secret_file, guarded"
 _SELECT = (
     "SELECT d.delivery_id, event_id, crawl_id, job_id, address, state, tries, due_ms, created_ms, settled_ms,"
@@ -296,7 +296,7 @@ _SELECT = (
 )
 
 
-def _turned(one: Outgoing) -> Outgoing:
+def _turned(one: OutgoingMessage) -> OutgoingMessage:
     """For the way in and out: the column `guarded` holds the opposite of `allow_private`, and always has."""
     return replace(one, allow_private=not one.allow_private)
 
@@ -308,7 +308,7 @@ def _delivery(row: Row) -> Delivery:
     return replace(found, state=state, settled_ms=None if state is DeliveryState.WAITING else found.settled_ms)
 
 
-def _of_share(share: Share) -> tuple[str, list[object]]:
+def _of_share(share: DeliveryShare) -> tuple[str, list[object]]:
     where = "state = 'waiting'"
     values: list[object] = []
     if share.crawl_id is not None:

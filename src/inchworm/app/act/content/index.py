@@ -28,7 +28,7 @@ from inchworm.sink.servers.index import WAITS, Delivered, DocumentUpdate, Server
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.follow import index as stored
 from inchworm.store.follow.follower import Progress
-from inchworm.store.follow.index import IndexMirror, Order, ServerRefusal
+from inchworm.store.follow.index import DocumentOrder, IndexMirror, ServerRefusal
 
 MADE_BY = "inchworm"
 
@@ -211,7 +211,7 @@ class _Teller:
         self._generation = generation
         stored.update(self._folder, work)
 
-    def _deliver(self, orders: Iterable[Order]) -> Sequence[ServerRefusal]:
+    def _deliver(self, orders: Iterable[DocumentOrder]) -> Sequence[ServerRefusal]:
         # A server makes an index that is not there by itself, and then not ours.
         if (self._ends.server.meta(self._name) or {}).get("generation") != self._generation:
             raise Vanished
@@ -219,11 +219,11 @@ class _Teller:
         self._done += done
         return [ServerRefusal(one.url, one.reason) for one in done.refused]
 
-    def _lines(self, orders: Iterable[Order]) -> Iterator[DocumentUpdate]:
+    def _lines(self, orders: Iterable[DocumentOrder]) -> Iterator[DocumentUpdate]:
         for url, version, content in orders:
             yield DocumentUpdate(url, version, None if content is None else self._document(content))
 
-    def _document(self, content: stored.Content) -> JsonObject:
+    def _document(self, content: stored.IndexedContent) -> JsonObject:
         page, crawl = content.page, self._crawl
         visit = {**page._asdict(), **content.fields, "crawl_id": crawl.crawl_id, "crawl_name": crawl.name}
         return document(visit, self._ends.texts.of(page) or "", content.urls)

@@ -75,7 +75,7 @@ class TextSearch:
         """
         if limit < 1:
             raise WrongUse(f"{limit} results cannot be shown.", "Give a number from 1 on.")
-        question = index.Question(index.parsed(text), limit, snippet)
+        question = index.SearchQuestion(index.parsed(text), limit, snippet)
         crawl = self._workspace.find(word)
         folder = self._workspace.crawl_folder(crawl)
         with self._workspace.reading(crawl) as store:

@@ -24,7 +24,7 @@ class _Hit(NamedTuple):
     term: int
 
 
-def snippet(text: str, query: index.Query) -> str:
+def snippet(text: str, query: index.SearchQuery) -> str:
     """The part of a text with the most of what was looked for, on one line. Hits stand in « », and nothing else."""
     hits, reach = _hits(text, query.terms)
     start, end = _window(text, hits, reach)
@@ -38,7 +38,7 @@ def snippet(text: str, query: index.Query) -> str:
     return "".join(shown).strip()
 
 
-def _hits(text: str, terms: tuple[index.Term, ...]) -> tuple[list[_Hit], int]:
+def _hits(text: str, terms: tuple[index.SearchTerm, ...]) -> tuple[list[_Hit], int]:
     """Where terms occur, until each was met and the room of a snippet beyond; and how far that is."""
     hits: list[_Hit] = []
     missing = set(range(len(terms)))
@@ -60,7 +60,7 @@ def _hits(text: str, terms: tuple[index.Term, ...]) -> tuple[list[_Hit], int]:
     return hits, reach
 
 
-def _is_met(found: deque[tuple[str, int]], term: index.Term) -> bool:
+def _is_met(found: deque[tuple[str, int]], term: index.SearchTerm) -> bool:
     *before, last = (word for word, _ in found)
     count = len(term.words) - 1
     is_last = term.is_prefix or last == term.words[-1]
