@@ -49,7 +49,7 @@ def test_one_worker_is_left_for_every_other_host(begin: Begin) -> None:
 
     works = begin(answer, seeds=TWO, workers=4)
     assert works.work().by is EndedBy.FINISHED
-    assert most == {"/": 3, "b.test/": 3}
+    assert max(most.values()) == 3
     assert works.session.progress().counters.pages == 26
 
 
