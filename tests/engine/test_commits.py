@@ -20,7 +20,7 @@ from inchworm.engine.session.window.window import Window
 from inchworm.engine.visit import Tools
 from inchworm.model import FrontierEntry, Kind, Source, Turn
 from inchworm.settings import make
-from inchworm.store.crawl.session import CrawlStore
+from inchworm.store.crawl.store import CrawlStore
 from inchworm.testing import ManualClock
 
 
@@ -35,7 +35,7 @@ class Desk:
 
     def __init__(self, store: CrawlStore) -> None:
         current, self.ledger = begin(store, 2 * BATCH_PAGES, robots=False)
-        window = Window(store, current.run_id, current.seq)
+        window = Window(store.queue, current.run_id, current.seq)
         self.turns: list[Turn] = leave(window, fill(window))
         self.clock = ManualClock()
         self.wake_up = WakeUp(self.clock)
