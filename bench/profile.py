@@ -32,7 +32,7 @@ STAGES = {
     ("rules/page/parse.py", "add"): "read: resolve the links",
     ("rules/page/parse.py", ""): "read: the rest",
     ("rules/text/content.py", ""): "hash the text",
-    ("engine/visit.py", "_answered"): "hash the payload",
+    ("engine/visit.py", "_answered_visit"): "hash the payload",
     ("fetch/decode.py", ""): "fetch: head and decoding",
     ("fetch/http.py", ""): "fetch: transfer",
     ("pycurl", ""): "fetch: transfer",

@@ -24,8 +24,8 @@ from inchworm.app.fields import NAMES, FieldRequest, Function, OwnFields
 from inchworm.app.read.checkpoints import Back
 from inchworm.app.read.content.bodies import Watching
 from inchworm.app.read.content.visits import url_line
-from inchworm.engine.beside import Beside, has_loop
 from inchworm.engine.caller import Hooks, Summary
+from inchworm.engine.loop_thread import LoopThread, has_loop
 from inchworm.engine.run import shown
 from inchworm.errors import Unknown, WrongUse
 from inchworm.model import CrawlInfo, LiveProgress
@@ -116,10 +116,10 @@ class Crawl:
         the crawl, and is raised as `KeyboardInterrupt` when that is done. Callbacks are called in this thread."""
         if not has_loop():
             return asyncio.run(self.run(on_page, on_progress, start=start, mode=mode))
-        beside = Beside[Summary]()
-        page = beside.back(on_page) if on_page else None
-        progress = beside.back(on_progress) if on_progress else None
-        return beside.run(lambda: self.run(page, progress, start=start, mode=mode))
+        thread = LoopThread[Summary]()
+        page = thread.relay(on_page) if on_page else None
+        progress = thread.relay(on_progress) if on_progress else None
+        return thread.run(lambda: self.run(page, progress, start=start, mode=mode))
 
     def pause(self) -> str:
         """Ask the process that works on this crawl to pause; the state of its run then."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.engine.earlier import OLD, Before
 
-from inchworm.engine.visit import Tools, is_there, visit
+from inchworm.engine.visit import Tools, check_host, visit
 from inchworm.model import (
     Change,
     Cookie,
@@ -102,11 +102,11 @@ def test_a_robots_txt_that_leads_to_a_host_that_is_down_does_not_wait_for_it() -
 
 @pytest.mark.parametrize("said", [answer(), answer(status=404), answer(status=503), BROKEN])
 def test_whatever_a_host_answers_it_is_there(said: Reply) -> None:
-    assert asyncio.run(is_there(HOST, tools(Web({"*": said})))) is None
+    assert asyncio.run(check_host(HOST, tools(Web({"*": said})))) is None
 
 
 def test_a_host_that_cannot_be_reached_is_not_there() -> None:
-    assert asyncio.run(is_there(HOST, tools(Web({"*": DEAD})))) == DEAD
+    assert asyncio.run(check_host(HOST, tools(Web({"*": DEAD})))) == DEAD
 
 
 @pytest.mark.parametrize(("asked", "seconds"), [("3600", 3600), ("0", 0.5), ("soon", 0.5)])

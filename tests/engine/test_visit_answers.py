@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.engine.test_visit import DEAD, HOST, OTHER, Web, answer, entry, tools, visited
 
-from inchworm.engine.visit import DEATHS, ROBOTS_REDIRECTS, given_up, unreadable_robots, visit
+from inchworm.engine.visit import DEATHS, ROBOTS_REDIRECTS, failed_with_host, unreadable_robots, visit
 from inchworm.errors import InchwormError
 from inchworm.model import Document, DownHost, Failure, FinishedVisit, Kind, Outcome, Response, Source
 from inchworm.ports import Read
@@ -346,7 +346,7 @@ def test_a_host_that_was_typed_without_a_scheme_is_tried_by_http_before_that(tro
 
 def test_a_url_of_a_host_that_is_given_up_fails_for_its_reason() -> None:
     down = DownHost(HOST, "connect", "connection refused", 1_700_000_000_000, 3)
-    made = given_up(entry(), down, tools(Web({})))
+    made = failed_with_host(entry(), down, tools(Web({})))
     assert (made.outcome, made.failure, made.requested) == (Outcome.FAILED, "connect", False)
     assert made.message.endswith("connection refused")
-    assert given_up(entry(SITEMAP, Kind.SITEMAP), down, tools(Web({}))).outcome is Outcome.CONTROL
+    assert failed_with_host(entry(SITEMAP, Kind.SITEMAP), down, tools(Web({}))).outcome is Outcome.CONTROL

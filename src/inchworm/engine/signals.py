@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 
-def stopping() -> list[signal.Signals]:
+def stop_signals() -> list[signal.Signals]:
     """Ctrl-C, SIGTERM and the end of a terminal. One that was ignored when the process started stays ignored: whoever
     used nohup, or put the process into the background of a script, did not mean it by that signal."""
     wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -1,4 +1,4 @@
-"""Single pages without a crawl: asked for as politely as by a crawl, understood as by one, and nothing is kept."""
+"""Single pages without a crawl: asked for as politely as by a crawl, read as by one, and nothing is kept."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_ORIGINS = 10_000
 _MOST_SITEMAPS = 100
 
 
-class Manners:
+class PoliteHosts:
     """What hosts allow, and when each may be asked again. All who ask for single pages in one process share it."""
 
     def __init__(self, values: Settings, clock: Clock) -> None:
@@ -71,14 +71,14 @@ class Manners:
             self._hosts.keep_quiet(urls.host_of(url), self._clock.monotonic() + seconds)
 
 
-class Single(NamedTuple):
+class SinglePage(NamedTuple):
     """What came of asking for one page, and the answer, if one came."""
 
     visit: FinishedVisit
     response: Response | None
 
 
-class Mapped(NamedTuple):
+class SiteUrls(NamedTuple):
     """The URLs that a site names: those of its sitemaps, and those of one page. `notes`: what could not be read."""
 
     urls: list[FoundUrl]
@@ -87,8 +87,8 @@ class Mapped(NamedTuple):
 
 
 @contextlib.asynccontextmanager
-async def asking(
-    text: str, values: Settings, manners: Manners, clock: Clock, allow_private: bool
+async def asker_for(
+    text: str, values: Settings, hosts: PoliteHosts, clock: Clock, allow_private: bool
 ) -> AsyncIterator[Asker]:
     """Somebody who asks for the page that this text names. `allow_private`: it may lie in a private network,
     for whoever wrote it may go there."""
@@ -98,7 +98,7 @@ async def asking(
         bare = run.bare_seeds([text])
         tools = Tools(values, remembering, reader, clock, _NoMark(), random.random, {}, bare, may_probe=_never)
         try:
-            yield Asker(tools, manners, remembering)
+            yield Asker(tools, hosts, remembering)
         finally:
             await reader.close()
 
@@ -106,17 +106,19 @@ async def asking(
 class Asker:
     """Asks for single pages, one request after the other: robots.txt first, then in turn."""
 
-    def __init__(self, tools: Tools, manners: Manners, answers: _Remembering) -> None:
-        self._tools, self._manners, self._answers = tools, manners, answers
+    def __init__(self, tools: Tools, hosts: PoliteHosts, answers: _Remembering) -> None:
+        self._tools, self._polite, self._answers = tools, hosts, answers
 
-    async def page(self, found: FoundUrl) -> Single:
+    async def page(self, found: FoundUrl) -> SinglePage:
         """Ask for a page, wherever it leads."""
         made = await self._visit(_entry(found))
         while made.redirect is not None:
             made = await self._visit(_entry(made.redirect, made.entry.chain + 1))
-        return Single(made, self._answers.last if made.requested else None)
+        return SinglePage(made, self._answers.last if made.requested else None)
 
-    async def map(self, found: FoundUrl, limit: int, progress: Callable[[int, int], None]) -> tuple[Single, Mapped]:
+    async def map(
+        self, found: FoundUrl, limit: int, progress: Callable[[int, int], None]
+    ) -> tuple[SinglePage, SiteUrls]:
         """A page, and the URLs that its site's sitemaps and the page itself name. `progress` is told how many files
         were read, of how many."""
         single = await self.page(found)
@@ -125,7 +127,7 @@ class Asker:
         for one in single.visit.reading.links:
             named.setdefault(one.url, one)
         listed = list(named.values())
-        return single, Mapped(listed[:limit], len(listed) > limit, notes)
+        return single, SiteUrls(listed[:limit], len(listed) > limit, notes)
 
     async def _named_by_sitemaps(
         self, origin: str, limit: int, progress: Callable[[int, int], None]
@@ -154,28 +156,28 @@ class Asker:
     async def _visit(self, entry: FrontierEntry) -> FinishedVisit:
         """A visit that robots.txt allows, or a failure that says why not."""
         url = entry.request_url
-        if self._manners.needs_robots(url):
+        if self._polite.needs_robots(url):
             await self._robots(urls.origin_of(url))
-        if trouble := self._manners.trouble(url):
+        if trouble := self._polite.trouble(url):
             return unreadable_robots(entry, trouble, self._tools)
-        if not self._manners.allows(url):
+        if not self._polite.allows(url):
             refused = FinishedVisit(entry, self._tools.clock.now_ms(), Outcome.FAILED, requested=False)
             return refused._replace(failure="robots", message="robots.txt does not allow it")
-        return await self._in_turn(entry)
+        return await self._visit_politely(entry)
 
     async def _robots(self, origin: str) -> FinishedVisit:
-        made = await self._in_turn(_entry(control.robots_file(origin)))
-        self._manners.learn(origin, *rows.robots_verdict(made))
+        made = await self._visit_politely(_entry(control.robots_file(origin)))
+        self._polite.learn(origin, *rows.robots_verdict(made))
         return made
 
-    async def _in_turn(self, entry: FrontierEntry) -> FinishedVisit:
-        await asyncio.sleep(self._manners.turn(entry.request_url))
+    async def _visit_politely(self, entry: FrontierEntry) -> FinishedVisit:
+        await asyncio.sleep(self._polite.turn(entry.request_url))
         made = await visit(entry, self._tools)
         assert isinstance(made, FinishedVisit), "nobody told it that the host has answered before"
         for cookie in made.cookies:
             self._tools.jar.put(cookie)
         if made.quiet_ms:
-            self._manners.keep_quiet(entry.request_url, made.quiet_ms / 1000)
+            self._polite.keep_quiet(entry.request_url, made.quiet_ms / 1000)
         return made
 
 

@@ -28,7 +28,7 @@ _AT_ONCE = 100
 """So many visits are looked up in one question."""
 
 
-class _Asked(NamedTuple):
+class _Sources(NamedTuple):
     """A store and an archive that can be asked."""
 
     copies: Copies
@@ -36,7 +36,7 @@ class _Asked(NamedTuple):
     bodies: Bodies
 
 
-class _Others(NamedTuple):
+class _SameText(NamedTuple):
     """Pages with the same text, by run and text: the one that has it for its own, and all of them."""
 
     first: dict[tuple[int, str], str]
@@ -44,44 +44,44 @@ class _Others(NamedTuple):
 
 
 class StoredPages:
-    """Makes pages of visits. Pages may be asked for more after their store was let go, or in another thread: each such
+    """Makes pages of visits. Pages may be asked for more after their store was closed, or in another thread: each such
     question opens it for itself, so that nobody who keeps a page keeps a file open."""
 
     def __init__(self, store: CrawlStore, archive: Path) -> None:
         self._store, self._archive = store, archive
-        self._open: _Asked | None = self._asked(store)
+        self._open: _Sources | None = self._sources_of(store)
         # What is known of a run is what it had come to now, however long whoever asks takes to read it.
         self._runs = {run.run_id: run for run in store.runs.list()}
 
-    def _asked(self, store: CrawlStore) -> _Asked:
-        return _Asked(Copies(store), Now(store), Bodies(store, self._archive))
+    def _sources_of(self, store: CrawlStore) -> _Sources:
+        return _Sources(Copies(store), Now(store), Bodies(store, self._archive))
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """The store is going to be closed."""
         self._open = None
 
     @contextlib.contextmanager
-    def _asking(self) -> Iterator[_Asked]:
+    def _open_sources(self) -> Iterator[_Sources]:
         if (is_open := self._open) is not None:
             yield is_open
             return
         with contextlib.closing(CrawlStore(self._store.path, read_only=True)) as store:
-            yield self._asked(store)
+            yield self._sources_of(store)
 
     # Pages
 
-    def of(self, visit: RecordedVisit, said: DocumentContent | None = None) -> Page:
-        """The page that a visit saw. Nothing is taken from the archive before it is asked for. `said`: what it says, if
-        that was read already."""
-        return self._page(visit, self._others([visit]), None, said)
+    def page_of(self, visit: RecordedVisit, content: DocumentContent | None = None) -> Page:
+        """The page that a visit saw. Nothing is taken from the archive before it is asked for. `content`: what it says,
+        if that was read already."""
+        return self._page(visit, self._others([visit]), None, content)
 
-    def of_all(self, visits: Iterable[RecordedVisit]) -> Iterator[Page]:
+    def pages_of(self, visits: Iterable[RecordedVisit]) -> Iterator[Page]:
         """The pages that visits saw, in their order; what the store knows of them is asked for many at once."""
         for some in _parts(visits):
             others = self._expect(some)
             yield from (self._page(visit, others) for visit in some)
 
-    def changed(self, changes: Iterable[ChangedUrl], before: LineOfRuns) -> Iterator[Page]:
+    def changed_pages(self, changes: Iterable[ChangedUrl], before: LineOfRuns) -> Iterator[Page]:
         """Pages with what became of them since the runs before; of one that no run tells of any more only that."""
         for some in _parts(changes):
             others = self._expect([one.visit for one in some if one.visit is not None])
@@ -94,9 +94,9 @@ class StoredPages:
     def _page(
         self,
         visit: RecordedVisit,
-        others: _Others,
+        others: _SameText,
         before: LineOfRuns | None = None,
-        said: DocumentContent | None = None,
+        content: DocumentContent | None = None,
     ) -> Page:
         """`before`: the runs that have its previous version, if not those that its own run was compared with."""
         return Page(
@@ -106,7 +106,7 @@ class StoredPages:
             self._record(visit, others),
             self._earlier(visit, before),
             lambda: self._headers(visit),
-            said,
+            content,
         )
 
     def _withdrawn(self, one: ChangedUrl, before: LineOfRuns) -> Page:
@@ -116,14 +116,14 @@ class StoredPages:
 
     # What is known of many
 
-    def _expect(self, visits: Sequence[RecordedVisit]) -> _Others:
-        with self._asking() as asked:
+    def _expect(self, visits: Sequence[RecordedVisit]) -> _SameText:
+        with self._open_sources() as asked:
             asked.bodies.expect_visits(visits)
         return self._others(visits)
 
-    def _others(self, visits: Sequence[RecordedVisit]) -> _Others:
-        found = _Others({}, {})
-        with self._asking() as asked:
+    def _others(self, visits: Sequence[RecordedVisit]) -> _SameText:
+        found = _SameText({}, {})
+        with self._open_sources() as asked:
             for run_id in {visit.run_id for visit in visits}:
                 copies, pages = (_hashes(visits, run_id, outcome) for outcome in ("duplicate", "page"))
                 # A visit that is newer than what is known of its run counts, too.
@@ -140,7 +140,7 @@ class StoredPages:
         def earlier() -> Page | None:
             if visit.change == Change.NEW:
                 return None
-            with contextlib.suppress(Unknown), self._asking() as asked:
+            with contextlib.suppress(Unknown), self._open_sources() as asked:
                 line = before if before is not None else asked.now.before(visit.run_id)
                 return self._version(line, visit.url)
             return None
@@ -149,12 +149,12 @@ class StoredPages:
 
     def _version(self, line: LineOfRuns, url: str) -> Page | None:
         """The last that these runs have of a page."""
-        with contextlib.suppress(Unknown), self._asking() as asked:
+        with contextlib.suppress(Unknown), self._open_sources() as asked:
             found = asked.now.version(line, url)
-            return self.of(found) if found is not None else None
+            return self.page_of(found) if found is not None else None
         return None
 
-    def _record(self, visit: RecordedVisit, others: _Others) -> JsonObject:
+    def _record(self, visit: RecordedVisit, others: _SameText) -> JsonObject:
         content, outcome = (visit.run_id, visit.text_hash or ""), visit.outcome
         return {
             **renamed(visit._asdict()),
@@ -168,14 +168,14 @@ class StoredPages:
         own = Bodies(self._store, self._archive).own(visit) if self._open is None else None
         if own is not None:
             return own.body
-        with contextlib.suppress(Unknown), self._asking() as asked:
+        with contextlib.suppress(Unknown), self._open_sources() as asked:
             response = asked.bodies.of_visit(visit)
             return None if response is None else response.body
         return None
 
     def _headers(self, visit: RecordedVisit) -> Mapping[str, str]:
         """Those of the visit's own answer, or, where that had none to keep, of the one that it stands for."""
-        with contextlib.suppress(Unknown), self._asking() as asked:
+        with contextlib.suppress(Unknown), self._open_sources() as asked:
             own = asked.bodies.at(visit.file, visit.offset or 0) if visit.file else None
             response = (own.answer if isinstance(own, Failure) else own) or asked.bodies.of_visit(visit)
             return response.headers if response is not None else {}

@@ -1,8 +1,8 @@
 """The life of one URL, top to bottom: ask, read, judge. READ THIS FIRST.
 
-`visit` turns a frontier entry into a `Visit`: a value that says what came of one request and what it found.
-Nothing is written here. The session hands visits to `checkpoint` in the order of their places, and only there
-do they become part of the record.
+`visit` turns a frontier entry into a `FinishedVisit`: a value that says what came of one request and what it found.
+Nothing is written here. The session hands visits to the ledger in the order of their places, and only there do they
+become part of the record.
 """
 
 from __future__ import annotations
@@ -102,11 +102,11 @@ class Tools:
 
 
 async def visit(entry: FrontierEntry, tools: Tools) -> FinishedVisit | Unanswered:
-    """Ask for a URL and make sense of the answer. Failures of the web are outcomes like any other; only a host that is
-    down is no outcome of a URL's."""
+    """Ask for a URL and judge the answer. Failures of the web are outcomes like any other; only a host that is down is
+    no outcome of a URL's."""
     if tools.deaths.get(entry.url_id, 0) >= DEATHS:
         made = FinishedVisit(entry, tools.clock.now_ms(), Outcome.FAILED, requested=False)
-        return _tried(made, "reader_crashed", f"the process died {DEATHS} times while reading it", tools)
+        return _retry_or_fail(made, "reader_crashed", f"the process died {DEATHS} times while reading it", tools)
     if entry.kind is Kind.ROBOTS:
         return await _visit_robots(entry, tools)
     fault.point("before_fetch")
@@ -117,9 +117,9 @@ async def visit(entry: FrontierEntry, tools: Tools) -> FinishedVisit | Unanswere
     reply = await tools.fetcher.fetch(request)
     fault.point("after_fetch")
     if isinstance(reply, Failure):
-        return _unanswered(entry, request, reply, tools) or _failed(entry, at_ms, reply, tools)
-    made = _answered(entry, at_ms, reply)
-    return await _costing_only_itself(_understood(made, request, reply, known, tools), made, tools)
+        return _unanswered(entry, request, reply, tools) or _failed_visit(entry, at_ms, reply, tools)
+    made = _answered_visit(entry, at_ms, reply)
+    return await _contain_errors(_judge_answer(made, request, reply, known, tools), made, tools)
 
 
 def _unanswered(entry: FrontierEntry, request: Request, failure: Failure, tools: Tools) -> Unanswered | None:
@@ -131,40 +131,40 @@ def _unanswered(entry: FrontierEntry, request: Request, failure: Failure, tools:
     return None
 
 
-async def is_there(origin: str, tools: Tools) -> Failure | None:
-    """Look whether a host that was down answers again, whatever it answers; None: it does."""
+async def check_host(origin: str, tools: Tools) -> Failure | None:
+    """Ask a host that was down for something. None: it answers again, whatever it answers."""
     reply = await tools.fetcher.fetch(_request(f"{origin}/robots.txt", _MOST[Kind.ROBOTS], tools))
     return reply if isinstance(reply, Failure) and reply.unreachable else None
 
 
-def given_up(entry: FrontierEntry, down: DownHost, tools: Tools) -> FinishedVisit:
+def failed_with_host(entry: FrontierEntry, down: DownHost, tools: Tools) -> FinishedVisit:
     """A URL of a host that has been down for too long: it fails without a request, for the host's reason."""
     said = outage.sentence(down)
     return FinishedVisit(entry, tools.clock.now_ms(), _failed_as(entry), down.kind, said, requested=False)
 
 
-async def _understood(
+async def _judge_answer(
     made: FinishedVisit, request: Request, reply: Response, known: _Known | None, tools: Tools
 ) -> FinishedVisit | Unanswered:
     """What an answer comes to: still the same page, a hop, gone, a failure, or something to be read."""
     entry = made.entry
     made = _with_cookies(made, request, reply, tools)
     if known and known.objection is None and reply.status == 304:
-        return _still(made, known.version)
-    if said := _misunderstood(reply, known):
-        return _tried(made, "protocol_error", said, tools)
+        return _unmodified(made, known.version)
+    if said := _protocol_error(reply, known):
+        return _retry_or_fail(made, "protocol_error", said, tools)
     if wall.stands(reply.headers) or wall.is_error_wall(reply.status, reply.headers, reply.body):
         return _blocked(made, reply, tools)
     if 300 <= reply.status < 400:
-        return _as_it_was(_redirected(made, reply, tools), known, tools)
+        return _with_old_text(_redirected(made, reply, tools), known, tools)
     if known and reply.status in change.GONE and entry.kind is Kind.PAGE:
         return _gone(made, known.version)
     if kind := failures.for_status(reply.status):
-        return _tried(_asked_for_quiet(made, reply, tools), kind, f"the server answered {reply.status}", tools)
-    return await _page(made, request, reply, known, tools)
+        return _retry_or_fail(_with_quiet_time(made, reply, tools), kind, f"the server answered {reply.status}", tools)
+    return await _judge_document(made, request, reply, known, tools)
 
 
-async def _page(
+async def _judge_document(
     made: FinishedVisit, request: Request, reply: Response, known: _Known | None, tools: Tools
 ) -> FinishedVisit | Unanswered:
     """What an answer comes to that is there to be read."""
@@ -173,45 +173,45 @@ async def _page(
     given = Document(reply.body, made.content_type, entry.request_url, entry.kind, made.at_ms, is_cut)
     read = await _read(given, entry, tools)
     if isinstance(read, Failure):
-        return _tried(made, read.kind, read.message, tools)
+        return _retry_or_fail(made, read.kind, read.message, tools)
     if entry.kind is Kind.PAGE and read.looks_blocked:
         return _blocked(made, reply, tools)
     if entry.kind is Kind.PAGE and read.looks_missing:
         probe = await _probe(given, tools)
         if isinstance(probe, Failure) and (held := _unanswered(entry, request, probe, tools)):
             return held
-        made = _doubted(made, read, probe, tools)
+        made = _check_for_soft_404(made, read, probe, tools)
         if made.failure:
             return made
-    made = _made_sense_of(made, read, tools.settings)
+    made = _with_reading(made, read, tools.settings)
     if entry.chain and disguise.has_password_field(reply.body):
         made = made._replace(reading=made.reading._replace(meta={**made.reading.meta, "login": True}))
     return _compared(made, given, known, tools) if tools.compares and entry.kind is Kind.PAGE else made
 
 
-def _doubted(made: FinishedVisit, read: Read, probe: Probe | Failure | None, tools: Tools) -> FinishedVisit:
+def _check_for_soft_404(made: FinishedVisit, read: Read, probe: Probe | Failure | None, tools: Tools) -> FinishedVisit:
     """A page that reads as if it were not there: it is not where the server says the same of one that cannot be."""
     if isinstance(probe, Failure):
-        again = _tried(made, probe.kind, probe.message, tools)
+        again = _retry_or_fail(made, probe.kind, probe.message, tools)
         return again if again.outcome is Outcome.RETRY else made
     if probe is None:
         return made
     made = made._replace(probe=probe)
     if probe.is_excuse or (probe.status == 200 and probe.text_hash == read.text_hash):
-        return _tried(made, "soft_404", "it says that the page is not there, though with status 200", tools)
+        return _retry_or_fail(made, "soft_404", "it says that the page is not there, though with status 200", tools)
     return made
 
 
-async def _costing_only_itself(
-    understood: Coroutine[object, object, FinishedVisit | Unanswered], made: FinishedVisit, tools: Tools
+async def _contain_errors(
+    judging: Coroutine[object, object, FinishedVisit | Unanswered], made: FinishedVisit, tools: Tools
 ) -> FinishedVisit | Unanswered:
     """Whatever a server sends, and whatever our reading makes of it: it costs that URL and never the session."""
     try:
-        return await understood
+        return await judging
     except InchwormError:
         raise  # of our own store or disk, which is not this URL's fault
     except Exception as error:
-        return _tried(made, "reader_crashed", f"reading the answer failed: {error!r}", tools)
+        return _retry_or_fail(made, "reader_crashed", f"reading the answer failed: {error!r}", tools)
 
 
 # What earlier runs know of it
@@ -231,7 +231,7 @@ def _known(entry: FrontierEntry, tools: Tools) -> _Known | None:
     return _Known(version, tools.earlier.objection(entry, version)) if version else None
 
 
-def _misunderstood(reply: Response, known: _Known | None) -> str:
+def _protocol_error(reply: Response, known: _Known | None) -> str:
     """What is wrong with an answer that fits no question of ours. A second try asks plainly."""
     if reply.status == 304:
         return "it says `not modified`, though nobody asked whether it was"
@@ -242,7 +242,7 @@ def _misunderstood(reply: Response, known: _Known | None) -> str:
     return ""
 
 
-def _still(made: FinishedVisit, version: Version) -> FinishedVisit:
+def _unmodified(made: FinishedVisit, version: Version) -> FinishedVisit:
     """Not modified: the page is what it was, with the headers that came now."""
     reading = Reading(title=version.title, language=version.language, canonical=version.canonical)
     record = made.record and made.record._replace(digest=version.payload or b"")
@@ -266,12 +266,14 @@ def _still(made: FinishedVisit, version: Version) -> FinishedVisit:
 
 def reused(entry: FrontierEntry, version: Version, compares: bool) -> FinishedVisit:
     """A page that is taken from an earlier run without asking."""
-    made = _still(FinishedVisit(entry, version.at_ms, Outcome.PAGE, status=version.status, requested=False), version)
+    made = _unmodified(
+        FinishedVisit(entry, version.at_ms, Outcome.PAGE, status=version.status, requested=False), version
+    )
     is_compared = compares and entry.kind is Kind.PAGE
     return made._replace(change=Change.UNCHANGED if is_compared else None, notes=(Note.REUSED,) if is_compared else ())
 
 
-def _as_it_was(made: FinishedVisit, known: _Known | None, tools: Tools) -> FinishedVisit:
+def _with_old_text(made: FinishedVisit, known: _Known | None, tools: Tools) -> FinishedVisit:
     """A page that redirects may have moved: its old text, to be compared with that of the target, has to be by the same
     reader."""
     if tools.earlier is None or known is None or known.version.missing:
@@ -353,11 +355,11 @@ async def _probe(given: Document, tools: Tools) -> Probe | Failure | None:
             return reply
         if reply.status in PUSHING_BACK or reply.status >= 500:
             return Failure(failures.for_status(reply.status) or "", f"the server answered {reply.status}")
-        probe = tools.probes[directory] = _held_against(given, directory, at_ms, reply, address, tools)
+        probe = tools.probes[directory] = _probe_of(given, directory, at_ms, reply, address, tools)
         return probe
 
 
-def _held_against(given: Document, directory: str, at_ms: int, reply: Response, address: str, tools: Tools) -> Probe:
+def _probe_of(given: Document, directory: str, at_ms: int, reply: Response, address: str, tools: Tools) -> Probe:
     digest = hashlib.sha256(reply.payload).digest()
     record = Record(address, reply.head, reply.payload, digest, reply.truncated)
     content_type = reply.headers.get("content-type", "")
@@ -388,7 +390,7 @@ def _with_cookies(made: FinishedVisit, request: Request, reply: Response, tools:
     return made._replace(cookies=cookies.read(reply.head, request.url, made.at_ms))
 
 
-def _answered(entry: FrontierEntry, at_ms: int, reply: Response, address: str = "") -> FinishedVisit:
+def _answered_visit(entry: FrontierEntry, at_ms: int, reply: Response, address: str = "") -> FinishedVisit:
     """The part that every answer has: what the server said, and the record for the archive."""
     digest = hashlib.sha256(reply.payload).digest() if reply.payload else _NO_BYTES
     headers = reply.headers
@@ -417,7 +419,7 @@ async def _read(given: Document, entry: FrontierEntry, tools: Tools) -> Read | F
         tools.mark.clear()
 
 
-def _made_sense_of(made: FinishedVisit, read: Read, settings: Settings) -> FinishedVisit:
+def _with_reading(made: FinishedVisit, read: Read, settings: Settings) -> FinishedVisit:
     """The visit with what was read, under the name of what it was fetched as."""
     reading = read.reading
     if reading.nofollow and settings.robots:
@@ -442,25 +444,27 @@ def _redirected(made: FinishedVisit, reply: Response, tools: Tools) -> FinishedV
     canonical = tools.canonicalizer.canonicalize(address) if address else None
     if address is None or canonical is None:
         said = f"the server answered {reply.status} and named no page to go to"
-        return _tried(made, "bad_redirect", said, tools)
+        return _retry_or_fail(made, "bad_redirect", said, tools)
     request_url = urls.request_form(address)
     if entry.kind is Kind.SITEMAP:
         return made._replace(outcome=Outcome.CONTROL, reading=Reading(links=(sitemap_file(request_url),)))
     if entry.chain >= tools.settings.max_redirects:
-        return _tried(made, "too_many_redirects", f"more than {tools.settings.max_redirects} redirects in a row", tools)
+        return _retry_or_fail(
+            made, "too_many_redirects", f"more than {tools.settings.max_redirects} redirects in a row", tools
+        )
     target = FoundUrl(canonical, request_url, entry.kind, Source.REDIRECT)
     return made._replace(outcome=Outcome.REDIRECT, redirect=target)
 
 
-def _failed(entry: FrontierEntry, at_ms: int, failure: Failure, tools: Tools) -> FinishedVisit:
+def _failed_visit(entry: FrontierEntry, at_ms: int, failure: Failure, tools: Tools) -> FinishedVisit:
     made = FinishedVisit(
         entry, at_ms, Outcome.FAILED, millis=round(failure.seconds * 1000), unreachable=failure.unreachable
     )
     if failure.answer is not None:
-        made = _answered(entry, at_ms, failure.answer)._replace(outcome=Outcome.FAILED)
+        made = _answered_visit(entry, at_ms, failure.answer)._replace(outcome=Outcome.FAILED)
     if entry.request_url in tools.bare_seeds and failure.kind in UNREACHABLE:
         return _by_http(made, tools)
-    return _tried(made, failure.kind, failure.message, tools)
+    return _retry_or_fail(made, failure.kind, failure.message, tools)
 
 
 def _by_http(made: FinishedVisit, tools: Tools) -> FinishedVisit:
@@ -485,10 +489,10 @@ def unreadable_robots(entry: FrontierEntry, trouble: str, tools: Tools) -> Finis
 def _blocked(made: FinishedVisit, reply: Response, tools: Tools) -> FinishedVisit:
     """A bot wall came instead of the page. That says nothing of the page, and that we are asking too much."""
     said = f"a challenge or captcha came instead of the page, with status {reply.status}"
-    return _tried(_asked_for_quiet(made, reply, tools), "blocked", said, tools)
+    return _retry_or_fail(_with_quiet_time(made, reply, tools), "blocked", said, tools)
 
 
-def _asked_for_quiet(made: FinishedVisit, reply: Response, tools: Tools) -> FinishedVisit:
+def _with_quiet_time(made: FinishedVisit, reply: Response, tools: Tools) -> FinishedVisit:
     """A server that is asked too much may say for how long it wants to be left alone; the whole host is meant."""
     if reply.status not in PUSHING_BACK:
         return made
@@ -496,7 +500,7 @@ def _asked_for_quiet(made: FinishedVisit, reply: Response, tools: Tools) -> Fini
     return made._replace(quiet_ms=round(1000 * (seconds or 0.0)))
 
 
-def _tried(made: FinishedVisit, kind: str, message: str, tools: Tools) -> FinishedVisit:
+def _retry_or_fail(made: FinishedVisit, kind: str, message: str, tools: Tools) -> FinishedVisit:
     """A failed try: to be repeated later when that may help, final otherwise."""
     entry = made.entry
     # An answer to a question that nobody asked says nothing by its status, nor does a wall's.
@@ -517,10 +521,10 @@ def _failed_as(entry: FrontierEntry) -> Outcome:
 async def _visit_robots(entry: FrontierEntry, tools: Tools) -> FinishedVisit | Unanswered:
     """A robots.txt: up to five redirects, then a verdict. What cannot be read forbids everything."""
     made = FinishedVisit(entry, tools.clock.now_ms(), Outcome.CONTROL)
-    return await _costing_only_itself(_robots(made, tools), made, tools)
+    return await _contain_errors(_judge_robots(made, tools), made, tools)
 
 
-async def _robots(made: FinishedVisit, tools: Tools) -> FinishedVisit | Unanswered:
+async def _judge_robots(made: FinishedVisit, tools: Tools) -> FinishedVisit | Unanswered:
     request, reply = await _ask_for_robots(made.entry.request_url, tools)
     if isinstance(reply, Failure):
         if held := _unanswered(made.entry, request, reply, tools):
@@ -528,12 +532,14 @@ async def _robots(made: FinishedVisit, tools: Tools) -> FinishedVisit | Unanswer
         # Nobody is there to be polite to: the pages fail by themselves, under their own name.
         if reply.kind in ("address_refused", "not_in_archive"):
             return made._replace(failure=reply.kind, message=reply.message, robots=b"")
-        return _tried(made._replace(unreachable=reply.unreachable), reply.kind, reply.message, tools)
-    made = _answered(made.entry, made.at_ms, reply, request.url)._replace(outcome=Outcome.CONTROL)
+        return _retry_or_fail(made._replace(unreachable=reply.unreachable), reply.kind, reply.message, tools)
+    made = _answered_visit(made.entry, made.at_ms, reply, request.url)._replace(outcome=Outcome.CONTROL)
     made = _with_cookies(made, request, reply, tools)
     if reply.status >= 500 or reply.status == 429:
-        made = _asked_for_quiet(made, reply, tools)
-        return _tried(made, failures.for_status(reply.status) or "", f"the server answered {reply.status}", tools)
+        made = _with_quiet_time(made, reply, tools)
+        return _retry_or_fail(
+            made, failures.for_status(reply.status) or "", f"the server answered {reply.status}", tools
+        )
     rules = robots.whole_lines(reply.body, bool(reply.truncated)) if 200 <= reply.status < 300 else b""
     if rules and len(rules) < len(reply.body):
         made = made._replace(message="more than 500 KiB: only those were read")

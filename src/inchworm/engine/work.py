@@ -12,7 +12,7 @@ from inchworm.engine.closing import about_unread, close, reopen_if_nothing_came
 from inchworm.engine.opening import SessionStart, opened
 from inchworm.engine.session.ending import SessionEnd
 from inchworm.engine.session.loop import Loop
-from inchworm.engine.signals import stopping
+from inchworm.engine.signals import stop_signals
 from inchworm.model import EndedBy
 from inchworm.ports import Fetcher
 
@@ -37,7 +37,7 @@ async def work(start: SessionStart, fetcher: Fetcher, hooks: Hooks) -> Summary:
 def _stopped_by_signals(session: Loop, wanted: bool) -> Iterator[list[int]]:
     """The first signal pauses a session, another one breaks off what is under way; which came is gathered."""
     loop = asyncio.get_running_loop()
-    numbers = stopping() if wanted else []
+    numbers = stop_signals() if wanted else []
     received: list[int] = []
 
     def stop(number: int) -> None:

@@ -29,7 +29,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from inchworm.app.root import App
-from inchworm.engine.signals import stopping
+from inchworm.engine.signals import stop_signals
 from inchworm.errors import Broken, CannotServe, InchwormError, WrongUse
 from inchworm.rules.words.figures import plain
 from inchworm.rules.words.json_form import json_object
@@ -278,7 +278,7 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """As uvicorn does it, except that a signal is not raised once more at the end: we have to stop in good order.
         What comes while we do is not heard."""
-        numbers = [number for number in stopping() if number is not signal.SIGHUP]
+        numbers = [number for number in stop_signals() if number is not signal.SIGHUP]
         for number in numbers:
             signal.signal(number, self.handle_exit)
         try:

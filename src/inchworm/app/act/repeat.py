@@ -18,7 +18,7 @@ from inchworm.app.read.runs import RunOutcome, Runs
 from inchworm.app.workspace import Workspace
 from inchworm.engine import run
 from inchworm.engine.caller import Hooks, Summary
-from inchworm.engine.signals import stopping
+from inchworm.engine.signals import stop_signals
 from inchworm.errors import InchwormError, Lost, NotNow, Owned, TooNew, Unknown, WrongUse
 from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo, RunState, SessionInfo
 from inchworm.rules.schedule import repetition
@@ -239,7 +239,7 @@ class _Interruption:
     """Signals that come while no session is there to be paused."""
 
     def __init__(self, is_wanted: bool) -> None:
-        self._numbers = stopping() if is_wanted else []
+        self._numbers = stop_signals() if is_wanted else []
         self._task: asyncio.Future[None] | None = None
         self.number = 0
 

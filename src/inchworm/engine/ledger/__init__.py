@@ -2,7 +2,7 @@
 
 Start with `commit`: it decides in order, its docstring has the theory, and its `Ledger` is made of the rest. `visits`
 records one visit after the other, with `bodies` and `redirects`. `discovery` follows what was found: `entering` for
-what is new to the run, `second_look` for what is known, `bounds` for what belongs to it at all. `edits` is what people
+what is new to the run, `rejudging` for what is known, `bounds` for what belongs to it at all. `edits` is what people
 change, `robots` what is asked for anew, and `sweep` ends a run. `transaction` is all or nothing, the room `draft` holds
 what it will write, `rows` turns values into rows. Imports `ports` and `rules`; no adapter.
 

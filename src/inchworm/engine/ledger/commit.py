@@ -29,8 +29,8 @@ from inchworm.engine.ledger.draft.draft import Committed, Draft, Outcomes
 from inchworm.engine.ledger.edits import FrontierEdits
 from inchworm.engine.ledger.entering import Entering
 from inchworm.engine.ledger.redirects import Redirects
+from inchworm.engine.ledger.rejudging import Rejudging
 from inchworm.engine.ledger.robots import RobotsRecord
-from inchworm.engine.ledger.second_look import SecondLook
 from inchworm.engine.ledger.sweep import Sweep
 from inchworm.engine.ledger.transaction import Transaction
 from inchworm.engine.ledger.visits import VisitRecords
@@ -76,17 +76,17 @@ class Ledger:
         self.ranking = _ranking(store, draft, self._transaction, run, settings)
         bounds = Bounds(settings, draft.seeds)
         self._entering = Entering(draft, bounds, settings, self.ranking)
-        second_look = SecondLook(draft, bounds, self._entering, run, settings)
-        discovery = Discovery(store, draft, bounds, self._entering, second_look, run, settings)
+        rejudging = Rejudging(draft, bounds, self._entering, run, settings)
+        discovery = Discovery(store, draft, bounds, self._entering, rejudging, run, settings)
         self._robots = RobotsRecord(store, draft, run.run_id)
-        redirects = Redirects(draft, bounds, discovery, second_look, settings)
+        redirects = Redirects(draft, bounds, discovery, rejudging, settings)
         self._bodies, texts = BodyRecords(store, archive, draft, run.run_id), KeptTexts(store.visits, run.run_id)
         self._visits = VisitRecords(
             draft, discovery, redirects, self._robots, self._bodies, texts, self.ranking, settings
         )
         self._sweep = Sweep(store, draft, bounds, self._entering, run)
         self.edits = FrontierEdits(
-            store, draft, self._transaction, bounds, self._entering, second_look, self._robots, run.run_id
+            store, draft, self._transaction, bounds, self._entering, rejudging, self._robots, run.run_id
         )
         self.new_first = discovery.new_first
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from inchworm.engine.ledger.bounds import Bounds
 from inchworm.engine.ledger.draft.draft import Draft
 from inchworm.engine.ledger.entering import Entering
-from inchworm.engine.ledger.second_look import SecondLook
+from inchworm.engine.ledger.rejudging import Rejudging
 from inchworm.model import FoundUrl, FrontierEntry, Kind, Outcome, Reason, RunInfo, State, Version
 from inchworm.ports import RunFacts, Store
 from inchworm.rules.order import order
@@ -32,7 +32,7 @@ class Discovery:
         draft: Draft,
         bounds: Bounds,
         entering: Entering,
-        second_look: SecondLook,
+        rejudging: Rejudging,
         run: RunInfo,
         settings: Settings,
     ) -> None:
@@ -41,7 +41,7 @@ class Discovery:
         self._known = draft.known
         self._bounds = bounds
         self._entering = entering
-        self._second_look = second_look
+        self._rejudging = rejudging
         self._run_id = run.run_id
         self._page_limit = settings.page_limit
         self.path_matters = bounds.path_matters
@@ -65,7 +65,7 @@ class Discovery:
         """The id of a link, the so-manieth of its page."""
         known = self._known.get(found.url)
         if known is not None and known.in_run:
-            self._second_look.at(known, found, parent)
+            self._rejudging.by_link(known, found, parent)
             return known.url_id
         verdict, place = self._bounds.judge(found, parent), (self._draft.steps.seq, index)
         if known is None and self.new_first and verdict.reason is None and found.kind is Kind.PAGE:

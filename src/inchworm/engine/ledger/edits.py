@@ -6,8 +6,8 @@ from inchworm.engine.ledger import rows
 from inchworm.engine.ledger.bounds import Bounds
 from inchworm.engine.ledger.draft.draft import Committed, Draft
 from inchworm.engine.ledger.entering import Entering
+from inchworm.engine.ledger.rejudging import Rejudging
 from inchworm.engine.ledger.robots import RobotsRecord
-from inchworm.engine.ledger.second_look import SecondLook
 from inchworm.engine.ledger.transaction import Transaction
 from inchworm.model import FoundUrl, FrontierEntry, Kind, Reason, Source, State
 from inchworm.ports import Known, Store, StoredRow
@@ -25,7 +25,7 @@ class FrontierEdits:
         transaction: Transaction,
         bounds: Bounds,
         entering: Entering,
-        second_look: SecondLook,
+        rejudging: Rejudging,
         robots: RobotsRecord,
         run_id: int,
     ) -> None:
@@ -34,7 +34,7 @@ class FrontierEdits:
         self._transaction = transaction
         self._bounds = bounds
         self._entering = entering
-        self._second_look = second_look
+        self._rejudging = rejudging
         self._robots = robots
         self._run_id = run_id
 
@@ -76,7 +76,7 @@ class FrontierEdits:
         for row in self._draft.rows([known.url_id]):
             # Whatever it was refused for: now it is for something that a better link overrules.
             self._draft.frontier.move(row, row.standing._replace(reason=Reason.NOFOLLOW))
-        self._second_look.at(known._replace(reason=Reason.NOFOLLOW), linked, above)
+        self._rejudging.by_link(known._replace(reason=Reason.NOFOLLOW), linked, above)
 
     def dismiss(self, row: StoredRow) -> Committed:
         """A refused row is refused for good."""
@@ -105,6 +105,6 @@ class FrontierEdits:
         """A branch has settings of its own: what is not done yet is judged by them, inside the open transaction."""
         self._draft.begin()
         self._draft.steps.next()
-        if not self._second_look.at_all(same_scope):
+        if not self._rejudging.by_settings(same_scope):
             self._draft.steps.forget()
         self._draft.write()

@@ -8,7 +8,7 @@ from inchworm.engine.ledger import rows
 from inchworm.engine.ledger.bounds import Bounds
 from inchworm.engine.ledger.discovery import Discovery
 from inchworm.engine.ledger.draft.draft import Draft
-from inchworm.engine.ledger.second_look import SecondLook
+from inchworm.engine.ledger.rejudging import Rejudging
 from inchworm.model import FinishedVisit, FoundUrl, FrontierEntry, Outcome
 from inchworm.settings import Settings
 
@@ -17,12 +17,12 @@ class Redirects:
     """Follows the redirects of one run."""
 
     def __init__(
-        self, draft: Draft, bounds: Bounds, discovery: Discovery, second_look: SecondLook, settings: Settings
+        self, draft: Draft, bounds: Bounds, discovery: Discovery, rejudging: Rejudging, settings: Settings
     ) -> None:
         self._draft = draft
         self._bounds = bounds
         self._discovery = discovery
-        self._second_look = second_look
+        self._rejudging = rejudging
         self._most = settings.max_redirects
 
     def leads_back(self, entry: FrontierEntry, target: FoundUrl | None) -> bool:
@@ -66,7 +66,7 @@ class Redirects:
             self._draft.frontier.move(row, again._replace(chain=entry.chain + 1, tried=json.dumps(tried)))
             return entry.url_id
         if self._bounds.is_seed(entry) and self._bounds.move_seed(entry.seed, target.url):
-            self._second_look.at_outside(entry)
+            self._rejudging.by_moved_seed(entry)
         url_id = self._discovery.follow(target, entry, 0, tried)
         if leads_back:
             self._ask_again(url_id, visit)

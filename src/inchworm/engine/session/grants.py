@@ -14,7 +14,7 @@ from inchworm.engine.ledger.draft.draft import Outcomes
 from inchworm.engine.session.hosts import Hosts
 from inchworm.engine.session.outages import Outages
 from inchworm.engine.session.window.lane import Slot
-from inchworm.engine.visit import Tools, given_up, reused, unreadable_robots
+from inchworm.engine.visit import Tools, failed_with_host, reused, unreadable_robots
 from inchworm.model import EndedBy, FinishedVisit, FrontierEntry, Kind, Outcome, Reason, RefusedEntry, Seed, Turn
 from inchworm.rules.web import control
 from inchworm.rules.web.limits import before_too_little, exhausted, is_too_little, is_worth_it, may_reserve
@@ -55,7 +55,7 @@ class Grants:
         """Whether the entry needs no request: refused, given up, or reused from an earlier run."""
         entry = slot.entry
         if self._outages and (down := self._outages.given_up(origin_of(entry.request_url))):
-            slot.turn = given_up(entry, down, self._tools)
+            slot.turn = failed_with_host(entry, down, self._tools)
             self._reserve(slot)
             return True
         if entry.kind is Kind.ROBOTS or (slot.granted and not self._is_forbidden(entry)):

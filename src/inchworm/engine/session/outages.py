@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from inchworm.engine.session.ending import SessionEnding
 from inchworm.engine.session.hosts import Hosts
-from inchworm.engine.visit import PUSHING_BACK, Tools, is_there
+from inchworm.engine.visit import PUSHING_BACK, Tools, check_host
 from inchworm.model import DownHost, FinishedVisit, Unanswered
 from inchworm.rules.web import outage
 from inchworm.rules.web.url import host_of, origin_of
@@ -141,7 +141,7 @@ class HostWatch:
             task.add_done_callback(self._checked)
 
     async def _check(self, origin: str) -> None:
-        if await is_there(origin, self._tools) is None:
+        if await check_host(origin, self._tools) is None:
             self._outages.answered(origin)
         else:
             self._outages.still_down(origin, self._clock.monotonic(), self._clock.now_ms())

@@ -101,7 +101,7 @@ class Exporter:
                 yield selection
             finally:
                 # Whoever kept a page may ask it for more.
-                selection.stored.let_go()
+                selection.stored.release()
 
     def to_file(
         self,
@@ -326,7 +326,7 @@ class _Source:
             yield page
 
     def _body(self, visit: Mapping[str, object]) -> bytes | None:
-        page = self._selection.stored.of(RecordedVisit._make(visit.values()))
+        page = self._selection.stored.page_of(RecordedVisit._make(visit.values()))
         return None if page.is_lost else page.body
 
 

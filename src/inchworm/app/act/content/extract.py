@@ -122,7 +122,9 @@ class Extractor:
         rules = self._rules(crawl, given)
         with self._workspace.reading(crawl) as store:
             archived = StoredPages(store, self._workspace.crawl_folder(crawl) / "archive")
-            pages = iter([archived.of(self._visit(crawl, store, url))]) if url else self._some(crawl, store, archived)
+            pages = (
+                iter([archived.page_of(self._visit(crawl, store, url))]) if url else self._some(crawl, store, archived)
+            )
             return _tried(rules, pages)
 
     def page_fields(self, word: str, url: str, number: int | None = None) -> list[Mapping[str, Json]] | None:
@@ -138,7 +140,7 @@ class Extractor:
                 return None
             folder = self._workspace.crawl_folder(crawl)
             with CrawlFields(store, folder, rules).looking() as taken:
-                rows = taken(StoredPages(store, folder / "archive").of(visit)).rows
+                rows = taken(StoredPages(store, folder / "archive").page_of(visit)).rows
         return None if rows is None else [told(rules, row) for row in rows]
 
     def _rules(self, crawl: CrawlInfo, given: NamedSettings | None) -> Rules:
@@ -153,7 +155,7 @@ class Extractor:
     def _some(self, crawl: CrawlInfo, store: CrawlStore, archived: StoredPages) -> Iterator[Page]:
         now = Now(store)
         line = now.line(store.runs.line_end() or self._workspace.run_of(crawl, store))
-        return (archived.of(visit) for visit in islice(now.pages(line), MOST_TRIED))
+        return (archived.page_of(visit) for visit in islice(now.pages(line), MOST_TRIED))
 
     def _visit(self, crawl: CrawlInfo, store: CrawlStore, url: str) -> RecordedVisit:
         visit = self._visit_in(crawl, store, url, None)

@@ -114,14 +114,14 @@ class Selection:
         if self._chosen.since is not None:
             pages = self._changed(self._chosen.since)
         else:
-            pages = self.stored.of_all(self.visits(is_first_look=is_first_look))
+            pages = self.stored.pages_of(self.visits(is_first_look=is_first_look))
         return self._unique(pages) if self._wanted.unique else pages
 
     def _changed(self, since: Since) -> Iterator[Page]:
         only = self._wanted.only
         changes = self._counted(self._now.changed(since, self._line))
         told = (one for one in changes if not only or one.change in only)
-        return self.stored.changed(told, self._now.line_at(since))
+        return self.stored.changed_pages(told, self._now.line_at(since))
 
     def visits(self, resources: bool = False, is_first_look: bool = False) -> Iterator[RecordedVisit]:
         """One visit after the other: the record of a run, or the newest of each URL that is there."""
@@ -133,7 +133,7 @@ class Selection:
 
     def there(self, urls: Iterable[str]) -> Iterator[Page]:
         """Those of these URLs that are there, pages and resources."""
-        return self.stored.of_all(self._now.there(self._line, urls))
+        return self.stored.pages_of(self._now.there(self._line, urls))
 
     def _counted(self, found: Iterator[T], is_first_look: bool = False) -> Iterator[T]:
         """Tell how far it is. How much there is nobody has counted; the run has about as much."""

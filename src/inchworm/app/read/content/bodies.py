@@ -88,9 +88,9 @@ class PageBodies:
                 which = f"The crawl {crawl.name!r}" if number is None else f"Run {number} of {crawl.name!r}"
                 raise Unknown(f"{which} has no page {address}.", "`why` tells why it was not crawled.")
             stored = StoredPages(store, self._workspace.crawl_folder(crawl) / "archive")
-            page = stored.of(found)
+            page = stored.page_of(found)
             page.take_rows = rows_on_the_spot(self._workspace, crawl, fields)
-            stored.let_go()
+            stored.release()
             return page
 
 
@@ -133,9 +133,9 @@ class Watching:
         read = visit.reading
         # What was taken from an earlier run was not read again.
         said = DocumentContent(read.title, read.text, read.language, read.meta) if read.text else None
-        self._look(self._stored.of(found, said=said))
+        self._look(self._stored.page_of(found, content=said))
 
     def close(self) -> None:
         if self._store is not None:
-            self._stored.let_go()
+            self._stored.release()
             self._store.close()

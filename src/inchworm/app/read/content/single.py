@@ -23,7 +23,7 @@ from inchworm.settings import Settings
 from inchworm.sink import columns
 
 if TYPE_CHECKING:
-    from inchworm.engine.single import Single
+    from inchworm.engine.single import SinglePage
 
 PARTS = tuple(column.name for column in columns.CONTENT)
 USUAL_PARTS = ("text", "markdown", "html", "links", "data")
@@ -55,21 +55,21 @@ class SinglePages:
     """Asks for single pages, politely: robots.txt is obeyed, and a host has its pauses whoever asks."""
 
     def __init__(self, values: Settings, clock: Clock | None = None) -> None:
-        from inchworm.engine.single import Manners  # whoever never asks does not wait for curl and parsers
+        from inchworm.engine.single import PoliteHosts  # whoever never asks does not wait for curl and parsers
 
         # Whoever wants one page would rather know that it failed than wait.
         self._values = dataclasses.replace(values, max_retries=0, sitemap=True, replay=())
         self._clock = clock or SystemClock()
-        self._manners = Manners(self._values, self._clock)
+        self._hosts = PoliteHosts(self._values, self._clock)
 
     def read(self, text: str, allow_private: bool = True) -> Page:
         """The page that somebody typed. Where it could not be had, its record says why."""
-        from inchworm.engine.single import asking
+        from inchworm.engine.single import asker_for
 
         found = _found(text, allow_private)
 
-        async def work() -> Single:
-            async with asking(text, self._values, self._manners, self._clock, allow_private) as asker:
+        async def work() -> SinglePage:
+            async with asker_for(text, self._values, self._hosts, self._clock, allow_private) as asker:
                 return await asker.page(found)
 
         return _page(_awaited(work()))
@@ -82,12 +82,12 @@ class SinglePages:
         progress: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> SiteMap:
         """The URLs that robots.txt, sitemaps and the page itself name, each once, with where they were found."""
-        from inchworm.engine.single import Mapped, asking
+        from inchworm.engine.single import SiteUrls, asker_for
 
         found = _found(text, allow_private)
 
-        async def work() -> tuple[Single, Mapped]:
-            async with asking(text, self._values, self._manners, self._clock, allow_private) as asker:
+        async def work() -> tuple[SinglePage, SiteUrls]:
+            async with asker_for(text, self._values, self._hosts, self._clock, allow_private) as asker:
                 return await asker.map(found, limit, progress)
 
         single, mapped = _awaited(work())
@@ -115,7 +115,7 @@ def _awaited(work: Coroutine[object, object, T]) -> T:
         return thread.submit(asyncio.run, work).result()
 
 
-def _page(single: Single) -> Page:
+def _page(single: SinglePage) -> Page:
     """What was answered, as a page; its record has the names that a crawl's has."""
     visit, response = single
     reading, url = visit.reading, visit.entry.request_url

@@ -23,7 +23,7 @@ def has_loop() -> bool:
     return True
 
 
-class Beside(Generic[T]):
+class LoopThread(Generic[T]):
     """A coroutine in a thread of its own. The caller waits, and meanwhile does what is called back.
 
     Ctrl-C, which only the caller's thread can hear, cancels the coroutine; when that has ended, the caller goes on with
@@ -39,7 +39,7 @@ class Beside(Generic[T]):
         self._result: list[T] = []
         self._error: BaseException | None = None
 
-    def back(self, call: Callable[[Value], None]) -> Callable[[Value], None]:
+    def relay(self, call: Callable[[Value], None]) -> Callable[[Value], None]:
         """A function to be called by the coroutine, which is carried out in the caller's thread."""
 
         def relayed(value: Value) -> None:
@@ -53,8 +53,8 @@ class Beside(Generic[T]):
         return relayed
 
     def run(self, work: Callable[[], Coroutine[object, object, T]]) -> T:
-        thread = threading.Thread(target=self._there, args=(work,), name="inchworm", daemon=True)
-        with _hearing_ctrl_c():
+        thread = threading.Thread(target=self._run_in_thread, args=(work,), name="inchworm", daemon=True)
+        with _ctrl_c_raises():
             thread.start()
             self._wait()
         thread.join()
@@ -100,15 +100,15 @@ class Beside(Generic[T]):
 
     # In the other thread
 
-    def _there(self, work: Callable[[], Coroutine[object, object, T]]) -> None:
+    def _run_in_thread(self, work: Callable[[], Coroutine[object, object, T]]) -> None:
         try:
-            self._result.append(asyncio.run(self._main(work)))
+            self._result.append(asyncio.run(self._cancellable(work)))
         except BaseException as error:
             self._error = error
         self._is_over = True
         self._wake.set()
 
-    async def _main(self, work: Callable[[], Coroutine[object, object, T]]) -> T:
+    async def _cancellable(self, work: Callable[[], Coroutine[object, object, T]]) -> T:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
 
@@ -123,7 +123,7 @@ class Beside(Generic[T]):
 
 
 @contextlib.contextmanager
-def _hearing_ctrl_c() -> Iterator[None]:
+def _ctrl_c_raises() -> Iterator[None]:
     """`asyncio.run` would hear of Ctrl-C and cancel the task that waits here, which cannot notice before its wait is
     over. Meanwhile it is raised as usual. What others have set stays."""
     handler = signal.getsignal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""A second look at URLs that are known: another page's link, a seed that moved or other settings may judge them better.
+"""URLs that are known are judged again: another page's link, a seed that moved or other settings may judge them better.
 
 A refusal that another page's link may overrule (too deep, too many hops, nofollow) is judged again when such a link
 comes, and a shorter way is passed on to what a page gave.
@@ -24,8 +24,8 @@ _DEPENDS_ON_PATH = (Reason.MAX_DEPTH, Reason.HOPS, Reason.NOFOLLOW)
 """Refusals that another page's link may overrule."""
 
 
-class SecondLook:
-    """Looks again at rows of one run."""
+class Rejudging:
+    """Judges rows of one run again."""
 
     def __init__(self, draft: Draft, bounds: Bounds, entering: Entering, run: RunInfo, settings: Settings) -> None:
         self._draft = draft
@@ -37,10 +37,10 @@ class SecondLook:
 
     # Because of another link
 
-    def at(self, known: Known, found: FoundUrl, parent: FrontierEntry) -> None:
+    def by_link(self, known: Known, found: FoundUrl, parent: FrontierEntry) -> None:
         """A page links to a URL that the run has already."""
         if found.lastmod and self._settings.order == order.FRESHNESS and known.state is State.PENDING:
-            self._announce(found, known)
+            self._put_ahead(found, known)
         depends_on_path = known.state is State.REFUSED and known.reason in _DEPENDS_ON_PATH
         if not (depends_on_path or self._bounds.path_matters):
             return
@@ -50,9 +50,9 @@ class SecondLook:
         else:
             is_better = verdict.reason is None and (verdict.depth < known.depth or verdict.hops < known.hops)
         if is_better:
-            self._take(known.url_id, verdict)
+            self._apply(known.url_id, verdict)
 
-    def _announce(self, found: FoundUrl, known: Known) -> None:
+    def _put_ahead(self, found: FoundUrl, known: Known) -> None:
         """A sitemap says that a known page changed after we last saw it: it comes ahead of what we only guess."""
         version = self._draft.version(known.url_id)
         if version is None or not freshness.is_later(found.lastmod, version.at_ms):
@@ -69,7 +69,7 @@ class SecondLook:
 
     # Because a seed moved
 
-    def at_outside(self, entry: FrontierEntry) -> None:
+    def by_moved_seed(self, entry: FrontierEntry) -> None:
         """What was outside of the scope before is judged again. `entry`: the seed that moved."""
         for row in self._draft.store().frontier.outside(self._run.run_id):
             nofollow = row.source is Source.SPIDER and self.forbids_following(row.found_on)
@@ -83,20 +83,20 @@ class SecondLook:
                 self._draft.known.note_nofollow()
                 self._frontier.move(row, row.standing._replace(reason=verdict.reason, hops=0, seed=verdict.seed))
             else:
-                self._take(row.url_id, verdict)
+                self._apply(row.url_id, verdict)
 
     # A better verdict
 
-    def _take(self, url_id: int, verdict: ScopeVerdict) -> None:
+    def _apply(self, url_id: int, verdict: ScopeVerdict) -> None:
         """Take it, and pass a shorter way on to what a page that is done already gave."""
         todo = deque([(url_id, verdict)])
         while todo:
             url_id, verdict = todo.popleft()
             for row in self._draft.rows([url_id]):
                 if self._improve(row, verdict) and row.standing.state is State.DONE:
-                    todo.extend(self._passed_on(row, verdict))
+                    todo.extend(self._verdicts_on_links(row, verdict))
 
-    def _passed_on(self, row: StoredRow, verdict: ScopeVerdict) -> Iterator[tuple[int, ScopeVerdict]]:
+    def _verdicts_on_links(self, row: StoredRow, verdict: ScopeVerdict) -> Iterator[tuple[int, ScopeVerdict]]:
         """The verdicts that a done row's new place among the pages means for what it gave."""
         visit, parent = self._draft.visit_of(row.url_id), rows.as_parent(row, verdict)
         if visit is None:
@@ -135,7 +135,7 @@ class SecondLook:
 
     # Because of other settings
 
-    def at_all(self, same_scope: bool) -> bool:
+    def by_settings(self, same_scope: bool) -> bool:
         """Judge every row that is not done by the rules of this run, in the order of their places. Did it matter?
 
         A row has the least depth at which it was found, and in the same scope the fewest hops; in another one its hops
@@ -183,7 +183,7 @@ class SecondLook:
             return False
         standing = old._replace(seed=verdict.seed, depth=verdict.depth, hops=verdict.hops)
         if old.state is State.PENDING and reason is None:
-            return self._stay(row, standing, verdict)
+            return self._stay_pending(row, standing, verdict)
         if reason == old.reason:
             return False
         if old.state is State.PENDING:
@@ -196,7 +196,7 @@ class SecondLook:
             self._open(row, standing, verdict)
         return True
 
-    def _stay(self, row: StoredRow, standing: RowState, verdict: ScopeVerdict) -> bool:
+    def _stay_pending(self, row: StoredRow, standing: RowState, verdict: ScopeVerdict) -> bool:
         """A row that stays pending may be in another lane now, and there may be a robots.txt to be read before it."""
         address, place = standing.request_url or row.url, (standing.place_seq, standing.place_idx)
         has_opened = self._entering.open_origin(address, verdict, rows.as_parent(row, verdict), place)
