@@ -76,7 +76,9 @@ def crawl(home: Path, port: int) -> None:
 
     app = App(home)
     settings = {"delay": 0, "workers": 16, "robots": False, "sitemap": False}
-    uvloop.run(app.start.crawl(Start((f"http://127.0.0.1:{port}/section/page-0.html",), "bench", settings)))
+    uvloop.run(
+        app.sessions.work(app.plan.crawl(Start((f"http://127.0.0.1:{port}/section/page-0.html",), "bench", settings)))
+    )
     app.close()
 
 

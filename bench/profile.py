@@ -87,7 +87,10 @@ def main() -> None:
         app = App(Path(folder) / "home")
         started = time.process_time()
         with Sampler() as sampler:
-            pages = sum(uvloop.run(app.start.crawl(Start((url,), f"{n}", settings))).fetched for n in range(ROUNDS))
+            pages = sum(
+                uvloop.run(app.sessions.work(app.plan.crawl(Start((url,), f"{n}", settings)))).fetched
+                for n in range(ROUNDS)
+            )
         seconds = time.process_time() - started
         app.close()
     stages = {stage: seconds * count / sampler.samples.total() for stage, count in sampler.samples.items()}

@@ -133,7 +133,9 @@ def crawl(home: str, url: str) -> None:
         progress=lambda progress: say("progress", {**progress._asdict(), "counters": asdict(progress.counters)}),
     )
     app = App(Path(home))
-    summary = asyncio.run(app.start.crawl(Start((url,), given={"delay": 0, "workers": WORKERS}), hooks))
+    summary = asyncio.run(
+        app.sessions.work(app.plan.crawl(Start((url,), given={"delay": 0, "workers": WORKERS})), hooks)
+    )
     app.close()
     say("summary", asdict(summary))
 

@@ -26,11 +26,31 @@ class ExecutionState(StrEnum):
     CANCELLED = "cancelled"
 
 
+class Verb(StrEnum):
+    """Which run a session works on."""
+
+    CRAWL = "crawl"
+    """The one that is open, else the next one."""
+
+    FRESH = "fresh"
+    """A new one that builds on no other; what is open ends."""
+
+    RESUME = "resume"
+    """The one that is open, and no other."""
+
+    RECRAWL = "recrawl"
+    """The next one."""
+
+    CONTINUE = "continue"
+    """One that goes back to a checkpoint, or branches off there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What an execution does: which verb it calls on its crawl, with what."""
+    """What an execution does: what it is to work on, with what. A `verb` is kept as text: a home may know more of them
+    than this version does."""
 
-    verb: str = "crawl"
+    verb: str = Verb.CRAWL
     mode: str = ""
     checkpoint: str | None = None
     as_new_run: bool = False

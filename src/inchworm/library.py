@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+    from inchworm.app.act.plan import Plan
+
 T = TypeVar("T")
 
 Beginning = Literal["", "resume", "next", "fresh"]
@@ -92,17 +94,18 @@ class Crawl:
         """
         _refuse_other(start, mode)
         with self._app() as app, _watched(app, on_page, on_progress) as hooks:
-            if self._start.seeds and start in ("", "fresh"):
-                begun = dataclasses.replace(self._start, fresh=start == "fresh", mode=mode)
-                return await app.start.crawl(begun, hooks)
-            crawl, given = self._crawl(app), self._start.given
-            seeds = self._start.seeds or crawl.seeds
-            app.start.trust(crawl.crawl_id)
-            if start == "resume":
-                return await app.start.resume(crawl.crawl_id, given, hooks, seeds)
-            if start == "next":
-                return await app.start.recrawl(crawl.crawl_id, mode, given, hooks, seeds)
-            return await app.start.crawl(Start(seeds, crawl.name, given, start == "fresh", mode), hooks)
+            return await app.sessions.work(self._plan(app, start, mode), hooks)
+
+    def _plan(self, app: App, start: Beginning, mode: Mode) -> Plan:
+        if self._start.seeds and start in ("", "fresh"):
+            return app.plan.crawl(dataclasses.replace(self._start, fresh=start == "fresh", mode=mode))
+        crawl, given = self._crawl(app), self._start.given
+        seeds = self._start.seeds or crawl.seeds
+        if start == "resume":
+            return app.plan.resume(crawl.crawl_id, given, seeds=seeds)
+        if start == "next":
+            return app.plan.recrawl(crawl.crawl_id, mode, given, seeds=seeds)
+        return app.plan.crawl(Start(seeds, crawl.name, given, start == "fresh", mode))
 
     def run_sync(
         self,
@@ -166,14 +169,16 @@ class Crawl:
         """Undo what came after a checkpoint, pages, discoveries and archive; the run that is open again. The next
         session crawls on from there. `validate`: see first that state and archive are what they were."""
         with self._app() as app:
-            return app.start.go_back(self._crawl(app).crawl_id, Back(checkpoint, False, validate), {}).number
+            back = Back(checkpoint, False, validate)
+            return app.sessions.go_back(app.plan.continue_from(self._crawl(app).crawl_id, back)).number
 
     def branch(self, checkpoint: int | str | None = None, validate: bool = True, **settings: Any) -> Crawl:
         """Leave the run as it is and branch off a new one, at a checkpoint or where it stands, with settings of its
         own. Returns the crawl as it runs with these: its `run` crawls on from there."""
         with self._app() as app:
             crawl = self._crawl(app)
-            app.start.go_back(crawl.crawl_id, Back(checkpoint, True, validate), settings)
+            back = Back(checkpoint, True, validate)
+            app.sessions.go_back(app.plan.continue_from(crawl.crawl_id, back, settings))
         kept = {name: value for name, value in self._start.given.items() if not all_settings.belongs_to_run(name)}
         function, values = self._fields.own.function if self._fields.own else None, {**kept, **settings}
         return Crawl(*self._start.seeds, name=self._start.name, home=self._home, fields=function, **values)

@@ -311,7 +311,7 @@ def test_a_checkpoint_is_made_and_failures_are_tried_again(api: Api, served: Ser
 
 def test_a_site_that_was_not_there_does_not_look_well(api: Api) -> None:
     crawl_id = api.make("http://127.0.0.1:9/gone", max_retries=0)
-    job_id = api.app.schedule.start(api.app.workspace.find(crawl_id), Task()).id
+    job_id = api.app.schedule.add(WantedJob(crawl=api.app.workspace.find(crawl_id), task=Task())).id
     wait_for(
         lambda: api.app.jobs.one(job_id).line.status != "pending" and not api.app.jobs.one(job_id).line.is_locked,
         "a try",

@@ -14,7 +14,7 @@ import pytest
 from tests.service.in_process import Api, serving
 
 from inchworm.app.act.jobs.change import WantedJob
-from inchworm.app.act.plan import Start
+from inchworm.app.act.plan import Start, over_http
 from inchworm.app.read.jobs import JobDetail, JobLine, RepetitionLine
 from inchworm.errors import Unknown
 from inchworm.job import Execution, JobFilter, JobRepetition, Task
@@ -166,7 +166,7 @@ class TestTheList:
         assert "until its crawl is free" in found and "overdue" not in found
 
     def test_names_are_only_text(self, api: Api) -> None:
-        made = api.app.start.find_or_make(Start(("http://evil.example/",), typed=False, name=EVIL))
+        made = api.app.plan.find_or_make(Start(("http://evil.example/",), caller=over_http(True), name=EVIL))
         job_id = hourly(api, made.crawl_id)
         for path in ("/jobs", f"/jobs/{job_id}", f"/jobs/{job_id}/edit", "/jobs/day"):
             page = get(api, path)

@@ -17,6 +17,7 @@ import pytest
 from tests.crash.website import article
 from tests.service.in_process import Api, serving, wait_for
 
+from inchworm.app.act.jobs.change import WantedJob
 from inchworm.app.root import App
 from inchworm.job import Task
 from inchworm.service.api.web import Verbs
@@ -287,7 +288,7 @@ def test_a_run_that_broke_off_needs_attention(tmp_path: Path, served: Served) ->
 def test_jobs_that_nobody_starts_need_attention(tmp_path: Path) -> None:
     with serving(tmp_path / "home", jobs=False) as alone:
         crawl = alone.app.workspace.find(alone.make("https://example.com/"))
-        job_id = alone.app.schedule.start(crawl, Task()).id
+        job_id = alone.app.schedule.add(WantedJob(crawl=crawl, task=Task())).id
         assert alone.get("/overview")["attention"] == [], "it is not late yet"
         alone.app.jobs.store.change(job_id, lambda one: replace(one, due_ms=one.due_ms - 61_000), 0)
         (found,) = alone.get("/overview")["attention"]

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from tests.flow.crawling import page
 from tests.service.in_process import Api, HeldPages, serving, wait_for
 
+from inchworm.app.act.jobs.change import WantedJob
 from inchworm.app.read import comparisons, progress
 from inchworm.app.read.runs import SessionLine
 from inchworm.errors import NotNow, Unknown
@@ -220,7 +221,7 @@ def test_a_run_that_goes_on_shows_its_pace(world: World, tmp_path: Path) -> None
     with Site(pages).serve() as site, serving(tmp_path / "home") as api:
         crawl_id = api.make(site.url("/"), workers=2)
         crawl = api.app.workspace.find(crawl_id)
-        api.app.schedule.start(crawl, Task())
+        api.app.schedule.add(WantedJob(crawl=crawl, task=Task()))
         wait_for(lambda: kept(api, crawl_id) >= 4, "some pages")
         text = get(api, f"/crawls/{crawl_id}/runs/0")
         assert "Session 1 is at work." in text
@@ -619,7 +620,7 @@ def test_while_a_session_works_nothing_goes_back(tmp_path: Path) -> None:
         pages.hold(f"/p{number}")
     with Site(pages).serve() as site, serving(tmp_path / "home") as api:
         crawl_id = api.make(site.url("/"), workers=2, checkpoint_every=3)
-        api.app.schedule.start(api.app.workspace.find(crawl_id), Task())
+        api.app.schedule.add(WantedJob(crawl=api.app.workspace.find(crawl_id), task=Task()))
         wait_for(lambda: api.is_running(crawl_id) and len(api.checkpoints(crawl_id)) > 2, "some checkpoints")
         at = f"/crawls/{crawl_id}/checkpoints"
         text = get(api, at)

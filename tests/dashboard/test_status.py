@@ -13,7 +13,8 @@ import pytest
 from tests.service.in_process import VALUES, Api, serving
 
 from inchworm import __version__
-from inchworm.app.act.plan import Start
+from inchworm.app.act.jobs.change import WantedJob
+from inchworm.app.act.plan import Start, over_http
 from inchworm.app.root import App
 from inchworm.job import Task
 from inchworm.rules.schedule.occurrence import Ended, after_failure
@@ -82,7 +83,7 @@ class TestHealth:
             api.app.dispatch.enrol("one", VALUES)
             crawl = api.app.workspace.find(api.make("http://fails.example/"))
             for _ in range(5):
-                api.app.schedule.start(crawl, Task())
+                api.app.schedule.add(WantedJob(crawl=crawl, task=Task()))
                 (execution,) = api.app.dispatch.claim("one", 1)
                 now_ms = api.app.clock.now_ms()
                 api.app.dispatch.claims.finish(
@@ -114,7 +115,7 @@ class TestHealth:
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """A home with 53 messages: the first has arrived, the second is given up, the others wait."""
     with serving(tmp_path_factory.mktemp("told"), jobs=False) as api:
-        crawl = api.app.start.find_or_make(Start(("http://told.example/",), typed=False, name=f"told {EVIL}"))
+        crawl = api.app.plan.find_or_make(Start(("http://told.example/",), caller=over_http(True), name=f"told {EVIL}"))
         now_ms, outbox = api.app.clock.now_ms(), api.app.notifications.outbox
         with api.app.home.writing() as db:
             body = json.dumps({"summary": EVIL}).encode()

@@ -17,7 +17,7 @@ from inchworm.app import App, Start
 import asyncio
 app = App(Path(sys.argv[1]))
 given = {"delay": 0, "allow_private": True, **dict(word.split("=") for word in sys.argv[3:])}
-summary = asyncio.run(app.start.crawl(Start((sys.argv[2],), "", given)))
+summary = asyncio.run(app.sessions.work(app.plan.crawl(Start((sys.argv[2],), "", given))))
 app.close()
 print(summary.pages, *(name for name in sys.modules if name == "inchworm.engine.ranking"))
 """

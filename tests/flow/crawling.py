@@ -42,13 +42,17 @@ class Home:
         self, *seeds: str, name: str = "", fresh: bool = False, hooks: Hooks | None = None, **given: Any
     ) -> Summary:
         start = Start(seeds, name, {"delay": 0, "allow_private": True, **given}, fresh)
-        return self._sit(self.app.start.crawl(start, hooks))
+        return self._sit(self.app.sessions.work(self.app.plan.crawl(start), hooks))
 
     def recrawl(self, mode: str = "", **given: Any) -> Summary:
-        return self._sit(self.app.start.recrawl(self.word, mode, {"delay": 0, "allow_private": True, **given}))
+        return self._sit(
+            self.app.sessions.work(self.app.plan.recrawl(self.word, mode, {"delay": 0, "allow_private": True, **given}))
+        )
 
     def resume(self, hooks: Hooks | None = None, **given: Any) -> Summary:
-        return self._sit(self.app.start.resume(self.word, {"delay": 0, "allow_private": True, **given}, hooks))
+        return self._sit(
+            self.app.sessions.work(self.app.plan.resume(self.word, {"delay": 0, "allow_private": True, **given}), hooks)
+        )
 
     def _sit(self, session: Coroutine[Any, Any, Summary]) -> Summary:
         summary = asyncio.run(asyncio.wait_for(session, self.patience))

@@ -53,7 +53,9 @@ def go_on(
 ) -> Summary:
     """`inchworm continue`, with none of the limits of earlier sessions."""
     named = {"delay": 0, "allow_private": True, "budget": 0, "max_time": 0, **given}
-    return sit(home, home.app.start.go_on(home.word, Back(number, as_new_run, validate), named))
+    return sit(
+        home, home.app.sessions.work(home.app.plan.continue_from(home.word, Back(number, as_new_run, validate), named))
+    )
 
 
 def checkpoints(home: Home, kind: str = "") -> list[tuple[int, int]]:

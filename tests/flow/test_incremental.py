@@ -63,13 +63,13 @@ def crawl(home: Home, served: Served, mode: str = "", **given: Any) -> Summary:
 def sit(home: Home, served: Served, mode: str = "", **given: Any) -> Summary:
     settings = {"delay": 0, "allow_private": True, "sitemap": False, **given}
     start = Start((served.url("/"),), given=settings, mode=mode)
-    return asyncio.run(asyncio.wait_for(home.app.start.crawl(start), PATIENCE))
+    return asyncio.run(asyncio.wait_for(home.app.sessions.work(home.app.plan.crawl(start)), PATIENCE))
 
 
 def back(home: Home, number: int, as_new_run: bool = False, **given: Any) -> Summary:
     """`inchworm continue`, from a checkpoint on."""
     named = {"delay": 0, "allow_private": True, "checkpoint_every": EVERY, **given}
-    session = home.app.start.go_on(home.word, Back(number, as_new_run), named)
+    session = home.app.sessions.work(home.app.plan.continue_from(home.word, Back(number, as_new_run), named))
     summary = asyncio.run(asyncio.wait_for(session, PATIENCE))
     assert not (found := unsound(home)), found
     return summary

@@ -420,7 +420,9 @@ def test_a_session_is_followed(home: Home, server: SearchServer) -> None:
     with Site(linked_site(60), latency=(0.01, 0.03)).serve() as served:
         home.crawl(served.url("/"), budget=1)
         given = {"delay": 0, "allow_private": True, "budget": 0}
-        report = beside(home, server.url, lambda: home.app.start.resume(home.word, given), every=0.1)
+        report = beside(
+            home, server.url, lambda: home.app.sessions.work(home.app.plan.resume(home.word, given)), every=0.1
+        )
     assert (report.note, report.indexed >= 60, report.set_aside) == ("", True, 0)
     assert len(held(home, server)) == 60
     check(home, server)
@@ -431,7 +433,9 @@ def go_on_beside(home: Home, address: str, **options: Any) -> indexing.Report:
     with Site(linked_site(5)).serve() as served:
         home.crawl(served.url("/"), budget=1)
         given = {"delay": 0, "allow_private": True, "budget": 0}
-        report = beside(home, address, lambda: home.app.start.resume(home.word, given), **options)
+        report = beside(
+            home, address, lambda: home.app.sessions.work(home.app.plan.resume(home.word, given)), **options
+        )
     assert home.status()["run_state"] == "completed"
     return report
 
@@ -493,7 +497,7 @@ def test_a_wrong_address_is_said_before_anything_begins(home: Home, server: Sear
     with Site(linked_site(5)).serve() as served:
         home.crawl(served.url("/"), budget=1)
     with pytest.raises(WrongUse, match="not the address of a search server"):
-        beside(home, address, lambda: home.app.start.resume(home.word))
+        beside(home, address, lambda: home.app.sessions.work(home.app.plan.resume(home.word)))
     assert home.status()["run_state"] == "paused"
 
 

@@ -98,6 +98,6 @@ def test_an_archive_that_is_gone_is_told_and_the_crawl_goes_on(crawled: Home, se
 
 
 def test_one_that_never_started_is_no_loss(home: Home) -> None:
-    crawl = home.app.start.find_or_make(Start(("http://127.0.0.1:9/",)))
+    crawl = home.app.plan.find_or_make(Start(("http://127.0.0.1:9/",)))
     with pytest.raises(NotNow, match="has not started yet"):
         home.app.crawls.status(crawl)

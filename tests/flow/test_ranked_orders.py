@@ -108,7 +108,9 @@ def test_a_branch_that_goes_by_a_query_leaves_nothing_of_a_run_that_did_not(home
     with Site(about()).serve() as served:
         home.crawl(served.url("/"), budget=60, sitemap=False)
         named = {"delay": 0, "allow_private": True, "budget": 0, "query": "garden"}
-        summary = asyncio.run(home.app.start.go_on(home.word, Back(None, True, True), named))
+        summary = asyncio.run(
+            home.app.sessions.work(home.app.plan.continue_from(home.word, Back(None, True, True), named))
+        )
     assert (summary.run_state, summary.pending, summary.pages) == ("completed", 0, 150)
     with home.app.workspace.reading(home.app.workspace.find(home.word)) as store:
         assert [run.settings["order"] for run in store.runs.list()] == ["breadth", "best"]

@@ -134,7 +134,7 @@ def test_after_the_baseline_nobody_waits(home: Home) -> None:
 
 def test_a_crawl_that_never_started_gets_its_baseline_first(home: Home) -> None:
     with Site(site()).serve() as served:
-        home.app.start.find_or_make(Start((served.url("/"),)))
+        home.app.plan.find_or_make(Start((served.url("/"),)))
         tale = Tale()
         assert repeat(home, tale, every=SOON, max_iterations=1) == Ending(Stop.ENOUGH, 1)
         assert tale.done == ["run 0 completed", "run 1 completed"]
@@ -389,7 +389,7 @@ def test_somebody_else_works_on_it(home: Home) -> None:
 def test_what_somebody_else_did_meanwhile_puts_the_next_run_off(home: Home, most: int) -> None:
     def recrawl() -> None:
         other = App(home.folder)
-        asyncio.run(other.start.recrawl(home.word, "", QUIET))
+        asyncio.run(other.sessions.work(other.plan.recrawl(home.word, "", QUIET)))
         other.close()
 
     def during(word: str) -> None:

@@ -76,7 +76,9 @@ def crawl(folder: Path, url: str, clock: JumpingClock, hooks: Hooks | None = Non
     app = App(folder, clock)
     try:
         settings = {"delay": 0, "allow_private": True, "sitemap": False, "workers": 1, **given}
-        summary = asyncio.run(asyncio.wait_for(app.start.crawl(Start((url,), "", settings), hooks), 20))
+        summary = asyncio.run(
+            asyncio.wait_for(app.sessions.work(app.plan.crawl(Start((url,), "", settings)), hooks), 20)
+        )
         crawl = app.workspace.find(url)
         with app.workspace.reading(crawl) as store:
             assert not app.check.record(crawl, store)

@@ -39,7 +39,7 @@ def index_of(home: Home) -> Path:
 
 def go_on(home: Home, number: int | None, as_new_run: bool = False, **given: Any) -> None:
     values = {"delay": 0, "allow_private": True, **given}
-    home._sit(home.app.start.go_on(home.word, Back(number, as_new_run), values))
+    home._sit(home.app.sessions.work(home.app.plan.continue_from(home.word, Back(number, as_new_run), values)))
 
 
 def everything(home: Home) -> list[tuple[object, ...]]:
@@ -193,7 +193,7 @@ def test_there_must_be_something_to_search(home: Home) -> None:
     shutil.move(index_of(home).with_name("crawl.db"), home.folder / "elsewhere")
     with pytest.raises(Broken, match="is gone"):
         home.app.search.find(home.word, "start")
-    home.app.start.find_or_make(Start(("http://127.0.0.1:9/",)))
+    home.app.plan.find_or_make(Start(("http://127.0.0.1:9/",)))
     with pytest.raises(NotNow):
         home.app.search.find("http://127.0.0.1:9/", "start")
 

@@ -277,7 +277,7 @@ def test_e3_what_two_liars_say_alike_is_doubted_once(home: Home) -> None:
         given = {"delay": 0, "allow_private": True, "sitemap": False}
         start = Start((served.url("/"), served.url("/", "localhost")), given=given)
         for run in range(2):
-            ended = asyncio.run(asyncio.wait_for(home.app.start.crawl(start), PATIENCE))
+            ended = asyncio.run(asyncio.wait_for(home.app.sessions.work(home.app.plan.crawl(start)), PATIENCE))
             assert not (found := unsound(home)), found
             assert (ended.pages, ended.duplicates, ended.pending) == (5, 3, 0), run
             for server in servers:

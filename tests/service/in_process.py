@@ -15,7 +15,8 @@ import httpx
 from fastapi import APIRouter, FastAPI
 from tests.service.running import wait_for as wait_for
 
-from inchworm.app.act.plan import Start
+from inchworm.app.act.jobs.change import WantedJob
+from inchworm.app.act.plan import Start, over_http
 from inchworm.app.root import App
 from inchworm.job import Task
 from inchworm.rules.words.json_form import json_form, json_object
@@ -85,8 +86,8 @@ class Api:
 
     def make(self, url: str, **defaults: Any) -> str:
         """A crawl that has not run yet."""
-        return self.app.start.find_or_make(
-            Start((url,), defaults={"delay": 0, "grace": 0.1, **defaults}, typed=False)
+        return self.app.plan.find_or_make(
+            Start((url,), defaults={"delay": 0, "grace": 0.1, **defaults}, caller=over_http(True))
         ).crawl_id
 
     def crawled(self, url: str, budget: int = 0, **defaults: Any) -> str:
@@ -97,7 +98,11 @@ class Api:
 
     def run_once(self, crawl_id: str, task: Task) -> None:
         crawl = self.app.workspace.find(crawl_id)
-        self.ended(self.app.schedule.start(crawl, task).id)
+        self.ended(self.app.schedule.add(WantedJob(crawl=crawl, task=task)).id)
+
+    def next_run(self, crawl_id: str) -> str:
+        """Have the next run begin, as over HTTP; the job that makes it."""
+        return self.app.hand_over.next_run(self.app.plan.recrawl(crawl_id, caller=over_http(True))).id
 
     def ended(self, job_id: str, number: int = 1) -> dict[str, Any]:
         """The last execution of a job, when that of this number is over and nobody works on the crawl any more."""

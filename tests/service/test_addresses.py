@@ -13,7 +13,7 @@ import pytest
 from tests.flow.crawling import Home, chain
 from tests.service.in_process import VALUES, Api, serving, wait_for
 
-from inchworm.app.act.plan import Start
+from inchworm.app.act.plan import Start, over_http
 from inchworm.service.api import crawls, frontier, jobs
 from inchworm.settings import Settings
 from inchworm.testing import Served, Site
@@ -90,7 +90,7 @@ def test_a_service_that_may_go_there_takes_them(trusting: Api) -> None:
 
 
 def test_a_crawl_that_was_typed_here_may_be_started_by_others(careful: Api) -> None:
-    typed = careful.app.start.find_or_make(Start(("http://127.0.0.1:9/",), typed=True))
+    typed = careful.app.plan.find_or_make(Start(("http://127.0.0.1:9/",)))
     for method, path, status, body in (starts("http://127.0.0.1:9/")[number] for number in (0, 2, 3)):
         assert careful.ask(method, path, status, json=body)["crawl_id"] == typed.crawl_id
 
@@ -128,7 +128,7 @@ AGAIN = ("--delay", "0", "--max-retries", "0", "--budget", "0")
 
 def made_by_others(home: Home, served: Served) -> str:
     """A crawl that somebody made over HTTP, of which the service that might go there has fetched one page."""
-    crawl = home.app.start.find_or_make(Start((served.url("/c0"),), typed=False))
+    crawl = home.app.plan.find_or_make(Start((served.url("/c0"),), caller=over_http(True)))
     home.cli("crawl", *crawl.seeds, "--scope", "host", *AGAIN, "--budget", "1")
     home.app.workspace.crawls.change(crawl.crawl_id, typed=False)
     return crawl.crawl_id

@@ -14,7 +14,8 @@ from tests.flow.crawling import Home
 from tests.service.in_process import Api, serving, wait_for
 
 from inchworm.app import App
-from inchworm.app.act.plan import WayBack
+from inchworm.app.act.go_back import branch
+from inchworm.app.act.jobs.change import WantedJob
 from inchworm.app.read.checkpoints import Back, Past
 from inchworm.app.read.iterations import IterationLine
 from inchworm.app.workspace import settings_of_run
@@ -107,7 +108,7 @@ def running(api: Api, served: Served, gate: Gate) -> Iterator[tuple[str, str]]:
     """A crawl under way, and its job: it has got 15 pages and waits for the others."""
     gate.shut(15)
     crawl_id = api.make(served.url(), checkpoint_every=EVERY, workers=1)
-    job_id = api.app.schedule.start(api.app.workspace.find(crawl_id), Task()).id
+    job_id = api.app.schedule.add(WantedJob(crawl=api.app.workspace.find(crawl_id), task=Task())).id
     wait_for(lambda: _pages(api.app, crawl_id) >= 15, "fifteen pages")
     yield crawl_id, job_id
     gate.open()
@@ -365,6 +366,15 @@ def test_a_branch_of_a_run_as_it_stands(api: Api, served: Served) -> None:
     assert [one["state"] for one in api.get(f"/crawl/{crawl_id}/iterations")] == ["paused", "completed"]
 
 
+def test_a_start_is_judged_by_the_line_that_it_works_on_and_not_by_an_open_branch(api: Api, served: Served) -> None:
+    crawl_id = api.crawled(served.url(), checkpoint_every=EVERY)
+    branched = go_on(api, crawl_id, checkpoint_id=f"{crawl_id}_ckpt_1", as_new_run=True, settings={"budget": 1})
+    api.ended(branched["job_id"])
+    made = api.post("/crawl", 202, {"url": served.url(), "max_depth": 2})
+    api.ended(made["job_id"])
+    assert [one["state"] for one in api.get(f"/crawl/{crawl_id}/iterations")] == ["completed", "paused", "completed"]
+
+
 @pytest.mark.parametrize("then", ["paused", "finished", "cancelled", "built on", "branched"])
 def test_what_can_be_resumed_is_what_continue_does(api: Api, served: Served, then: str) -> None:
     crawl_id = api.crawled(served.url(), budget=0 if then != "paused" else 25, checkpoint_every=EVERY)
@@ -485,12 +495,16 @@ def test_a_branch_whose_maker_died_at_once(home, served: Served, is_named: bool,
         past = Past(owner.store, owner.archive, crawl)
         point = past.point(back)
         values = changed(Settings(), {**settings_of_run(past.run(point)), **settings})
-        made = WayBack(owner, past, 1).branch(point, values)
+        made = branch(owner, point, values, 1)
         if has_session:
             owner.store.sessions.start(owner.token, made, "{}", 1)
     named = {"delay": 0, "allow_private": True, "budget": 0, **settings}
     for number in (1, 2):
-        asyncio.run(home.app.start.go_on(home.word, Back(0, as_new_run=True) if number == 2 else back, named))
+        asyncio.run(
+            home.app.sessions.work(
+                home.app.plan.continue_from(home.word, Back(0, as_new_run=True) if number == 2 else back, named)
+            )
+        )
         runs = iterations(home.app, home.word)
         assert [one.iteration_number for one in runs] == list(range(number + 1)), "a new one once it got somewhere"
     assert runs[1].stats.total_documents == settings.get("page_limit", SIZE)

@@ -116,7 +116,7 @@ def test_a_caller_names_a_proxy_that_the_operator_allows(tmp_path: Path) -> None
             assert api.status(begun["crawl_id"])["pages"] == 1
             path = f"/crawl/{begun['crawl_id']}"
             assert api.get(path)["defaults"]["proxies"] == [f"http://{host}/"]
-            api.ended(api.app.hand_over.start_next(begun["crawl_id"]).id)
+            api.ended(api.next_run(begun["crawl_id"]))
             api.post("/jobs", 422, {"source_id": begun["crawl_id"], "settings": {"proxies": ["http://10.0.0.1:1"]}})
             api.post(f"{path}/continue", 422, {"settings": {"proxies": ["http://10.0.0.1:1"]}})
             api.ask("PATCH", path, 422, json={"settings": {"proxies": ["http://10.0.0.1:1"]}})
@@ -141,7 +141,7 @@ def test_a_caller_names_a_search_server_that_the_operator_allows(tmp_path: Path,
             assert api.app.executions.listed(begun["job_id"])[0].items_indexed == 7
             told = api.get(f"/crawl/{begun['crawl_id']}")
             assert told["defaults"]["index"] == address and "s3cret" not in str(told)
-            api.ended(api.app.hand_over.start_next(begun["crawl_id"]).id)
+            api.ended(api.next_run(begun["crawl_id"]))
             assert api.app.index.status(begun["crawl_id"]).behind == 0, "the next run is told, too"
 
 
@@ -202,10 +202,10 @@ def test_what_a_crawl_was_made_with_holds_for_its_next_runs(api: Api, served: Se
     api.ended(start(api, served, delay=0, checkpoint_every=1)["job_id"])
     told = api.get(f"/crawl/{crawl_id}")
     assert told["defaults"] == {"delay": 0.01, "grace": 0.1, "checkpoint_every": 2}
-    again = api.app.hand_over.start_next(crawl_id)
-    assert (api.ended(again.id)["run"], used(api, crawl_id)) == (1, (0.01, 2, 0))
+    again = api.next_run(crawl_id)
+    assert (api.ended(again)["run"], used(api, crawl_id)) == (1, (0.01, 2, 0))
     api.ask("PATCH", f"/crawl/{crawl_id}", 200, json={"settings": {"delay": 0.02, "checkpoint_every": None}})
-    api.ended(api.app.hand_over.start_next(crawl_id).id)
+    api.ended(api.next_run(crawl_id))
     assert used(api, crawl_id) == (0.02, 100, 0)
 
 

@@ -159,7 +159,7 @@ def test_the_list_in_parts(api: Api, crawl_id: str) -> None:
 def test_a_baseline_of_a_later_series(api: Api, crawl_id: str) -> None:
     """A run's baseline is the one it goes back to, not the first of all."""
     start = Start(api.app.workspace.find(crawl_id).seeds, given={"delay": 0, "allow_private": True}, fresh=True)
-    asyncio.run(api.app.start.crawl(start))
+    asyncio.run(api.app.sessions.work(api.app.plan.crawl(start)))
     api.run_once(crawl_id, Task("recrawl"))
     listed = api.get(f"/crawl/{crawl_id}/iterations")
     assert [one["baseline_iteration_id"] for one in listed] == [None, None, f"{crawl_id}_iter_1"]
@@ -270,7 +270,7 @@ def test_not_while_it_is_worked_on(api: Api, crawl_id: str, pages: Pages) -> Non
 
 def test_not_while_a_job_waits(idle: Api) -> None:
     crawl_id = idle.make("http://127.0.0.1:9/")
-    job = idle.app.schedule.start(idle.app.workspace.find(crawl_id), Task())
+    job = idle.app.schedule.add(WantedJob(crawl=idle.app.workspace.find(crawl_id), task=Task()))
     assert job.id in idle.post(f"/crawl/{crawl_id}/iterations/next", 409)["message"]
     idle.app.schedule.cancel(job.id)
     made = idle.post(f"/crawl/{crawl_id}/iterations/next", 202)
@@ -361,7 +361,7 @@ def test_the_first_run_waits_for_the_interval(api: Api, crawl_id: str) -> None:
 
 
 def test_an_interval_while_the_first_run_is_awaited(idle: Api, made: str) -> None:
-    idle.app.schedule.start(idle.app.workspace.find(made), Task())
+    idle.app.schedule.add(WantedJob(crawl=idle.app.workspace.find(made), task=Task()))
     due = datetime.fromisoformat(configured(idle, made, iteration_interval_hours=24)["next_run_at"])
     assert due > datetime.now(UTC) + timedelta(hours=23)
 

@@ -116,7 +116,7 @@ def test_a_job_with_several_seeds_changed_when_one_of_them_did(
     """And is as it was only where that is certain of all of them."""
     pages: dict[str, Any] = {"/a": HOME, "/b": text("Another page.")}
     with Site(pages).serve() as served:
-        crawl = works.app.start.find_or_make(Start((served.url("/a"), served.url("/b")), typed=True))
+        crawl = works.app.plan.find_or_make(Start((served.url("/a"), served.url("/b"))))
         works.add(crawl=crawl, max_retries=0)
         works.execute()
         pages |= then

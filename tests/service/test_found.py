@@ -190,7 +190,7 @@ def test_a_start_that_was_handed_back_does_not_crawl_a_complete_run_again(tmp_pa
             service.process.send_signal(signal.SIGTERM)
             service.process.wait(PATIENCE)
         app = App(tmp_path / "home")
-        summary = asyncio.run(app.start.resume(job["crawl_id"], {"delay": 0, "allow_private": True}))
+        summary = asyncio.run(app.sessions.work(app.plan.resume(job["crawl_id"], {"delay": 0, "allow_private": True})))
         assert summary.run_state == "completed"
         with serving(tmp_path / "home") as service:
             assert service.ended(job["id"], 2)["status"] == "completed"

@@ -389,7 +389,7 @@ def test_runs_beside_the_line_are_no_iterations_of_its_job(works: Works, served:
     crawl_id = works.app.workspace.crawls.all()[0].crawl_id
     points = works.app.checkpoints.list(works.app.workspace.find(crawl_id))
     back = Back(max(one.checkpoint_number for one in points), as_new_run=True)
-    branch = asyncio.run(works.app.start.go_on(crawl_id, back, {"delay": 0}))
+    branch = asyncio.run(works.app.sessions.work(works.app.plan.continue_from(crawl_id, back, {"delay": 0})))
     assert (branch.run, branch.run_state, branch.on_line) == (2, "completed", False)
     works.run(scheduler, name, works.due_in(name) or 0)
     assert works.job(name)["status"] == "scheduled", "there is one more to come"
@@ -624,7 +624,11 @@ def test_cancelling_stops_a_running_crawl_which_can_be_continued(works: Works) -
         site.latency = (0.0, 0.0)
         crawl = works.app.workspace.crawls.all()[0]
         (point,) = works.app.checkpoints.list(crawl)
-        summary = asyncio.run(works.app.start.go_on(crawl.crawl_id, Back(point.checkpoint_id), {"delay": 0}))
+        summary = asyncio.run(
+            works.app.sessions.work(
+                works.app.plan.continue_from(crawl.crawl_id, Back(point.checkpoint_id), {"delay": 0})
+            )
+        )
     assert (summary.run_state, summary.run, summary.pages) == ("completed", 0, 30)
     assert max(Counter(pages_of(served)).values()) == 1, "what was there is not fetched again"
     assert works.faults() == []
@@ -754,7 +758,7 @@ def test_what_a_killed_try_has_begun_is_not_begun_again(works: Works, verb: str)
         (crawl,) = works.app.workspace.crawls.all()
         site.latency = (0.1, 0.1)
         task = Task(verb=verb, mode="full" if verb == "recrawl" else "", settings={**AT_ONCE, "workers": 2})
-        name = str(works.app.schedule.start(crawl, task).id)
+        name = str(works.app.schedule.add(WantedJob(crawl=crawl, task=task)).id)
         works.look(scheduler, 60)
         wait_for(served, 36)
         os.kill(works.child(name), signal.SIGKILL)
@@ -776,7 +780,11 @@ def test_the_next_try_goes_on_with_the_line_and_not_with_a_branch_that_was_made_
         site.latency = (0.0, 0.0)
         crawl_id = works.app.workspace.crawls.all()[0].crawl_id
         back = Back(as_new_run=True)
-        branch = asyncio.run(works.app.start.go_on(crawl_id, back, {"delay": 0, "budget": 1, "allow_private": True}))
+        branch = asyncio.run(
+            works.app.sessions.work(
+                works.app.plan.continue_from(crawl_id, back, {"delay": 0, "budget": 1, "allow_private": True})
+            )
+        )
         assert (branch.run, branch.run_state) == (1, "paused")
         done = works.run(scheduler, name)
     assert (done["status"], done["run"]) == ("completed", 0)

@@ -245,7 +245,7 @@ def test_a_page_that_the_first_run_did_not_reach_is_not_new(book: Book, missed: 
 def test_comparing_takes_little_memory_however_much_there_is(tmp_path: Path) -> None:
     count = 8_000
     with contextlib.closing(App(tmp_path / "home")) as app:
-        crawl = app.start.find_or_make(Start(("http://a.test/",)))
+        crawl = app.plan.find_or_make(Start(("http://a.test/",)))
         folder = app.workspace.crawl_folder(crawl)
         folder.mkdir(parents=True)
         book = Book(folder)

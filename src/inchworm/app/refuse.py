@@ -6,18 +6,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from ipaddress import ip_address
 
+from inchworm.engine import run
 from inchworm.errors import WrongUse
 from inchworm.fetch.guard import is_public
 from inchworm.rules.fields.selectors import EACH, parsed
+from inchworm.rules.order import order
 from inchworm.rules.web import url as urls
 from inchworm.rules.web.scope import Patterns
 from inchworm.settings import Settings
 
 
 def refuse_unusable(values: Settings) -> None:
-    """Refuse what no session could work with."""
+    """Refuse what no session could work with, whatever else is named for it."""
     Patterns(values.include, values.exclude)
     refuse_fields(values.extract, values.each)
+
+
+def refuse_aimless(values: Settings, hint: str) -> None:
+    """Refuse an order that needs a query, when there is none. `hint`: how whoever asked can name one."""
+    if values.order == order.BEST and not values.query:
+        raise WrongUse("Best for what? The order `best` goes by a query.", hint)
+
+
+def refuse_odd_name(name: str) -> None:
+    if not name.isprintable() or not name.strip():
+        raise WrongUse(f"A crawl cannot be called {name!r}.", "Give it a name that people can read.")
+
+
+def refuse_secrets(targets: Sequence[str]) -> None:
+    """Nobody is there to type a password again for a session that starts by itself."""
+    for text in targets:
+        form = (urls.seed(text) or ("",))[0]
+        if urls.userinfo_of(form) is not None:
+            raise WrongUse(
+                f"{run.shown(text)!r} was given with a user or password, which are kept nowhere.",
+                "Leave them out. `inchworm crawl` on the machine itself takes them, for one session.",
+            )
 
 
 def refuse_fields(extract: Sequence[str], each: str) -> None:

@@ -11,6 +11,7 @@ from inchworm.app.workspace import Workspace
 if TYPE_CHECKING:
     from inchworm.app.act.admit import Admission
     from inchworm.app.act.check import Checker
+    from inchworm.app.act.choice import RunChooser
     from inchworm.app.act.configure import Configurer
     from inchworm.app.act.content.export import Exporter
     from inchworm.app.act.content.extract import Extractor
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from inchworm.app.act.jobs.execute import Executor
     from inchworm.app.act.jobs.hand_over import HandOver
     from inchworm.app.act.jobs.repetition import Repetitions
-    from inchworm.app.act.plan import Plans
+    from inchworm.app.act.plan import Planner
     from inchworm.app.act.queue import QueueActs
     from inchworm.app.act.repeat import Repeater
-    from inchworm.app.act.start import Starter
     from inchworm.app.act.steer import Steering
+    from inchworm.app.act.work import SessionWorker
     from inchworm.app.read.changes import Changes
     from inchworm.app.read.checkpoints import Checkpoints
     from inchworm.app.read.comparisons import Comparisons
@@ -174,22 +175,28 @@ class App:
         return Admission(self.workspace)
 
     @cached_property
-    def plans(self) -> Plans:
-        from inchworm.app.act.plan import Plans
+    def plan(self) -> Planner:
+        from inchworm.app.act.plan import Planner
 
-        return Plans(self.workspace)
+        return Planner(self.workspace)
 
     @cached_property
-    def start(self) -> Starter:
-        from inchworm.app.act.start import Starter
+    def chooser(self) -> RunChooser:
+        from inchworm.app.act.choice import RunChooser
 
-        return Starter(self.workspace, self.plans)
+        return RunChooser(self.workspace)
+
+    @cached_property
+    def sessions(self) -> SessionWorker:
+        from inchworm.app.act.work import SessionWorker
+
+        return SessionWorker(self.workspace, self.chooser)
 
     @cached_property
     def steer(self) -> Steering:
         from inchworm.app.act.steer import Steering
 
-        return Steering(self.workspace, self.runs, self.checkpoints, self.plans)
+        return Steering(self.workspace, self.runs, self.checkpoints)
 
     @cached_property
     def queue(self) -> QueueActs:
@@ -201,21 +208,19 @@ class App:
     def schedule(self) -> JobActs:
         from inchworm.app.act.jobs.change import JobActs
 
-        return JobActs(self.workspace, self.jobs, self.start)
+        return JobActs(self.workspace, self.jobs, self.plan)
 
     @cached_property
     def hand_over(self) -> HandOver:
         from inchworm.app.act.jobs.hand_over import HandOver
 
-        return HandOver(
-            self.workspace, self.runs, self.jobs, self.executions, self.checkpoints, self.start, self.schedule
-        )
+        return HandOver(self.workspace, self.chooser, self.jobs, self.executions, self.checkpoints, self.schedule)
 
     @cached_property
     def configure(self) -> Configurer:
         from inchworm.app.act.configure import Configurer
 
-        return Configurer(self.workspace, self.executions, self.start, self.schedule, self.hand_over)
+        return Configurer(self.workspace, self.executions, self.plan, self.schedule)
 
     @cached_property
     def repetition(self) -> Repetitions:
@@ -233,7 +238,7 @@ class App:
     def repeat(self) -> Repeater:
         from inchworm.app.act.repeat import Repeater
 
-        return Repeater(self.workspace, self.start, self.runs, self.deliver)
+        return Repeater(self.workspace, self.sessions, self.runs, self.deliver)
 
     @cached_property
     def dispatch(self) -> Dispatcher:
@@ -245,7 +250,7 @@ class App:
     def execute(self) -> Executor:
         from inchworm.app.act.jobs.execute import Executor
 
-        return Executor(self.workspace, self.runs, self.start, self.deliver)
+        return Executor(self.workspace, self.runs, self.sessions, self.deliver)
 
     @cached_property
     def check(self) -> Checker:

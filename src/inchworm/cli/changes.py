@@ -14,7 +14,7 @@ from inchworm.cli.options import (
     mode_option,
     opened,
     setting_options,
-    sit,
+    work,
 )
 from inchworm.cli.screen import display
 from inchworm.cli.screen.door import print_json, say
@@ -29,8 +29,7 @@ from inchworm.rules.words.json_form import json_object
 def recrawl(word: str, mode: str | None, as_json: bool, **values: Any) -> None:
     """Start the next run of a complete crawl, and see what changed."""
     with opened() as app:
-        app.start.trust(word)
-        sit(lambda hooks: app.start.recrawl(word, mode or "", given(values), hooks), as_json)
+        work(app, app.plan.recrawl(word, mode or "", given(values)), as_json)
 
 
 @main.command()

@@ -17,7 +17,7 @@ from inchworm.cli.options import (
     opened,
     opened_file,
     setting_options,
-    sit,
+    work,
 )
 from inchworm.cli.screen import display
 from inchworm.cli.screen.door import print_json, say
@@ -96,5 +96,4 @@ def continue_(word: str, number: str | None, validate: bool, as_new_run: bool, a
         raise WrongUse("--replay cannot change half way.", "Add --as-new-run.")
     back = Back(number, as_new_run, validate)
     with opened() as app:
-        app.start.trust(word)
-        sit(lambda hooks: app.start.go_on(word, back, named, hooks), as_json)
+        work(app, app.plan.continue_from(word, back, named), as_json)

@@ -25,7 +25,7 @@ from inchworm.cli.options import (
     mode_option,
     opened,
     setting_options,
-    sit,
+    work,
 )
 from inchworm.cli.screen import display
 from inchworm.cli.screen.door import paragraph, print_json, say, while_heard
@@ -155,7 +155,7 @@ def crawl(urls: tuple[str, ...], name: str, fresh: bool, mode: str | None, as_js
     for note in settings.notes(os.environ):
         say(note, err=True)
     with opened() as app:
-        sit(lambda hooks: app.start.crawl(start, hooks), as_json)
+        work(app, app.plan.crawl(start), as_json)
 
 
 @main.command()
@@ -165,8 +165,7 @@ def crawl(urls: tuple[str, ...], name: str, fresh: bool, mode: str | None, as_js
 def resume(word: str, as_json: bool, **values: Any) -> None:
     """Go on with the paused run of a crawl."""
     with opened() as app:
-        app.start.trust(word)
-        sit(lambda hooks: app.start.resume(word, given(values), hooks), as_json)
+        work(app, app.plan.resume(word, given(values)), as_json)
 
 
 @main.command()

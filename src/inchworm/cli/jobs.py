@@ -94,7 +94,6 @@ def add(crawl: str, every: str | None, after: str | None, as_json: bool, mode: s
             task=Task(mode=mode or "", settings={"budget": budget} if budget else {}),
         )
         made = app.schedule.add(wanted)
-        app.start.trust(made.crawl_id)
     if as_json:
         print_json(made)
     else:

@@ -20,7 +20,7 @@ from inchworm.engine.caller import Hooks, Summary
 from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo
 
 if TYPE_CHECKING:
-    pass
+    from inchworm.app.act.plan import Plan
 
 
 def setting_options(names: tuple[str, ...]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -85,7 +85,8 @@ def opened() -> Iterator[App]:
         app.close()
 
 
-def sit(work: Callable[[Hooks], Coroutine[Any, Any, Summary]], as_json: bool) -> None:
+def work(app: App, plan: Plan, as_json: bool) -> None:
+    """Work on a session here, watched; its end is the exit code."""
     with display.live() as shown:
 
         def started(crawl: CrawlInfo, run: RunInfo, session: int) -> None:
@@ -94,7 +95,7 @@ def sit(work: Callable[[Hooks], Coroutine[Any, Any, Summary]], as_json: bool) ->
                 say(text, err=True)
 
         hooks = Hooks(started, shown.progress, None, signals=True, extracting=shown.extracting)
-        summary = run_loop(work(hooks))
+        summary = run_loop(app.sessions.work(plan, hooks))
     shown.finished(summary)
     if as_json:
         print_json(_summary_json(summary))

@@ -112,7 +112,7 @@ def repeat(
         notify_secret_file,
     )
     with opened() as app:
-        app.start.trust(word)
+        app.plan.trusted(app.workspace.find(word))
         ended = run_loop(app.repeat.repeat(wanted, _listener(as_json, every is None)))
     if ended.why in _ENDINGS:
         _say(_ENDINGS[ended.why].format(counted(ended.iterations, "run")))

@@ -1,6 +1,7 @@
 """What can be done: one object for each act that changes something.
 
-Acts may use every read, the engine and the sinks. `plan` decides which run a session works on; `start` has it worked on
-in this process, `jobs.hand_over` leaves that to the service. `jobs` is about jobs, `content` about what leaves a crawl
-for somewhere else. Start with `start`.
+Acts may use every read, the engine and the sinks. What starts a session is planned once, in `plan`, whoever asks for
+it; then `work` has it worked on in this process, or `jobs.hand_over` leaves it to the service. Both ask `choice` which
+run that means, and what is refused. `jobs` is about jobs, `content` about what leaves a crawl for somewhere else. Start
+with `plan`.
 """

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from inchworm import settings
-from inchworm.app.act.jobs.change import JobActs, refuse_secrets
-from inchworm.app.act.jobs.hand_over import HandOver, refuse_odd
-from inchworm.app.act.plan import Start
-from inchworm.app.act.start import Starter
+from inchworm.app.act.jobs.change import JobActs
+from inchworm.app.act.plan import Caller, Planner, Start
 from inchworm.app.read.crawls import Continuation, continuation
 from inchworm.app.read.executions import ExecutionReads
+from inchworm.app.refuse import refuse_aimless, refuse_odd_name, refuse_secrets, refuse_unusable
 from inchworm.app.workspace import Workspace, presentable
 from inchworm.errors import Broken, NotNow, WrongUse
 from inchworm.model import CrawlInfo
@@ -44,27 +43,21 @@ class ConfiguredCrawl:
 class Configurer:
     """Configures and deletes crawls."""
 
-    def __init__(
-        self, workspace: Workspace, executions: ExecutionReads, start: Starter, schedule: JobActs, hand_over: HandOver
-    ) -> None:
+    def __init__(self, workspace: Workspace, executions: ExecutionReads, planner: Planner, schedule: JobActs) -> None:
         self._workspace = workspace
         self._executions = executions
-        self._start = start
+        self._planner = planner
         self._schedule = schedule
-        self._hand_over = hand_over
 
     # Configuring
 
-    def for_url(
-        self, url: str, incremental: bool | None, budget: int | None, allow_private: bool = True
-    ) -> ConfiguredCrawl:
-        """Set how the crawl of a URL goes on from session to session, and make it if there is none. Without
-        `allow_private` not one in a private network."""
+    def for_url(self, url: str, incremental: bool | None, budget: int | None, caller: Caller) -> ConfiguredCrawl:
+        """Set how the crawl of a URL goes on from session to session, and make it if there is none."""
         refuse_secrets((url,))
         if budget is not None:
             settings.check("budget", budget)
         defaults = None if budget is None else {"budget": budget or None}
-        crawl = self._start.find_or_make(Start((url,), typed=False, allow_private=allow_private))
+        crawl = self._planner.find_or_make(Start((url,), caller=caller))
         crawl = self.change(crawl.crawl_id, Configuration(defaults=defaults, incremental=incremental))
         return ConfiguredCrawl(crawl.crawl_id, crawl.name, crawl.seeds[0], continuation(crawl))
 
@@ -96,11 +89,13 @@ class Configurer:
         defaults = {name: value for name, value in crawl.defaults.items() if name not in changes} | wanted
         # What an earlier start named would win over it.
         remembered = {name: value for name, value in crawl.settings.items() if name not in changes}
-        self._hand_over.refuse_wrong(remembered, defaults)
+        values = settings.make({**self._workspace.base_settings(), **defaults, **remembered})
+        refuse_unusable(values)
+        refuse_aimless(values, "Send a `query`.")
         return {"defaults": defaults, "settings": remembered}
 
     def _refuse_taken(self, name: str) -> None:
-        refuse_odd(name)
+        refuse_odd_name(name)
         if (other := self._workspace.crawls.find(name)) is not None:
             raise NotNow(f"There is another crawl called {name!r}: {other.crawl_id}.", "Give it another name.")
 

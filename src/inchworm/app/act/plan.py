@@ -1,243 +1,192 @@
-"""Plans: which run a session is to work on, and what has to be done to have it."""
+"""Plans: which session somebody wants. Each act that starts one is planned here, whoever asks for it; `work` has a plan
+worked on in this process, `jobs.hand_over` leaves it to the service."""
 
 from __future__ import annotations
 
 import dataclasses
-import shlex
-from collections.abc import Callable
+import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from inchworm import fault, settings
-from inchworm.app.act.edit import ledger_of
-from inchworm.app.read.checkpoints import Back, Past
-from inchworm.app.workspace import Workspace, command, settings_of_run
+from inchworm import settings
+from inchworm.app.read.checkpoints import Back
+from inchworm.app.refuse import refuse_aimless, refuse_odd_name, refuse_private, refuse_secrets, refuse_unusable
+from inchworm.app.workspace import Workspace, refuse_other_seeds
 from inchworm.engine import run
-from inchworm.engine.ledger.commit import Author, Ledger
-from inchworm.engine.own.owner import CrawlOwner, NoArchive
-from inchworm.errors import NotNow, WrongUse
-from inchworm.model import CheckpointInfo, CheckpointType, CrawlInfo, EndedBy, Mode, RunInfo, RunState
-from inchworm.ports import Unreached
-from inchworm.rules.order import freshness, order
-from inchworm.rules.web import proxies
-from inchworm.rules.web.scope import Patterns
-from inchworm.settings import RUN, NamedSettings, Settings, to_json
-from inchworm.store.crawl.history import History
+from inchworm.errors import WrongUse
+from inchworm.job import Task, Verb
+from inchworm.model import CrawlInfo, FoundUrl
+from inchworm.rules.web import url as urls
+from inchworm.settings import NamedSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """How to put right what is refused, where not in the words of the command line."""
+
+    query: str = "Add --query TEXT."
+    frozen: str = ""
+    next_run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks for a session, and what follows from that."""
+
+    typed: bool = True
+    """The user of this machine, who may crawl what he types; others may not send us into a private network."""
+
+    allow_private: bool = True
+    """Otherwise seeds there are refused at once, unless the user of this machine has typed them before."""
+
+    on_line: bool = False
+    """Means the runs that build on each other, and never a branch that was left open."""
+
+    is_repeating: bool = False
+    """Names a mode for the runs that are to come, and not for one that is open."""
+
+    ends_open_run: bool = True
+    """Has the next run begin though the last one is open, which then ends as it is."""
+
+    hints: Hints = Hints()
+
+
+TERMINAL = Caller()
+"""The user of this machine, by the command line or the library."""
+
+SCHEDULE = Caller(typed=False, on_line=True, is_repeating=True)
+"""What repeats a crawl, or carries out what was asked for before."""
+
+
+def over_http(allow_private: bool) -> Caller:
+    """Somebody who asks the service."""
+    hints = Hints(
+        "Send a `query`.",
+        'Leave it out to go on, or send "fresh": true to start over with it.',
+        "Start it: that begins its next run.",
+    )
+    return Caller(typed=False, allow_private=allow_private, on_line=True, ends_open_run=False, hints=hints)
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What the user asked to crawl. `given` holds only the settings that were named explicitly."""
+    """What somebody wants crawled. `given` holds only the settings that were named explicitly."""
 
     seeds: tuple[str, ...]
     name: str = ""
     given: NamedSettings = dataclasses.field(default_factory=dict)
     fresh: bool = False
     mode: str = ""
-    typed: bool = True
-    """By the user of this machine, who may crawl it; others may not send us into a private network."""
-
-    allow_private: bool = True
-    """Otherwise seeds there are refused at once, unless the user of this machine has typed them before."""
-
+    caller: Caller = TERMINAL
     defaults: NamedSettings = dataclasses.field(default_factory=dict)
     """What holds for every session, should the crawl be new."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which run a session is to work on: its frozen settings, and what to do to have it."""
+    """A session of a crawl: which run it is to work on, and with what. `crawl` has the settings that its last session
+    went by, as far as they hold for this one; `seeds` are as they were typed, should they bear passwords."""
 
-    settings: NamedSettings
-    begin: Callable[[Settings], RunInfo]
+    crawl: CrawlInfo
+    task: Task
+    caller: Caller = TERMINAL
+    seeds: tuple[str, ...] = ()
+
+    @property
+    def given(self) -> NamedSettings:
+        return self.task.settings
 
 
-Planner = Callable[[CrawlOwner, CrawlInfo, Start], Plan]
-
-
-class Plans:
-    """Which run a session is to work on."""
+class Planner:
+    """Plans sessions. All that can be known to be wrong without looking at the runs of the crawl is refused here."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def to_crawl(self, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> Plan:
-        """Go on with the run that is open, or start the next one."""
-        last = owner.store.runs.get()
-        if last is None or not run.is_open(last):
-            return Plan({}, lambda values: self._start_run(owner, crawl, values, start))
-        if start.fresh or not crawl.incremental:
-            return Plan({}, lambda values: self._start_run(owner, crawl, values, start, self._cancel_open))
-        return self._to_go_on(last, start)
+    def crawl(self, start: Start) -> Plan:
+        """Crawl these seeds: go on with the run that is open, or begin the next one."""
+        if not start.caller.typed:
+            if start.name:
+                refuse_odd_name(start.name)
+            refuse_secrets(start.seeds)
+        values = settings.make({**self._workspace.base_settings(), **start.given})
+        refuse_unusable(values)
+        refuse_aimless(values, start.caller.hints.query)
+        verb = Verb.FRESH if start.fresh else Verb.CRAWL
+        crawl = self.find_or_make(start)
+        return Plan(crawl, Task(verb, start.mode, settings=start.given), start.caller, start.seeds)
 
-    def for_the_line(self, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> Plan:
-        """Go on with the line, whatever its mode: nobody who repeats a crawl means a branch that was left open."""
-        last = owner.store.runs.line_end()
-        if last is None or not run.is_open(last):
-            return Plan({}, lambda values: self._start_run(owner, crawl, values, start))
-        if crawl.incremental:
-            return self._to_go_on(last, dataclasses.replace(start, mode=""))
-        return Plan(
-            {}, lambda values: self._start_run(owner, crawl, values, start, lambda owner: self.cancel(owner, last))
-        )
+    def resume(
+        self, word: str, given: NamedSettings | None = None, caller: Caller = TERMINAL, seeds: tuple[str, ...] = ()
+    ) -> Plan:
+        """Go on with the run of a crawl that is paused, and no other."""
+        return self._of_crawl(word, Task(Verb.RESUME, settings=given or {}), caller, seeds)
 
-    def _to_go_on(self, last: RunInfo, start: Start) -> Plan:
-        frozen, wanted = {**last.settings, "mode": last.mode}, settings.of_run(start.given)
-        run.refuse_changes(frozen, {**wanted, "mode": start.mode} if start.mode else wanted)
-        return Plan(settings_of_run(last), lambda _: last)
-
-    def to_resume(self, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> Plan:
-        """Go on with the run that is open, and no other."""
-        last = owner.store.runs.get()
-        if last is None or not run.is_open(last):
-            raise NotNow(
-                f"The crawl {crawl.name!r} has no paused run to resume.",
-                f"`{command(crawl)}` starts its next run.",
-            )
-        plan = self._to_go_on(last, start)
-        return self._as_before(plan, owner, last, start) if last.beside else plan
-
-    def _as_before(self, plan: Plan, owner: CrawlOwner, last: RunInfo, start: Start) -> Plan:
-        """With what the last session of a branch was told: the crawl remembers only what holds for the line."""
-        told = owner.store.sessions.settings(last.run_id).items()
-        own = {name: value for name, value in told if name in settings.FIELDS and name not in start.given}
-        return Plan({**self.unmasked(own), **plan.settings}, plan.begin)
-
-    def to_recrawl(self, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> Plan:
-        """Start a new run, and no other. One that used up its budget and was left open ends here; a branch stays."""
-        last = owner.store.runs.line_end()
-        if last is not None and run.is_open(last) and last.mode == Mode.BASELINE:
-            raise NotNow(
-                f"Run {last.number} of {crawl.name!r} is not complete yet, so no other can build on it.",
-                f"Finish it: inchworm resume {shlex.quote(crawl.name)}",
-            )
-        return Plan({}, lambda values: self._start_run(owner, crawl, values, start, self._end_early))
-
-    def to_go_back(self, back: Back, owner: CrawlOwner, crawl: CrawlInfo, start: Start) -> Plan:
-        if back.checkpoint is None and not back.as_new_run:
-            return self.to_resume(owner, crawl, start)
-        past, given = Past(owner.store, owner.archive, crawl), settings.of_run(start.given)
-        way = WayBack(owner, past, self._workspace.clock.now_ms())
-        point = past.point(back)
-        frozen = settings_of_run(past.run(point))
-        if back.as_new_run:
-            branched = {**frozen, **given}
-            if given.get("query") and "order" not in given:
-                branched["order"] = order.BEST
-            return Plan(branched, lambda values: way.branch(point, values))
-        run.refuse_changes(past.run(point).settings, given)
-        return Plan(frozen, lambda _: way.go_back(point))
-
-    def _end_early(self, owner: CrawlOwner) -> None:
-        """Complete the last run of the line as it is; its rest is the next one's."""
-        last = owner.store.runs.line_end()
-        if last is not None and run.is_open(last):
-            ledger_of(owner, last).end_early()
-            owner.store.runs.set_state(owner.token, last.run_id, RunState.COMPLETED, self._workspace.clock.now_ms())
-
-    def _cancel_open(self, owner: CrawlOwner) -> None:
-        """End what is open, a branch and the line, for good."""
-        while (current := owner.store.runs.get()) is not None and run.is_open(current):
-            self.cancel(owner, current)
-
-    def cancel(self, owner: CrawlOwner, current: RunInfo) -> None:
-        """End a run for good, but so that one can come back."""
-        now_ms = self._workspace.clock.now_ms()
-        owner.checkpoint(CheckpointType.PAUSE, now_ms, current)
-        owner.store.runs.set_state(owner.token, current.run_id, RunState.CANCELLED, now_ms)
-
-    def _start_run(
+    def recrawl(
         self,
-        owner: CrawlOwner,
-        crawl: CrawlInfo,
-        values: Settings,
-        start: Start,
-        close: Callable[[CrawlOwner], None] | None = None,
-    ) -> RunInfo:
-        """The next run of a crawl. `close` ends what is still open."""
-        store = owner.store
-        if close is not None:
-            close(owner)
-        seeds = run.seeds_of(crawl.seeds, values.drop_params)
-        frozen = settings.to_json(values, RUN)
-        new = run.next_run(
-            store.runs.list(), Mode(start.mode or Mode.INCREMENTAL), frozen, self._workspace.clock.now_ms()
+        word: str,
+        mode: str = "",
+        given: NamedSettings | None = None,
+        caller: Caller = TERMINAL,
+        seeds: tuple[str, ...] = (),
+    ) -> Plan:
+        """Begin the next run of a crawl, and go on with none that is open."""
+        plan = self._of_crawl(word, Task(Verb.RECRAWL, mode, settings=given or {}), caller, seeds)
+        return dataclasses.replace(plan, crawl=for_a_new_start(plan.crawl))
+
+    def continue_from(
+        self, word: str, back: Back, given: NamedSettings | None = None, caller: Caller = TERMINAL
+    ) -> Plan:
+        """Continue a crawl from a checkpoint: its run goes back to it, or a new one branches off there. Without a
+        checkpoint the run goes on where it is."""
+        checkpoint = None if back.checkpoint is None else str(back.checkpoint)
+        verb = Verb.RESUME if checkpoint is None and not back.as_new_run else Verb.CONTINUE
+        task = Task(verb, "", checkpoint, back.as_new_run, back.validate, given or {})
+        return self._of_crawl(word, task, caller, ())
+
+    def _of_crawl(self, word: str, task: Task, caller: Caller, seeds: tuple[str, ...]) -> Plan:
+        crawl = self._workspace.find(word)
+        return Plan(self.trusted(crawl) if caller.typed else crawl, task, caller, seeds or (word,))
+
+    def find_or_make(self, start: Start) -> CrawlInfo:
+        """The crawl of these seeds and this name."""
+        if not start.seeds:
+            raise WrongUse("There is nothing to crawl.", "Give at least one URL: inchworm crawl https://example.org/")
+        seeds = run.seeds_of(start.seeds)
+        key = run.seeds_key(seeds)
+        crawl = self._workspace.find_by_seeds(start.seeds, start.name)
+        if not start.caller.allow_private and not (crawl and crawl.typed):
+            _refuse_private_seeds(start.seeds)
+        crawl = crawl or self._workspace.crawls.find_or_add(self._new(start, seeds), key, bool(start.name))
+        refuse_other_seeds(crawl, key)
+        return for_a_new_start(self.trusted(crawl) if start.caller.typed else crawl)
+
+    def trusted(self, crawl: CrawlInfo) -> CrawlInfo:
+        """The user of this machine names a crawl, which is as good as typing its seeds: they may lie in a private
+        network."""
+        if not crawl.typed:
+            self._workspace.crawls.change(crawl.crawl_id, typed=True)
+        return dataclasses.replace(crawl, typed=True)
+
+    def _new(self, start: Start, seeds: Sequence[FoundUrl]) -> CrawlInfo:
+        return CrawlInfo(
+            uuid.uuid4().hex[:10],
+            start.name or run.default_name(seeds),
+            tuple(run.without_secrets(text) for text in start.seeds),
+            {},
+            self._workspace.clock.now_ms(),
+            dict(start.defaults),
+            typed=start.caller.typed,
         )
-        new = run.with_seeds(run.as_baseline(new) if start.fresh else new, seeds)
-        known: list[Unreached] = []
-        if new.parent is not None and values.order == order.FRESHNESS:
-            histories = {page.url_id: (page, history) for page, history in store.earlier.histories(new.follows)}
-            aged = ((url_id, history) for url_id, (_, history) in histories.items())
-            known = [histories[url_id][0] for url_id in freshness.order(aged, self._workspace.clock.now_ms())]
-        changes = Ledger(store, NoArchive(), new, Author(0, owner.token), values).seed(seeds, known)
-        if new.parent is not None:
-            changes.distrusted += store.evidence.shared_validators(
-                self._workspace.run_of(crawl, store, new.parent).run_id
-            )
-        store.runs.create(owner.token, new, changes)
-        made = store.runs.get(new.number)
-        assert made is not None
-        return made
-
-    def unmasked(self, values: NamedSettings) -> NamedSettings:
-        """Without a proxy whose password nobody remembers. Going on without any would show the user's own address to
-        the site, so there has to be another one."""
-        named, ground = dict(values), self._workspace.base_settings()
-        if "proxies" in named:
-            # Callers of the API name those that the operator has with user and password.
-            listed, wanted = (settings.texts(*one) for one in ((ground, "allowed_proxies"), (named, "proxies")))
-            named["proxies"] = [proxies.among(one, listed) or one for one in wanted]
-        if not any(map(proxies.is_masked, settings.texts(named, "proxies"))):
-            return named
-        if "proxies" not in ground:
-            raise WrongUse("This crawl went through a proxy with a password.", "Give it again: --proxy URL.")
-        return {name: value for name, value in named.items() if name != "proxies"}
 
 
-class WayBack:
-    """The way back to a checkpoint, for the owner of a crawl."""
+def for_a_new_start(crawl: CrawlInfo) -> CrawlInfo:
+    """What was set for an earlier session is not meant for this one; what was set for a run stays."""
+    run_part = {name: value for name, value in crawl.settings.items() if settings.belongs_to_run(name)}
+    return dataclasses.replace(crawl, settings=run_part)
 
-    def __init__(self, owner: CrawlOwner, past: Past, now_ms: int) -> None:
-        self._owner, self._store, self._history = owner, owner.store, History(owner.store)
-        self._past = past
-        self._now_ms = now_ms
 
-    def go_back(self, point: CheckpointInfo) -> RunInfo:
-        """Undo what came after a checkpoint; its run is open again."""
-        current = self._past.run(point)
-        if current.seq != point.seq or not run.is_open(current):
-            self._history.go_back(self._owner.token, current, point, self._now_ms)
-            fault.point("gone_back")
-            self._owner.cut_archive()
-        return self._past.run(point)
-
-    def branch(self, point: CheckpointInfo, values: Settings) -> RunInfo:
-        """A new run that has everything up to the checkpoint, and goes on by settings of its own."""
-        Patterns(values.include, values.exclude)
-        old = self._past.run(point)
-        new = run.branch_of(old, self._store.runs.list(), to_json(values, RUN), self._now_ms)
-        if (made := self._made_before(point, new)) is not None:
-            return made
-        with self._store.commits.committing(self._owner.token):
-            self._history.branch(point, new)
-            if dict(new.settings) != dict(old.settings):
-                made = self._store.runs.get(new.number)
-                assert made is not None
-                same_scope = all(new.settings[name] == old.settings[name] for name in ("scope", "loose_paths"))
-                ledger = Ledger(self._store, NoArchive(), made, Author(0, self._owner.token), values)
-                ledger.edits.judge_again(same_scope)
-        found = self._store.runs.get(new.number)
-        assert found is not None
-        return found
-
-    def _made_before(self, point: CheckpointInfo, new: RunInfo) -> RunInfo | None:
-        """The same branch, when whoever made it died before it got anywhere: this is the second try."""
-        last = self._store.runs.list()[-1]
-        if last.origin is None or dict(last.settings) != dict(new.settings):
-            return None
-        is_same = (last.origin, last.origin_seq) == (point.run, point.seq)
-        is_same = is_same or (point.number < 0 and last.number == point.run)
-        # One step may have been taken: judging by settings of its own.
-        has_moved = last.seq > (last.origin_seq or 0) + 1
-        ended = [one.ended_by for one in self._store.sessions.of(last.run_id)]
-        has_moved = has_moved or any(by not in (None, EndedBy.CRASHED) for by in ended)
-        return last if is_same and not has_moved and run.is_open(last) else None
+def _refuse_private_seeds(seeds: Sequence[str]) -> None:
+    for text in seeds:
+        for form in urls.seed(text) or ():
+            refuse_private(form, run.shown(text))

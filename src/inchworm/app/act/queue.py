@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from inchworm.app.act.edit import ledger_of
+from inchworm.app.act.edit import end_early, ledger_of
 from inchworm.app.read.frontier import EntryLine, FrontierRows, RowPlace, state_in_run
 from inchworm.app.refuse import refuse_private
 from inchworm.app.workspace import Workspace, identity
@@ -120,8 +120,7 @@ class QueueActs:
         with self._workspace.owning(crawl) as owner:
             last = self._workspace.run_of(crawl, owner.store)
             pending = last.counters.pending
-            ledger_of(owner, last).end_early()
-            owner.store.runs.set_state(owner.token, last.run_id, RunState.COMPLETED, self._workspace.clock.now_ms())
+            end_early(owner, last, self._workspace.clock.now_ms())
         return pending
 
     def clear_if_open(self, crawl: CrawlInfo) -> int:

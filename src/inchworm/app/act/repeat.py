@@ -13,13 +13,15 @@ from typing import NamedTuple
 
 from inchworm import fault, settings
 from inchworm.app.act.deliver import Deliverer, RunAnnouncer, Subscription
-from inchworm.app.act.start import Starter
+from inchworm.app.act.plan import SCHEDULE, Plan
+from inchworm.app.act.work import SessionWorker
 from inchworm.app.read.runs import RunOutcome, Runs
 from inchworm.app.workspace import Workspace
 from inchworm.engine import run
 from inchworm.engine.caller import Hooks, Summary
 from inchworm.engine.signals import stop_signals
 from inchworm.errors import InchwormError, Lost, NotNow, Owned, TooNew, Unknown, WrongUse
+from inchworm.job import Task, Verb
 from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo, RunState, SessionInfo
 from inchworm.rules.schedule import repetition
 from inchworm.rules.schedule.repetition import Clocks, Due, Occasion, RepeatState, Stop
@@ -73,9 +75,9 @@ class Ending(NamedTuple):
 class Repeater:
     """Repeats crawls in this process."""
 
-    def __init__(self, workspace: Workspace, start: Starter, runs: Runs, deliver: Deliverer) -> None:
+    def __init__(self, workspace: Workspace, sessions: SessionWorker, runs: Runs, deliver: Deliverer) -> None:
         self._workspace = workspace
-        self._start = start
+        self._sessions = sessions
         self._runs = runs
         self._deliver = deliver
 
@@ -88,7 +90,7 @@ class Repeater:
         settings.make({**self._workspace.base_settings(), **wanted.given})
         subscription = Subscription(crawl_id, wanted.notify, Occasion(wanted.notify_on), wanted.secret_file)
         announcer = RunAnnouncer(self._workspace, self._deliver, subscription, listener.said)
-        tools = _Tools(self._workspace, self._start, self._runs, announcer)
+        tools = _Tools(self._workspace, self._sessions, self._runs, announcer)
         return await _Series(tools, crawl_id, wanted, listener).work()
 
 
@@ -96,7 +98,7 @@ class _Tools(NamedTuple):
     """What a repetition works with."""
 
     workspace: Workspace
-    start: Starter
+    sessions: SessionWorker
     runs: Runs
     announcer: RunAnnouncer
 
@@ -105,7 +107,7 @@ class _Series:
     """One repetition in one process. All that it has to know when it starts is in the store."""
 
     def __init__(self, tools: _Tools, crawl_id: str, wanted: Repetition, listener: Listener) -> None:
-        self._workspace, self._start, self._runs, self._announcer = tools
+        self._workspace, self._sessions, self._runs, self._announcer = tools
         self._crawl_id = crawl_id
         self._wanted = wanted
         self._listener = listener
@@ -183,9 +185,8 @@ class _Series:
         try:
             crawl = self._workspace.find(self._crawl_id)
             with self._listener.session() as hooks:
-                return await self._start.continue_line(
-                    crawl, self._wanted.mode, self._wanted.given, self._announcer.promising(hooks)
-                )
+                plan = Plan(crawl, Task(Verb.CRAWL, self._wanted.mode, settings=self._wanted.given), SCHEDULE)
+                return await self._sessions.work(plan, self._announcer.promising(hooks))
         except (Lost, Unknown):
             raise
         except Exception as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from inchworm.app.act.plan import Plans
+from inchworm.app.act.edit import cancel_run
 from inchworm.app.read.checkpoints import CheckpointLine, Checkpoints, find
 from inchworm.app.read.runs import Runs
 from inchworm.app.workspace import Workspace
@@ -30,11 +30,10 @@ class MovedLine:
 class Steering:
     """Steers what is there."""
 
-    def __init__(self, workspace: Workspace, runs: Runs, checkpoints: Checkpoints, plans: Plans) -> None:
+    def __init__(self, workspace: Workspace, runs: Runs, checkpoints: Checkpoints) -> None:
         self._workspace = workspace
         self._runs = runs
         self._checkpoints = checkpoints
-        self._plans = plans
 
     # From another process
 
@@ -56,7 +55,7 @@ class Steering:
                     f"The crawl {crawl.name!r} has no open run to cancel.",
                     "`inchworm list` shows the crawls.",
                 )
-            self._plans.cancel(owner, last)
+            cancel_run(owner, last, self._workspace.clock.now_ms())
         return RunState.CANCELLED
 
     def _end(self, crawl: CrawlInfo, verb: str, otherwise: str) -> str:

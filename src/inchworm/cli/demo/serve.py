@@ -77,7 +77,7 @@ def _allow(home: Path, site: str) -> None:
     """Over HTTP no address of this machine may be crawled. That of the site is, as if it had been typed here."""
     app = App(home)
     try:
-        app.start.find_or_make(Start((site,)))
+        app.plan.find_or_make(Start((site,)))
     finally:
         app.close()
 

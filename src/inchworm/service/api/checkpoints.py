@@ -155,7 +155,8 @@ def continue_crawl(app: Home, service: Service, crawl_id: CrawlId, body: Continu
     """Continue a crawl. Whatever came after the checkpoint is undone, unless the crawl goes on as a new run."""
     crawl, wanted = crawl_of(app, crawl_id), body or Continue.model_validate({})
     back = Back(wanted.checkpoint_id, wanted.as_new_run, wanted.validate_first)
-    made = app.hand_over.start_again(crawl.crawl_id, back, named(wanted.settings, service.values))
+    plan = app.plan.continue_from(crawl.crawl_id, back, named(wanted.settings, service.values), service.caller)
+    made = app.hand_over.continuation(plan)
     begun = app.executions.begun(made.job_id, service.wake)
     if begun is None:
         return replace(made, message="Crawl resumes from checkpoint when the service gets to it")

@@ -8,7 +8,8 @@ from fastapi import Path
 from pydantic import ConfigDict, Field
 
 from inchworm.app.act.configure import Configuration
-from inchworm.app.act.jobs.hand_over import Beginning, StartedSession
+from inchworm.app.act.jobs.hand_over import StartedSession
+from inchworm.app.act.plan import Start
 from inchworm.app.read.runs import iteration_id
 from inchworm.app.root import App
 from inchworm.errors import WrongUse
@@ -34,6 +35,9 @@ from inchworm.service.api.web import (
 routes = api_routes("crawls")
 CrawlId = Annotated[str, Path(max_length=64, examples=["7fb21d4d1e"])]
 RunId = Annotated[str, Path(max_length=100, examples=["7fb21d4d1e_iter_0"])]
+FETCHERS = {"http": True, "scrapy": True, "browser": False, "playwright": False}
+"""What may fetch pages, and whether this version has it."""
+
 Url = Annotated[str, Field(min_length=1, max_length=4000)]
 
 
@@ -203,11 +207,20 @@ def start_crawl(app: Home, service: Service, body: NewCrawl) -> Any:
     chosen = named(body, service.values)
     refuse_null(chosen)
     targets = tuple(body.targets or (body.url or "",))
-    wanted = Beginning(
-        targets, body.name or "", body.crawler, body.mode or "", body.fresh, chosen, service.values.allow_private
-    )
-    crawl, job_id = app.hand_over.start_crawl(wanted)
-    return app.hand_over.told(crawl, job_id, app.executions.session_of(job_id, service.wake))
+    _refuse_unavailable(body.crawler)
+    start = Start(targets, body.name or "", chosen, body.fresh, body.mode or "", service.caller)
+    return app.hand_over.session(app.plan.crawl(start), service.wake)
+
+
+def _refuse_unavailable(fetcher: str) -> None:
+    there = ", ".join(name for name, is_there in FETCHERS.items() if is_there)
+    if fetcher not in FETCHERS:
+        raise WrongUse(f"There is no crawler {fetcher!r}.", f"Known ones: {there}.")
+    if not FETCHERS[fetcher]:
+        raise WrongUse(
+            f"The crawler {fetcher!r} renders pages, and rendering is not available in this version.",
+            f"Use one of {there}, or leave `crawler` out.",
+        )
 
 
 @routes.post("/resume-crawl/{crawl_id}", status_code=202, response_model=Begun, responses=refusals(400, 404, 409))
@@ -226,9 +239,7 @@ def _resume(app: App, service: Verbs, crawl_id: str, body: SettingsBody | None) 
     crawl = crawl_of(app, crawl_id)
     chosen = named(body, service.values)
     refuse_null(chosen)
-    is_empty = not app.frontier.numbers_if_any(crawl).pending
-    job_id = app.hand_over.resume_crawl(crawl, chosen)
-    return app.hand_over.told(crawl, job_id, app.executions.session_of(job_id, service.wake, until_its_end=is_empty))
+    return app.hand_over.session(app.plan.resume(crawl.crawl_id, chosen, service.caller), service.wake)
 
 
 @routes.post("/crawl/{crawl_id}/pause", response_model=Stopped, responses=refusals(404, 409))
@@ -304,8 +315,7 @@ def configure(app: Home, service: Service, body: Config) -> Any:
     """Set how the crawl of a URL goes on from session to session. The crawl is made if there is none."""
     values = given(body, ("incremental_crawling_enabled", "crawl_budget"))
     refuse_null(values)
-    allow_private = service.values.allow_private
-    return app.configure.for_url(body.url, body.incremental_crawling_enabled, body.crawl_budget, allow_private)
+    return app.configure.for_url(body.url, body.incremental_crawling_enabled, body.crawl_budget, service.caller)
 
 
 # Runs

@@ -182,7 +182,7 @@ def start_next(
 ) -> Any:
     """Make the next run now. The first one is the baseline, whatever its mode. Not while a run is open."""
     crawl = crawl_of(app, crawl_id)
-    job = app.hand_over.start_next(crawl.crawl_id, mode or "")
+    job = app.hand_over.next_run(app.plan.recrawl(crawl.crawl_id, mode or "", caller=service.caller))
     begun = app.executions.begun(job.id, service.wake, job.executions)
     made = app.iterations.get(crawl, begun.run) if begun else None
     return {

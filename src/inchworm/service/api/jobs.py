@@ -143,8 +143,7 @@ def add_job(app: Home, service: Service, body: NewJob) -> Any:
     wanted = WantedJob(
         **given(body, _WANTED),
         task=Task(mode=body.mode or "", settings=named(body.settings, service.values)),
-        typed=False,
-        allow_private=service.values.allow_private,
+        caller=service.caller,
     )
     made = app.schedule.add(wanted)
     service.wake()

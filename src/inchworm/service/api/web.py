@@ -31,6 +31,7 @@ from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
 from inchworm import settings
+from inchworm.app.act.plan import Caller, over_http
 from inchworm.app.read.content.single import SinglePages
 from inchworm.app.root import App
 from inchworm.app.workspace import base_settings_of
@@ -152,6 +153,11 @@ class Verbs:
         """One for all requests, so that a host has its pauses whoever asks."""
         ground = {**base_settings_of(self.folder), "allow_private": self.values.allow_private}
         return SinglePages(settings.make(ground))
+
+    @property
+    def caller(self) -> Caller:
+        """Whoever asks over HTTP."""
+        return over_http(self.values.allow_private)
 
     @property
     def app(self) -> App:

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 from fastapi import Path, Query, Request
 
 from inchworm.app.act.configure import Configuration
+from inchworm.app.act.plan import Start
 from inchworm.app.read.runs import RunLine, RunSize
 from inchworm.app.root import App
 from inchworm.engine import run
@@ -115,7 +116,7 @@ def start(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
     found, mode = crawl_of(app, crawl_id), form.text("mode")
     if mode not in ("", "incremental", "full"):
         raise WrongUse(f"mode cannot be {mode!r}.", "It takes incremental or full.")
-    job = app.hand_over.start_next(found.crawl_id, mode)
+    job = app.hand_over.next_run(app.plan.recrawl(found.crawl_id, mode, caller=service.caller))
     begun = app.executions.begun(job.id, service.wake, job.executions)
     said = f"Run {begun.run} has begun." if begun else "The next run begins when the service gets to it."
     return back(f"/crawls/{crawl_id}", said)
@@ -128,15 +129,8 @@ def resume(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
 
 
 def _resumed(app: App, service: Verbs, found: CrawlInfo) -> str:
-    is_empty = not app.frontier.numbers_if_any(found).pending
-    job_id = app.hand_over.resume_crawl(found, {})
-    return _told(app, found, job_id, service, is_empty)
-
-
-def _told(app: App, found: CrawlInfo, job_id: str, service: Verbs, until_its_end: bool = False) -> str:
-    """What came of a start, when its session has begun."""
-    execution = app.executions.session_of(job_id, service.wake, until_its_end=until_its_end)
-    return app.hand_over.told(found, job_id, execution).message
+    plan = app.plan.resume(found.crawl_id, caller=service.caller)
+    return app.hand_over.session(plan, service.wake).message
 
 
 @routes.post("/crawls/{crawl_id}/pause")
@@ -157,8 +151,8 @@ def cancel(app: Home, crawl_id: CrawlId, form: Fields) -> Any:
 def start_over(app: Home, service: Service, crawl_id: CrawlId, form: Fields) -> Any:
     refuse_unsure(form)
     found = crawl_of(app, crawl_id)
-    job_id = app.hand_over.start_over(found, allow_private=service.values.allow_private)
-    return back(f"/crawls/{crawl_id}", _told(app, found, job_id, service))
+    plan = app.plan.crawl(Start(found.seeds, found.name, fresh=True, caller=service.caller))
+    return back(f"/crawls/{crawl_id}", app.hand_over.session(plan, service.wake).message)
 
 
 @routes.post("/crawls/{crawl_id}/checkpoint")

@@ -14,6 +14,7 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 
 from inchworm.app.act.jobs.change import SOURCE_DISABLED, WantedJob
+from inchworm.app.act.plan import Caller
 from inchworm.app.read.jobs import JobDetail, JobLine, RepetitionLine
 from inchworm.app.root import App
 from inchworm.errors import InchwormError, Unknown, WrongUse
@@ -137,14 +138,14 @@ def _jobs_parts(app: App, which: ShownJobs) -> Parts:
 def add_job(request: Request, app: Home, service: Service, form: Fields) -> Any:
     """Make a job for a crawl, by its name, its id or the address of its site."""
     try:
-        made = app.schedule.add(_wanted(app, form, service.values.allow_private))
+        made = app.schedule.add(_wanted(app, form, service.caller))
     except InchwormError as error:
         return _jobs_page(request, app, ShownJobs(), error.status, form, error)
     service.wake()
     return back(f"/jobs/{made.id}", f"There is a job for {made.name} now.")
 
 
-def _wanted(app: App, form: Form, allow_private: bool) -> WantedJob:
+def _wanted(app: App, form: Form, caller: Caller) -> WantedJob:
     target = form.text("target")
     if not target:
         raise WrongUse("A job needs a crawl.", "Give the name of a crawl, or the address of a site.")
@@ -156,8 +157,7 @@ def _wanted(app: App, form: Form, allow_private: bool) -> WantedJob:
         interval_type=form.text("unit") or None,
         adaptive_scheduling="adaptive" in form,
         task=Task(mode=form.text("mode")),
-        typed=False,
-        allow_private=allow_private,
+        caller=caller,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import Request
 
-from inchworm.app.act.jobs.hand_over import Beginning
+from inchworm.app.act.plan import Start
 from inchworm.app.root import App
 from inchworm.engine.run import refuse_words
 from inchworm.errors import InchwormError
@@ -54,11 +54,8 @@ def start(request: Request, app: Home, service: Service, form: Fields) -> Any:
     named |= {name: tuple(form.text(name).split()) for name in _SEVERAL if form.text(name)}
     try:
         refuse_words(urls)
-        allow_private = service.values.allow_private
-        crawl, job_id = app.hand_over.start_crawl(
-            Beginning(urls, form.text("name"), given=named, allow_private=allow_private)
-        )
-        told = app.hand_over.told(crawl, job_id, app.executions.session_of(job_id, service.wake))
+        plan = app.plan.crawl(Start(urls, form.text("name"), named, caller=service.caller))
+        started = app.hand_over.session(plan, service.wake)
     except InchwormError as error:
         return page(request, "start.html", error.status, values=dict(form), trouble=error, scopes=_SCOPES)
-    return back(f"/crawls/{crawl.crawl_id}", told.message)
+    return back(f"/crawls/{started.crawl_id}", started.message)

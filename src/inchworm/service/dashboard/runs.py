@@ -189,7 +189,7 @@ def branch_from(app: Home, service: Service, crawl_id: CrawlId, number: Number, 
 
 
 def _went_on(app: App, service: Any, crawl: Any, wanted: Back) -> Any:
-    made = app.hand_over.start_again(crawl.crawl_id, wanted, {})
+    made = app.hand_over.continuation(app.plan.continue_from(crawl.crawl_id, wanted, caller=service.caller))
     begun = app.executions.begun(made.job_id, service.wake)
     if begun is None:
         text = f"The crawl goes on from checkpoint {wanted.checkpoint} when the service gets to it."

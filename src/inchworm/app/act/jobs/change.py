@@ -8,15 +8,14 @@ import fcntl
 import json
 import shlex
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from inchworm import settings
-from inchworm.app.act.plan import Start
-from inchworm.app.act.start import Starter
+from inchworm.app.act.plan import TERMINAL, Caller, Planner, Start
 from inchworm.app.read.jobs import JobLine, JobReads
-from inchworm.app.refuse import refuse_unusable
+from inchworm.app.refuse import refuse_secrets, refuse_unusable
 from inchworm.app.workspace import Workspace
 from inchworm.engine import run
 from inchworm.errors import NotNow, Unknown, WrongUse
@@ -24,7 +23,6 @@ from inchworm.job import Job, JobFilter, JobRepetition, JobState, Task
 from inchworm.model import CrawlInfo, Json, Mode
 from inchworm.rules.schedule import occurrence, states, timetable
 from inchworm.rules.schedule.states import Action
-from inchworm.rules.web import url as urls
 
 DEFAULT_DEPTH = 3
 """How deep a crawl goes that a job makes, unless it is told."""
@@ -61,9 +59,7 @@ class WantedJob:
     metadata: Mapping[str, Json] | None = None
     repeated: JobRepetition | None = None
     task: Task | None = None
-    typed: bool = True
-    allow_private: bool = True
-    """A `url` may lie in a private network; otherwise it is refused."""
+    caller: Caller = TERMINAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +83,10 @@ class JobsSynced:
 class JobActs:
     """Makes and steers jobs."""
 
-    def __init__(self, workspace: Workspace, jobs: JobReads, start: Starter) -> None:
+    def __init__(self, workspace: Workspace, jobs: JobReads, planner: Planner) -> None:
         self._workspace = workspace
         self._jobs = jobs
-        self._start = start
+        self._planner = planner
 
     # Making and changing
 
@@ -169,20 +165,12 @@ class JobActs:
             if crawl is None:
                 raise WrongUse(f"There is no crawl {wanted.source_id!r}.", "Give the id of a crawl, or only a `url`.")
             _refuse_another(crawl, wanted.url)
-            return crawl
+            return self._planner.trusted(crawl) if wanted.caller.typed else crawl
         if not wanted.url:
             raise WrongUse("A job needs a crawl.", "Give `source_id` (the id of a crawl) or `url`.")
         refuse_secrets((wanted.url,))
         defaults = {"max_depth": DEFAULT_DEPTH}
-        return self._start.find_or_make(
-            Start((wanted.url,), typed=wanted.typed, allow_private=wanted.allow_private, defaults=defaults)
-        )
-
-    def start(self, crawl: CrawlInfo, task: Task) -> JobLine:
-        """A job that runs once, now."""
-        if self._workspace.is_running(crawl):
-            raise NotNow(f"The crawl {crawl.name!r} is being worked on.", "Watch it, pause it, or wait for its end.")
-        return self.add(WantedJob(crawl=crawl, task=task))
+        return self._planner.find_or_make(Start((wanted.url,), caller=wanted.caller, defaults=defaults))
 
     # Steering
 
@@ -275,17 +263,6 @@ def _refuse_another(crawl: CrawlInfo, url: str | None) -> None:
             f"{run.shown(url)!r} is not what the crawl {crawl.crawl_id!r} crawls: that is {', '.join(crawl.seeds)}.",
             "Leave `source_id` or `url` out.",
         )
-
-
-def refuse_secrets(targets: Sequence[str]) -> None:
-    """Nobody is there to type a password again for a session that starts by itself."""
-    for text in targets:
-        form = (urls.seed(text) or ("",))[0]
-        if urls.userinfo_of(form) is not None:
-            raise WrongUse(
-                f"{run.shown(text)!r} was given with a user or password, which are kept nowhere.",
-                "Leave them out. `inchworm crawl` on the machine itself takes them, for one session.",
-            )
 
 
 def _rhythm(job: Job) -> tuple[int | None, str, bool, str | None]:

@@ -18,16 +18,14 @@ from collections.abc import Callable
 from inchworm import fault
 from inchworm.app.act.deliver import Deliverer, RunAnnouncer, Subscription
 from inchworm.app.act.jobs.keeper import CONTROL, Keeper
-from inchworm.app.act.plan import Start
-from inchworm.app.act.start import Starter, for_a_new_start
+from inchworm.app.act.plan import SCHEDULE, Plan, for_a_new_start
+from inchworm.app.act.work import SessionWorker
 from inchworm.app.machine import this_machine
-from inchworm.app.read.checkpoints import Back
 from inchworm.app.read.runs import Runs
 from inchworm.app.workspace import Workspace
 from inchworm.engine import run
-from inchworm.engine.caller import Hooks, Summary
 from inchworm.errors import InchwormError, Owned
-from inchworm.job import Execution, Job, JobRepetition, JobState, Task
+from inchworm.job import Execution, Job, JobRepetition, JobState, Task, Verb
 from inchworm.model import Change, CrawlInfo, EndedBy, Mode, RunInfo, RunState, SessionInfo
 from inchworm.rules.schedule import occurrence, repetition
 from inchworm.rules.schedule.occurrence import Ended
@@ -52,11 +50,11 @@ Instead = Callable[[Job, int], Job]
 class Executor:
     """Carries executions out."""
 
-    def __init__(self, workspace: Workspace, runs: Runs, start: Starter, deliver: Deliverer) -> None:
+    def __init__(self, workspace: Workspace, runs: Runs, sessions: SessionWorker, deliver: Deliverer) -> None:
         self._workspace = workspace
         self._runs = runs
         self._claims, self._executions = Claims(workspace.home), Executions(workspace.home)
-        self._start = start
+        self._sessions = sessions
         self._deliver = deliver
 
     async def execute(self, execution_id: int, token: str, stale_lock: float) -> bool:
@@ -108,7 +106,7 @@ class Executor:
                 announcer.write_down()
                 return _measured(ended), None
             hooks = announcer.promising(keeper.hooks())
-            summary = await self._session(crawl, job.task, is_begun=goes_on, hooks=hooks)
+            summary = await self._sessions.work(_plan(crawl, job.task, is_begun=goes_on), hooks)
             # Whoever is asked to stop now has done so; it only has to say how it went.
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: None)
             fault.point("before_finishing")
@@ -149,20 +147,6 @@ class Executor:
             found = [one for one in store.sessions.of(current.run_id) if one.number == execution.session]
         return found[0] if found else None
 
-    async def _session(self, crawl: CrawlInfo, task: Task, is_begun: bool, hooks: Hooks) -> Summary:
-        """The session of this try. What an earlier try has begun is gone on with, and not begun again."""
-        word, given = crawl.crawl_id, dict(task.settings)
-        if task.verb == "resume" or (is_begun and task.verb != "crawl"):
-            return await self._start.resume(word, given, hooks)
-        if task.verb == "fresh":
-            start = Start(crawl.seeds, crawl.name, given, fresh=True, typed=crawl.typed)
-            return await self._start.crawl(start, hooks)
-        if task.verb == "recrawl":
-            return await self._start.recrawl(word, task.mode, given, hooks)
-        if task.verb == "continue":
-            return await self._start.go_on(word, Back(task.checkpoint, task.as_new_run, task.validate), given, hooks)
-        return await self._start.continue_line(for_a_new_start(crawl), task.mode, given, hooks)
-
     def _judged(self, job: Job, crawl: CrawlInfo, made: Execution, ended_by: str, message: str) -> Ended:
         """What a session that is over means for its job."""
         with self._workspace.reading(crawl) as store:
@@ -176,6 +160,14 @@ class Executor:
     def _iterations(self, crawl: CrawlInfo) -> int:
         line = [one for one in self._runs.all(crawl) if not one.beside]
         return sum(1 for one in line if one.mode != Mode.BASELINE and one.state is RunState.COMPLETED)
+
+
+def _plan(crawl: CrawlInfo, task: Task, is_begun: bool) -> Plan:
+    """The session of a try. What an earlier try has begun is gone on with, and not begun again."""
+    if is_begun and task.verb != Verb.CRAWL:
+        task = Task(Verb.RESUME, settings=task.settings)
+    is_new = task.verb not in (Verb.RESUME, Verb.CONTINUE)
+    return Plan(for_a_new_start(crawl) if is_new else crawl, task, SCHEDULE)
 
 
 def _subscription(job: Job) -> Subscription:
