@@ -9,6 +9,7 @@ from inchworm.ports import Judgement, Redirected, Unreached
 from inchworm.rules.change import change
 from inchworm.rules.order.freshness import VisitHistory
 from inchworm.store.crawl.commit import unpack
+from inchworm.store.crawl.joins import IS_GONE, IS_GOOD, ITSELF, JUDGEMENT, SETTLED, SETTLING, is_earlier, newest_visits
 from inchworm.store.database import Database, Row
 
 _VERSION = (
@@ -17,43 +18,19 @@ _VERSION = (
     ' v."offset", v.length, v.revisit, v.missing, v.outcome'
     " FROM visit v LEFT JOIN archive a USING (file_id)"
 )
-_IS_GOOD = "v.outcome IN ('page', 'duplicate', 'resource')"
-_IS_GONE = "(v.outcome = 'deleted' OR (v.outcome = 'redirect' AND v.change = 'deleted'))"
-ITSELF = "SELECT run_id FROM run WHERE run_id = ?"
-BEFORE = "SELECT follows FROM run WHERE run_id = ?"
-
-
-def line_from(start: str) -> str:
-    """A query for the runs of a line, from one on to the first."""
-    more = "SELECT r.follows FROM line JOIN run r USING (run_id) WHERE r.follows IS NOT NULL"
-    return f"WITH RECURSIVE line (run_id) AS ({start} UNION ALL {more}) SELECT run_id FROM line"
-
-
-def earlier_runs(start: str = BEFORE) -> str:
-    """A query for the runs before the horizon on its line, or from `start` on. What a cancelled one saw is news to
-    whoever waits for the next."""
-    return f"{line_from(start)} JOIN run USING (run_id) WHERE state <> 'cancelled'"
-
-
-def is_earlier(start: str = BEFORE) -> str:
-    """Of such a run. The plus: a URL has few visits, but there may be many runs."""
-    return f"/*sqlite +*/v.run_id IN ({earlier_runs(start)})"
-
-
 _IS_EARLIER = is_earlier()
 
 _OF_URL = f"v.url_id = {{}} AND {_IS_EARLIER} AND ({{}}) ORDER BY v.run_id DESC, v.seq DESC LIMIT 1"
-_NEWEST = _OF_URL.format("u.url_id", f"{_IS_GOOD} OR {_IS_GONE}")
-_NEWEST_GOOD = _OF_URL.format("?", _IS_GOOD)
+_NEWEST = _OF_URL.format("u.url_id", f"{IS_GOOD} OR {IS_GONE}")
+_NEWEST_GOOD = _OF_URL.format("?", IS_GOOD)
 _NEWEST_OF_EACH = f"SELECT (SELECT v.log_id FROM visit v WHERE {_NEWEST}) FROM url u WHERE u.url_id = ANY (?)"
 
 
 def _last_known(earlier: str) -> str:
     """The last that earlier runs have on each page."""
     return (
-        f"SELECT v.url_id, v.run_id, CASE WHEN {_IS_GONE} THEN 'deleted' ELSE v.outcome END AS outcome, v.status,"
-        f" v.missing FROM visit v WHERE v.log_id IN (SELECT MAX(v.log_id) FROM visit v WHERE v.kind = 'page' AND {earlier}"
-        f" AND (v.outcome IN ('page', 'duplicate') OR {_IS_GONE}) GROUP BY v.url_id)"
+        f"SELECT v.url_id, v.run_id, CASE WHEN {IS_GONE} THEN 'deleted' ELSE v.outcome END AS outcome, v.status,"
+        f" v.missing FROM visit v WHERE v.log_id IN ({newest_visits(earlier)})"
     )
 
 
@@ -63,8 +40,6 @@ _WAS_READ = (
     "EXISTS (SELECT 1 FROM frontier g JOIN visit w ON w.run_id = g.run_id AND w.seq = g.done WHERE g.run_id = ?"
     " AND g.url_id = f.found_on AND g.state = 'done' AND w.failure IS NULL AND w.outcome <> 'redirect')"
 )
-JUDGEMENT = "v.outcome, v.change, v.note, v.message"
-SETTLED = "visit v JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id AND f.done = v.seq"
 
 
 class EarlierTable:
@@ -145,8 +120,8 @@ class EarlierTable:
         row = self._db.execute(
             f"SELECT COUNT(*) FROM ({_LAST_KNOWN}) k"
             " LEFT JOIN frontier f ON f.run_id = ? AND f.url_id = k.url_id AND f.state = 'done'"
-            " LEFT JOIN visit w ON w.run_id = f.run_id AND w.seq = f.done"
-            " WHERE k.outcome <> 'deleted' AND (w.change IS NULL OR w.change = 'unknown')",
+            f" LEFT JOIN {SETTLING}"
+            " WHERE k.outcome <> 'deleted' AND (v.change IS NULL OR v.change = 'unknown')",
             (horizon, run_id),
         ).fetchone()
         return int(row[0])

@@ -6,7 +6,7 @@ import json
 
 from inchworm.ports import Believed, Contradicted, Differing, Judgement
 from inchworm.rules.change import validators
-from inchworm.store.crawl.earlier import BEFORE, ITSELF, JUDGEMENT, SETTLED, line_from
+from inchworm.store.crawl.joins import BEFORE, ITSELF, JUDGEMENT, ROW, SETTLED, line_from
 from inchworm.store.database import Database
 
 _NO_ETAG = """ AND (v.etag IS NULL OR NOT (v.etag LIKE '"%"' OR v.etag LIKE 'W/"%"') OR v.etag LIKE '%", "%')"""
@@ -121,7 +121,7 @@ class EvidenceTable:
             "SELECT COUNT(*) FILTER (WHERE v.note IS NULL OR v.note NOT LIKE '%same_validator%'),"
             " COUNT(*) FILTER (WHERE v.note LIKE '%same_validator%')"
             " FROM distrust d JOIN run r USING (run_id) JOIN visit v ON v.run_id = d.run_id AND v.change = 'modified'"
-            " JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id AND f.done = v.seq AND f.lane = d.host_id"
+            f" JOIN {ROW} AND f.done = v.seq AND f.lane = d.host_id"
             f" WHERE d.run_id IN ({line_from(ITSELF)}) AND r.state = 'completed' AND d.host_id = ? AND d.validator = ?"
             f" AND d.seq = 0 AND d.why = ? AND {said} GROUP BY d.run_id ORDER BY d.run_id DESC LIMIT 1",
             (run_id, lane, column, validators.SHARED),

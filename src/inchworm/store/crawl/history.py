@@ -32,6 +32,7 @@ from inchworm.store.crawl.commit import (
     VISIT,
     checkpoint_row,
 )
+from inchworm.store.crawl.joins import ADDRESS, ROW
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Row
 
@@ -44,7 +45,7 @@ _OLDEST = (
     " (SELECT MIN(undo_id) FROM undo WHERE run_id = ? AND seq > ? AND subject = ? GROUP BY subject_id)"
 )
 _WITHDRAW = (
-    "INSERT INTO withdrawn SELECT DISTINCT CAST(:now AS BIGINT), v.run_id, u.url, COALESCE(v.request_url, u.url)"
+    f"INSERT INTO withdrawn SELECT DISTINCT CAST(:now AS BIGINT), v.run_id, u.url, {ADDRESS}"
     " FROM visit v JOIN url u USING (url_id) WHERE v.run_id = :run AND v.kind = 'page' AND (v.seq > :seq OR v.seq IN"
     " (SELECT subject_id FROM undo WHERE run_id = :run AND seq > :seq AND subject = 'visit'))"
 )
@@ -170,7 +171,7 @@ class History:
         rows = self._db.execute(
             "SELECT f.seed, COUNT(*) FILTER (WHERE v.outcome = 'page'),"
             " COUNT(*) FILTER (WHERE v.requested = 1 AND v.kind = 'page')"
-            " FROM visit v JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
+            f" FROM visit v JOIN {ROW}"
             " WHERE v.run_id = ? AND v.seq > ? AND v.kind IN ('page', 'resource') GROUP BY f.seed",
             (run_id, seq),
         )
@@ -178,7 +179,7 @@ class History:
         # Pages that were taken back later count again.
         doubted = self._db.execute(
             "SELECT f.seed, COUNT(DISTINCT v.seq) FROM undo u JOIN visit v ON v.run_id = u.run_id AND v.seq = u.subject_id"
-            " JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id WHERE u.run_id = :run AND u.seq > :seq"
+            f" JOIN {ROW} WHERE u.run_id = :run AND u.seq > :seq"
             " AND u.subject = 'visit' AND v.seq <= :seq AND v.outcome <> 'page' AND json_extract(u.before, '$.outcome') = 'page'"
             " GROUP BY f.seed",
             {"run": run_id, "seq": seq},
@@ -277,7 +278,7 @@ class History:
         with self._store.commits.committing(token):
             is_other = "CASE WHEN r.run_id = ANY (?) THEN 1 ELSE 0 END = r.beside"
             self._db.execute(
-                "INSERT INTO withdrawn SELECT DISTINCT CAST(? AS BIGINT), v.run_id, u.url, COALESCE(v.request_url, u.url) FROM run r"
+                f"INSERT INTO withdrawn SELECT DISTINCT CAST(? AS BIGINT), v.run_id, u.url, {ADDRESS} FROM run r"
                 f" JOIN visit v USING (run_id) JOIN url u USING (url_id) WHERE {is_other} AND v.kind = 'page'",
                 (now_ms, run_ids),
             )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from inchworm.ports import Original, VisitRow
 from inchworm.store.crawl.commit import LINKS, unpack
+from inchworm.store.crawl.joins import ADDRESS, SETTLING
 from inchworm.store.crawl.owner import Ownership
 from inchworm.store.database import Database, Row
 
@@ -26,8 +27,7 @@ class VisitTable:
 
     def of(self, run_id: int, url_id: int) -> VisitRow | None:
         row = self._db.execute(
-            f"SELECT {_VISIT} FROM frontier f JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done"
-            " WHERE f.run_id = ? AND f.url_id = ? AND f.state = 'done'",
+            f"SELECT {_VISIT} FROM frontier f JOIN {SETTLING} WHERE f.run_id = ? AND f.url_id = ? AND f.state = 'done'",
             (run_id, url_id),
         ).fetchone()
         return _visit_row(row) if row else None
@@ -38,7 +38,7 @@ class VisitTable:
 
     def originals(self, payloads: Iterable[bytes]) -> dict[bytes, Original]:
         rows = self._db.among(
-            "SELECT v.payload, COALESCE(v.request_url, u.url), v.at_ms, a.name FROM visit v JOIN url u USING (url_id)"
+            f"SELECT v.payload, {ADDRESS}, v.at_ms, a.name FROM visit v JOIN url u USING (url_id)"
             " JOIN archive a USING (file_id)"
             f" WHERE v.file_id IS NOT NULL AND v.revisit = 0 AND v.payload = ANY (?) AND {IS_WHOLE} ORDER BY v.log_id",
             sorted(payloads),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from inchworm.errors import Broken
 from inchworm.model import JsonObject
+from inchworm.store.crawl.joins import ADDRESS, BY_URL, HAS_PAGE, ROW, TELLING, newest_visits
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import DatabaseFailed, Row
 
@@ -18,14 +19,7 @@ STEP = 5_000
 URL, VISIT = "url_id", "log_id"
 """What a follower holds something of."""
 
-TELLING = (
-    "v.kind = 'page' AND (v.outcome IN ('page', 'duplicate', 'deleted')"
-    " OR (v.outcome = 'redirect' AND v.change = 'deleted'))"
-)
-"""What a visit is like that tells whether its page is there."""
-
-_IS_PAGE = "v.kind = 'page' AND v.outcome IN ('page', 'duplicate')"
-_MATTERS = {URL: TELLING, VISIT: _IS_PAGE}
+_MATTERS = {URL: TELLING, VISIT: HAS_PAGE}
 
 
 class LoggedPage(NamedTuple):
@@ -57,7 +51,7 @@ class LoggedPage(NamedTuple):
 
 PAGE = (
     "v.run_id, v.seq, r.number, v.at_ms, v.outcome, v.text_hash, v.payload, COALESCE(v.content_type, ''),"
-    " COALESCE(v.title, ''), COALESCE(v.request_url, u.url)"
+    f" COALESCE(v.title, ''), {ADDRESS}"
 )
 """The columns of a page after its URL and its number in the log."""
 
@@ -73,7 +67,7 @@ _VISITED = (
     " v.change, v.meta, f.source, f.depth, s.url, (SELECT MIN(o.at_ms) FROM visit o WHERE o.url_id = v.url_id"
     " AND o.kind = 'page' AND o.outcome IN ('page', 'duplicate'))"
     " FROM visit v JOIN url u USING (url_id) JOIN run r USING (run_id)"
-    " LEFT JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
+    f" LEFT JOIN {ROW}"
     " LEFT JOIN seed s ON s.run_id = v.run_id AND s.number = f.seed WHERE v.log_id = ANY (?)"
 )
 
@@ -128,16 +122,13 @@ class CrawlLog:
 
     def newest(self, url_ids: Sequence[int]) -> dict[int, LoggedPage]:
         """The newest visit of each URL that tells whether the page is there."""
-        newest = (
-            "SELECT MAX(v.log_id) FROM visit v /*sqlite INDEXED BY visit_url*/"
-            f" WHERE v.url_id = ANY (?) AND {TELLING} GROUP BY v.url_id"
-        )
+        newest = newest_visits("v.url_id = ANY (?)", index=BY_URL)
         query = f"{_PAGES} WHERE v.log_id IN ({newest}) ORDER BY v.url_id"
         return {row[0]: LoggedPage._make(row) for row in self.rows(query, url_ids)}
 
     def pages(self, log_ids: Sequence[int]) -> dict[int, LoggedPage]:
         """Of these visits those that are there and found a page, by their number."""
-        query = f"{_PAGES} WHERE v.log_id = ANY (?) AND {_IS_PAGE}"
+        query = f"{_PAGES} WHERE v.log_id = ANY (?) AND {HAS_PAGE}"
         return {row[2]: LoggedPage._make(row) for row in self.rows(query, log_ids)}
 
     def visited(self, log_ids: Sequence[int]) -> dict[int, tuple[LoggedPage, JsonObject]]:

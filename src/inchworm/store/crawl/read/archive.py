@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from inchworm.store.crawl.joins import ADDRESS
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.crawl.visits import IS_WHOLE
 
@@ -44,7 +45,7 @@ class RecordReader:
         refers to one of an earlier run, that one comes first."""
         for after in range(0, until, _PAGE):
             rows = self._db.execute(
-                'SELECT a.name, v."offset", v.length, COALESCE(v.request_url, u.url), v.revisit, v.payload, v.seq, 1'
+                f'SELECT a.name, v."offset", v.length, {ADDRESS}, v.revisit, v.payload, v.seq, 1'
                 " FROM visit v JOIN archive a USING (file_id) JOIN url u USING (url_id)"
                 " WHERE v.run_id = :run AND v.seq > :after AND v.seq <= :until"
                 ' UNION ALL SELECT a.name, p."offset", p.length, p.request_url, 0, NULL, p.seq, 0 FROM probe p'
@@ -75,7 +76,7 @@ class RecordReader:
         looks at them does not keep the store from tidying up."""
         last = 0
         while rows := self._db.execute(
-            'SELECT v.log_id, a.name, v."offset", v.length, v.payload, v.revisit, COALESCE(v.request_url, u.url), r.number'
+            f'SELECT v.log_id, a.name, v."offset", v.length, v.payload, v.revisit, {ADDRESS}, r.number'
             " FROM visit v JOIN archive a USING (file_id) JOIN url u USING (url_id) JOIN run r ON r.run_id = v.run_id"
             " WHERE v.log_id > ? ORDER BY v.log_id LIMIT ?",
             (last, _PAGE),
@@ -86,7 +87,7 @@ class RecordReader:
     def last(self, run_id: int, until: int, limit: int) -> list[Kept]:
         """The newest records of a run's visits up to a seq."""
         rows = self._db.execute(
-            'SELECT a.name, v."offset", v.payload, COALESCE(v.request_url, u.url) FROM visit v'
+            f'SELECT a.name, v."offset", v.payload, {ADDRESS} FROM visit v'
             " JOIN archive a USING (file_id) JOIN url u USING (url_id)"
             " WHERE v.run_id = ? AND v.seq <= ? ORDER BY v.seq DESC LIMIT ?",
             (run_id, until, limit),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from inchworm.store.crawl import votes
+from inchworm.store.crawl.joins import ROW, SETTLING
 from inchworm.store.crawl.store import CrawlStore
 
 
@@ -29,7 +30,7 @@ class RecordChecks:
         names["failed"] = "failed"
         counted |= dict.fromkeys(names.values(), 0)
         rows = self._db.execute(
-            "SELECT v.outcome, COUNT(*) FROM frontier f JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done"
+            f"SELECT v.outcome, COUNT(*) FROM frontier f JOIN {SETTLING}"
             " WHERE f.run_id = ? AND f.state = 'done' AND f.kind IN ('page', 'resource') GROUP BY v.outcome",
             (run_id,),
         )
@@ -38,7 +39,7 @@ class RecordChecks:
                 counted[names[outcome]] = count
         counted |= dict.fromkeys(("new", "modified", "unchanged", "deleted"), 0)
         rows = self._db.execute(
-            "SELECT v.change, COUNT(*) FROM frontier f JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done"
+            f"SELECT v.change, COUNT(*) FROM frontier f JOIN {SETTLING}"
             " WHERE f.run_id = ? AND f.state = 'done' AND v.change IS NOT NULL GROUP BY v.change",
             (run_id,),
         )
@@ -57,11 +58,10 @@ class RecordChecks:
         """Leaks and doubles: what must never be, in words. Empty for a healthy run."""
         checks = {
             "visited URLs that the frontier does not know": (
-                "SELECT COUNT(*) FROM visit v LEFT JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
-                " WHERE v.run_id = :run AND f.url_id IS NULL"
+                f"SELECT COUNT(*) FROM visit v LEFT JOIN {ROW} WHERE v.run_id = :run AND f.url_id IS NULL"
             ),
             "done URLs without a visit": (
-                "SELECT COUNT(*) FROM frontier f LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done AND v.url_id = f.url_id"
+                f"SELECT COUNT(*) FROM frontier f LEFT JOIN {SETTLING} AND v.url_id = f.url_id"
                 " WHERE f.run_id = :run AND f.state = 'done' AND v.seq IS NULL"
             ),
             "pages recorded twice": (

@@ -10,13 +10,13 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from inchworm.model import Change, RunInfo
-from inchworm.store.crawl.earlier import ITSELF, line_from
+from inchworm.store.crawl.joins import ITSELF, SETTLED, SETTLING, line_from
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Row
 
 _PRESENT = (
     "SELECT f.url_id, v.payload, v.text_hash, v.link_hash, v.reader, v.change, v.request_url FROM frontier f"
-    " JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done"
+    f" JOIN {SETTLING}"
     " WHERE f.run_id = ? AND f.state = 'done' AND v.kind = 'page' AND v.outcome IN ('page', 'duplicate')"
     " AND f.url_id > ? AND f.url_id <= ?"
 )
@@ -24,16 +24,15 @@ _BOTH = (
     "SELECT u.url_id, COALESCE(v.request_url, a.request_url, u.url), a.payload, a.text_hash, a.link_hash, a.reader, f.state, f.reason, v.outcome, v.failure,"
     " v.change, v.note, v.payload, v.text_hash, v.link_hash, v.reader"
     f" FROM ({_PRESENT}) a JOIN url u USING (url_id) LEFT JOIN frontier f ON f.run_id = ? AND f.url_id = a.url_id"
-    " LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done AND v.url_id = f.url_id ORDER BY a.url_id"
+    f" LEFT JOIN {SETTLING} AND v.url_id = f.url_id ORDER BY a.url_id"
 )
 _ONLY_LATER = (
     f"SELECT u.url_id, COALESCE(b.request_url, u.url), b.change FROM ({_PRESENT}) b JOIN url u USING (url_id) WHERE NOT EXISTS (SELECT 1 FROM frontier f"
-    " JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done WHERE f.run_id = ? AND f.url_id = b.url_id"
+    f" JOIN {SETTLING} WHERE f.run_id = ? AND f.url_id = b.url_id"
     " AND f.state = 'done' AND v.outcome IN ('page', 'duplicate')) ORDER BY b.url_id"
 )
 _BETWEEN = (
-    "SELECT v.outcome, v.change FROM visit v JOIN run r USING (run_id) JOIN frontier f ON f.run_id = v.run_id"
-    f" AND f.url_id = v.url_id AND f.done = v.seq WHERE v.url_id = ? AND /*sqlite +*/v.run_id IN ({line_from(ITSELF)})"
+    f"SELECT v.outcome, v.change FROM {SETTLED} JOIN run r ON r.run_id = v.run_id WHERE v.url_id = ? AND /*sqlite +*/v.run_id IN ({line_from(ITSELF)})"
     " AND r.horizon > ? ORDER BY v.run_id"
 )
 

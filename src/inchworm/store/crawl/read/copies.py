@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from inchworm.store.crawl.joins import ROW
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import NO_LIMIT
 
 _FOR_EVER = 1 << 62
 _SAME = (
-    "SELECT v.seq, u.url, v.text_hash FROM visit v JOIN url u USING (url_id) JOIN frontier f ON f.run_id = v.run_id"
-    " AND f.url_id = v.url_id AND f.done = /*sqlite +*/v.seq WHERE v.run_id = ? AND v.text_hash = ANY (?)"
+    f"SELECT v.seq, u.url, v.text_hash FROM visit v JOIN url u USING (url_id) JOIN {ROW}"
+    " AND f.done = /*sqlite +*/v.seq WHERE v.run_id = ? AND v.text_hash = ANY (?)"
     " AND /*sqlite +*/v.seq <= ? AND v.outcome = '{}' LIMIT ?"
 )
 

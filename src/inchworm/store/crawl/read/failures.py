@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from inchworm.store.crawl.joins import ADDRESS, ROW, SETTLED
 from inchworm.store.crawl.store import CrawlStore
 
-_FAILED = (
-    "SELECT COALESCE(v.request_url, u.url), v.failure, COALESCE(v.message, '') FROM visit v JOIN url u USING (url_id)"
-)
+_FAILED = f"SELECT {ADDRESS}, v.failure, COALESCE(v.message, '') FROM visit v JOIN url u USING (url_id)"
 
 
 class FailedUrl(NamedTuple):
@@ -29,7 +28,7 @@ class FailureReader:
     def first(self, run_id: int) -> FailedUrl | None:
         """What failed first, of what is failed now."""
         row = self._db.execute(
-            f"{_FAILED} JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id AND f.done = v.seq"
+            f"{_FAILED} JOIN {ROW} AND f.done = v.seq"
             " WHERE v.run_id = ? AND v.outcome = 'failed' ORDER BY v.seq LIMIT 1",
             (run_id,),
         ).fetchone()
@@ -46,8 +45,7 @@ class FailureReader:
     def count(self, run_id: int, kind: str) -> int:
         """How many URLs are failed in this way."""
         row = self._db.execute(
-            "SELECT COUNT(*) FROM visit v JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id AND f.done = v.seq"
-            " WHERE v.run_id = ? AND v.outcome = 'failed' AND v.failure = ?",
+            f"SELECT COUNT(*) FROM {SETTLED} WHERE v.run_id = ? AND v.outcome = 'failed' AND v.failure = ?",
             (run_id, kind),
         ).fetchone()
         return int(row[0])

@@ -12,15 +12,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from inchworm.model import Change, RunInfo
-from inchworm.store.crawl.earlier import ITSELF, earlier_runs, line_from
+from inchworm.store.crawl.joins import (
+    BY_URL,
+    ITSELF,
+    TELLING,
+    TELLING_RESOURCES_TOO,
+    earlier_runs,
+    line_from,
+    newest_visits,
+)
 from inchworm.store.crawl.read.visits import RecordedVisit, recorded
 from inchworm.store.crawl.store import CrawlStore
-from inchworm.store.follow.log import TELLING
 
 STEP = 500
 """So many URLs are looked at in one question, so that the owner is never held up."""
 
-_RESOURCE = "(v.kind = 'resource' AND v.outcome = 'resource')"
 _THERE = ("page", "duplicate", "resource")
 
 
@@ -137,11 +143,11 @@ class Now:
         """Of each URL the newest visit that tells whether it is there."""
         if not url_ids or not line.run_ids:
             return {}
-        telling = f"({TELLING} OR {_RESOURCE})" if resources else TELLING
+        which = "v.url_id = ANY (?) AND v.run_id = ANY (?) AND v.log_id <= ?"
+        newest = newest_visits(which, TELLING_RESOURCES_TOO if resources else TELLING, BY_URL)
         rows = self._db.execute(
             "SELECT n.url_id, n.log_id, n.run_id, n.outcome, n.text_hash, n.payload, n.link_hash FROM visit n"
-            " WHERE n.log_id IN (SELECT MAX(v.log_id) FROM visit v /*sqlite INDEXED BY visit_url*/ WHERE v.url_id = ANY (?)"
-            f" AND v.run_id = ANY (?) AND v.log_id <= ? AND {telling} GROUP BY v.url_id) ORDER BY n.url_id",
+            f" WHERE n.log_id IN ({newest}) ORDER BY n.url_id",
             (url_ids, line.run_ids, line.until),
         )
         return {url_id: _Newest(*rest) for url_id, *rest in rows}

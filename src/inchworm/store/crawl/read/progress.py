@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from inchworm.store.crawl.joins import ADDRESS, ROW
 from inchworm.store.crawl.store import CrawlStore
 
 _TITLE = (
@@ -12,8 +13,8 @@ _TITLE = (
     " WHERE g.run_id = ? AND g.url_id = u.url_id)"
 )
 _CHANGED = (
-    f"SELECT v.seq, COALESCE(v.request_url, u.url), COALESCE(v.title, {_TITLE}, ''), COALESCE(v.note, '') FROM visit v"
-    " /*sqlite CROSS*/ JOIN frontier f ON f.run_id = v.run_id AND f.done = v.seq AND f.url_id = v.url_id"
+    f"SELECT v.seq, {ADDRESS}, COALESCE(v.title, {_TITLE}, ''), COALESCE(v.note, '') FROM visit v"
+    f" /*sqlite CROSS*/ JOIN {ROW} AND f.done = v.seq"
     " /*sqlite CROSS*/ JOIN url u ON u.url_id = v.url_id WHERE v.run_id = ? AND v.change = ? AND v.seq > ?"
 )
 _INDEXED = ("new", "modified", "deleted")

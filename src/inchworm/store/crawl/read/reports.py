@@ -14,14 +14,15 @@ from typing import NamedTuple
 
 from inchworm.rules.change.change import PERMANENT
 from inchworm.store.crawl.commit import unpack
+from inchworm.store.crawl.joins import ADDRESS, ROW, SETTLED, SETTLING
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import NO_LIMIT as EVERYTHING
 
 NO_LIMIT = -1
 TROUBLE = ("redirect_loop", "too_many_redirects", "bad_redirect")
 MOST_HOPS = 50
-_SETTLED = (
-    "frontier f JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done AND v.url_id = f.url_id"
+_ROWS = (
+    f"frontier f JOIN {SETTLING} AND v.url_id = f.url_id"
     " JOIN url u ON u.url_id = f.url_id"
     " WHERE f.run_id = ? AND f.state = 'done' AND f.kind IN ('page', 'resource')"
 )
@@ -116,7 +117,7 @@ class Reports:
     def broken_links(self, limit: int = NO_LIMIT) -> tuple[int, list[BrokenLink]]:
         """URLs that failed or are gone, with all pages that lead there; the most linked first."""
         rows = self._db.execute(
-            f"SELECT f.url_id, v.seq, v.status, {_KIND}, COALESCE(v.message, '') FROM {_SETTLED} AND {_BROKEN} ORDER BY v.seq",
+            f"SELECT f.url_id, v.seq, v.status, {_KIND}, COALESCE(v.message, '') FROM {_ROWS} AND {_BROKEN} ORDER BY v.seq",
             (self._run_id,),
         ).fetchall()
         leading = self._leading_to(row[0] for row in rows)
@@ -143,7 +144,7 @@ class Reports:
     def _leading_to(self, broken: Iterable[int]) -> dict[int, int]:
         """The broken URLs and those that redirect to one, each with the one it leads to. A pass per hop."""
         leading = {url_id: url_id for url_id in broken}
-        query = f"SELECT f.url_id, v.redirect FROM {_SETTLED} AND v.outcome = 'redirect'"
+        query = f"SELECT f.url_id, v.redirect FROM {_ROWS} AND v.outcome = 'redirect'"
         for _ in range(MOST_HOPS):
             rows = self._db.execute(query, (self._run_id,))
             new = {one: leading[target] for one, target in rows if target in leading and one not in leading}
@@ -164,8 +165,7 @@ class Reports:
     def _links(self) -> Iterator[tuple[int, list[int]]]:
         """Every page and sitemap with what it links to, in the order of record."""
         rows = self._db.stream(
-            "SELECT v.seq, v.links FROM visit v JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
-            f" AND f.done = v.seq WHERE v.run_id = ? AND v.links IS NOT NULL AND v.outcome IN {_LINKING}"
+            f"SELECT v.seq, v.links FROM {SETTLED} WHERE v.run_id = ? AND v.links IS NOT NULL AND v.outcome IN {_LINKING}"
             " AND v.kind IN ('page', 'sitemap') ORDER BY v.seq",
             (self._run_id,),
         )
@@ -185,7 +185,7 @@ class Reports:
     def _pages(self, seqs: Iterable[int]) -> Iterator[tuple[str, str]]:
         """Address and title of visits."""
         yield from self._db.among(
-            "SELECT CASE v.kind WHEN 'page' THEN u.url ELSE COALESCE(v.request_url, u.url) END, COALESCE(v.title, '')"
+            f"SELECT CASE v.kind WHEN 'page' THEN u.url ELSE {ADDRESS} END, COALESCE(v.title, '')"
             " FROM visit v JOIN url u USING (url_id) WHERE v.run_id = ? AND v.seq = ANY (?) ORDER BY v.seq",
             seqs,
             self._run_id,
@@ -213,7 +213,7 @@ class Reports:
     def _troubled(self) -> list[int]:
         """URLs whose redirect leads nowhere."""
         rows = self._db.execute(
-            f"SELECT f.url_id FROM {_SETTLED} AND v.outcome = 'failed' AND v.failure = ANY (?) ORDER BY v.seq",
+            f"SELECT f.url_id FROM {_ROWS} AND v.outcome = 'failed' AND v.failure = ANY (?) ORDER BY v.seq",
             (self._run_id, TROUBLE),
         )
         return [url_id for (url_id,) in rows]
@@ -222,8 +222,8 @@ class Reports:
         """Where each URL that redirects leads to, in the order of record; itself where only its address changed, as
         with a slash at its end that makes no difference to us. And each of its redirects."""
         rows = self._db.execute(
-            "SELECT v.url_id, v.redirect, COALESCE(v.request_url, u.url), v.status FROM visit v JOIN url u USING (url_id)"
-            " JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
+            f"SELECT v.url_id, v.redirect, {ADDRESS}, v.status FROM visit v JOIN url u USING (url_id)"
+            f" JOIN {ROW}"
             " WHERE v.run_id = ? AND v.kind IN ('page', 'resource') AND v.outcome = 'redirect'"
             " AND (f.done = v.seq OR v.redirect = v.url_id) ORDER BY v.seq",
             (self._run_id,),
@@ -247,7 +247,7 @@ class Reports:
         row = self._db.execute(
             "SELECT COALESCE(v.request_url, f.request_url, u.url), v.status, COALESCE(v.outcome, f.reason, f.state), v.failure"
             " FROM url u LEFT JOIN frontier f ON f.run_id = ? AND f.url_id = u.url_id"
-            " LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done WHERE u.url_id = ?",
+            f" LEFT JOIN {SETTLING} WHERE u.url_id = ?",
             (self._run_id, url_id),
         ).fetchone()
         address, status, outcome, failure = row or ("", 0, "", "")
@@ -259,7 +259,7 @@ class Reports:
         """Contents that more than one URL has, the most frequent first."""
         rows = self._db.stream(
             "WITH page AS (SELECT v.text_hash AS hash, v.seq, u.url, COALESCE(v.title, '') AS title, v.size, v.outcome"
-            f" FROM {_SETTLED} AND v.kind = 'page' AND v.outcome IN ('page', 'duplicate') AND v.text_hash IS NOT NULL),"
+            f" FROM {_ROWS} AND v.kind = 'page' AND v.outcome IN ('page', 'duplicate') AND v.text_hash IS NOT NULL),"
             " several AS (SELECT hash, COUNT(*) AS urls, MIN(seq) AS first, COUNT(*) OVER () AS total FROM page GROUP BY hash"
             " HAVING COUNT(*) > 1 ORDER BY urls DESC, first LIMIT ?)"
             " SELECT s.total, s.first, p.url, p.title, p.size FROM several s JOIN page p USING (hash)"
@@ -279,7 +279,7 @@ class Reports:
         rows = self._db.execute(
             "SELECT kind, status, urls, url FROM (SELECT u.url, v.status, v.seq,"
             f" {_KIND} AS kind, COUNT(*) OVER same AS urls, ROW_NUMBER() OVER (same ORDER BY v.seq) AS number"
-            f" FROM {_SETTLED} AND {_BROKEN}"
+            f" FROM {_ROWS} AND {_BROKEN}"
             f" WINDOW same AS (PARTITION BY {_KIND}, v.status)) AS numbered WHERE number <= ? ORDER BY urls DESC, kind, status, seq",
             (self._run_id, max(examples, 1)),
         )
@@ -298,16 +298,16 @@ class Reports:
 
     def _fetched(self, order: str, limit: int) -> list[Fetched]:
         rows = self._db.execute(
-            "SELECT COALESCE(v.request_url, u.url), v.millis, v.size, v.status, COALESCE(v.content_type, '')"
-            f" FROM {_SETTLED} AND {_FETCHED} ORDER BY {order} LIMIT ?",
+            f"SELECT {ADDRESS}, v.millis, v.size, v.status, COALESCE(v.content_type, '')"
+            f" FROM {_ROWS} AND {_FETCHED} ORDER BY {order} LIMIT ?",
             (self._run_id, limit if limit >= 0 else EVERYTHING),
         )
         return [Fetched(*row) for row in rows]
 
     def percentiles(self, wanted: Iterable[int]) -> tuple[int, dict[int, int]]:
         """How many answers there were, and how many milliseconds so many of a hundred took at most."""
-        count = int(self._db.execute(f"SELECT COUNT(*) FROM {_SETTLED} AND {_FETCHED}", (self._run_id,)).fetchone()[0])
-        nth = f"SELECT v.millis FROM {_SETTLED} AND {_FETCHED} ORDER BY v.millis LIMIT 1 OFFSET ?"
+        count = int(self._db.execute(f"SELECT COUNT(*) FROM {_ROWS} AND {_FETCHED}", (self._run_id,)).fetchone()[0])
+        nth = f"SELECT v.millis FROM {_ROWS} AND {_FETCHED} ORDER BY v.millis LIMIT 1 OFFSET ?"
         found = {}
         for percent in wanted if count else ():
             rank = -(-count * percent // 100)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from inchworm.store.crawl.commit import unpack
+from inchworm.store.crawl.joins import SETTLING
 from inchworm.store.crawl.store import CrawlStore
 
 LINK_STEP = 5_000
@@ -18,13 +19,13 @@ _STATES = (
     "SELECT u.url_id, COALESCE(v.request_url, f.request_url, u.url), f.state, f.reason, v.outcome, v.status, v.failure,"
     " v.title, v.size, v.change"
     " FROM url u LEFT JOIN frontier f ON f.run_id = ? AND f.url_id = u.url_id"
-    " LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done AND f.state = 'done'"
+    f" LEFT JOIN {SETTLING} AND f.state = 'done'"
     " WHERE u.url_id = ANY (?)"
 )
 _HISTORY = (
     "SELECT r.number, r.mode, f.state, f.reason, v.outcome, v.status, v.failure, v.change, v.size, v.at_ms, v.title"
     " FROM run r JOIN frontier f ON f.run_id = r.run_id AND f.url_id = ?"
-    " LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done AND f.state = 'done' ORDER BY r.run_id DESC LIMIT ?"
+    f" LEFT JOIN {SETTLING} AND f.state = 'done' ORDER BY r.run_id DESC LIMIT ?"
 )
 _LINKING = (
     "SELECT v.seq, v.url_id, v.links FROM visit v WHERE v.run_id = ? AND v.seq > ? AND v.seq <= ?"
@@ -33,7 +34,7 @@ _LINKING = (
 _IN_ORDER = (
     "SELECT f.url_id, u.url, CASE f.state WHEN 'done' THEN v.outcome ELSE f.state END, v.size, v.change"
     " FROM frontier f /*sqlite CROSS*/ JOIN url u ON u.url_id = f.url_id"
-    " LEFT JOIN visit v ON v.run_id = f.run_id AND v.seq = f.done AND f.state = 'done'"
+    f" LEFT JOIN {SETTLING} AND f.state = 'done'"
     " WHERE f.run_id = ? AND f.url_id > ? AND f.kind IN ('page', 'resource') ORDER BY f.url_id LIMIT ?"
 )
 

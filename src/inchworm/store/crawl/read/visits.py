@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from inchworm.model import Json
+from inchworm.store.crawl.joins import ADDRESS, ROW
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Database
 
@@ -15,13 +16,13 @@ SPAN = 100_000
 
 _PAGE = 500
 _VISITS = (
-    "SELECT v.log_id, v.run_id, v.seq, v.session, u.url, COALESCE(v.request_url, u.url), v.kind, v.outcome,"
+    f"SELECT v.log_id, v.run_id, v.seq, v.session, u.url, {ADDRESS}, v.kind, v.outcome,"
     " v.requested, v.failure, v.message, v.status, v.at_ms, v.millis, v.size, v.content_type, v.etag,"
     " v.last_modified, v.payload, v.text_hash, v.title, v.language, v.canonical,"
     ' v.change, v.note, v.missing, v.meta, target.url, v.reader, a.name, v."offset", v.length, v.revisit,'
     " LENGTH(v.links) / 4, f.source, f.depth, f.hops, on_page.url"
     " FROM visit v JOIN url u USING (url_id)"
-    " LEFT JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
+    f" LEFT JOIN {ROW}"
     " LEFT JOIN url on_page ON on_page.url_id = f.found_on"
     " LEFT JOIN url target ON target.url_id = v.redirect LEFT JOIN archive a ON a.file_id = v.file_id"
 )
@@ -137,7 +138,7 @@ class VisitReader:
         urls = " /*sqlite CROSS*/ JOIN url u ON u.url_id = v.url_id" if wanted.text is not None else ""
         # CROSS JOIN and the plus signs keep SQLite on the order of record, so that no page costs more than the first.
         rows = self._db.execute(
-            f"SELECT v.seq FROM visit v{urls} /*sqlite CROSS*/ JOIN frontier f ON f.run_id = v.run_id AND f.url_id = v.url_id"
+            f"SELECT v.seq FROM visit v{urls} /*sqlite CROSS*/ JOIN {ROW}"
             " AND f.done = v.seq WHERE v.run_id = ? AND v.seq > ? AND v.seq <= ? AND v.kind IN ('page', 'resource')"
             f"{conditions} ORDER BY v.seq LIMIT ?",
             (run_id, after, after + SPAN, *values, limit),
@@ -150,7 +151,7 @@ class VisitReader:
     def requested_urls(self, run_id: int, until: int) -> Iterator[str]:
         """Every URL requested, as requested, once, in the order of record."""
         rows = self._db.execute(
-            "SELECT MIN(v.seq) AS first, COALESCE(v.request_url, u.url) AS address FROM visit v JOIN url u USING (url_id)"
+            f"SELECT MIN(v.seq) AS first, {ADDRESS} AS address FROM visit v JOIN url u USING (url_id)"
             " WHERE v.run_id = ? AND v.seq <= ? AND v.requested = 1 AND v.kind IN ('page', 'resource')"
             " GROUP BY address ORDER BY first",
             (run_id, until),
