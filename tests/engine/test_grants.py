@@ -124,3 +124,34 @@ def test_what_fails_by_its_robots_txt_after_all_takes_no_page_from_others() -> N
         desk.grants.give_back(slot.turn)
     desk.hosts.robots.learn([(HOST, "allow", None)])
     assert desk.granted() == [0, 1]
+
+
+def test_no_more_are_sent_than_could_come_before_it_is_time_to_stop() -> None:
+    """What was sent and came to nothing is one of them, and is sent again."""
+    desk = Desk(stop_below=0.5, stop_window=3)
+    assert desk.granted() == [0, 1, 2]
+    for slot in desk.slots[:3]:
+        desk.grants.use_up(slot)
+    assert desk.granted() == [0, 1, 2]
+
+
+def test_it_is_time_to_stop_when_too_many_pages_of_a_window_brought_nothing() -> None:
+    desk, seeds = Desk(stop_below=0.5, stop_window=3), [Seed(0, f"{HOST}/", "h.test", "/")]
+    assert desk.granted() == [0, 1, 2]
+
+    def came(number: int, outcome: Outcome | Reason) -> bool:
+        return desk.grants.learn(seeds, [(FinishedVisit(entry(number), 0, Outcome.PAGE), outcome)])
+
+    assert not came(0, Outcome.PAGE)
+    assert not came(1, Outcome.DUPLICATE)
+    assert desk.granted() == [0, 1, 2], "the next one may be the last"
+    assert not came(2, Outcome.FAILED), "that is no page, and says nothing"
+    assert desk.granted() == [0, 1, 2, 3]
+    assert came(3, Outcome.DUPLICATE)
+
+
+def test_pages_that_bring_nothing_are_no_reason_to_stop_unless_somebody_says_so() -> None:
+    desk, seeds = Desk(), [Seed(0, f"{HOST}/", "h.test", "/")]
+    made = [(FinishedVisit(entry(number), 0, Outcome.PAGE), Outcome.DUPLICATE) for number in range(5)]
+    assert desk.granted() == [0, 1, 2, 3, 4]
+    assert not any(desk.grants.learn(seeds, [one]) for one in made * 50)
