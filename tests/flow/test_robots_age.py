@@ -9,7 +9,7 @@ import pytest
 from tests.flow.crawling import Home, page
 
 from inchworm.app import App, Hooks, Start
-from inchworm.engine.own.owner import SystemClock
+from inchworm.engine.clock import SystemClock
 from inchworm.model import FinishedVisit
 from inchworm.testing import Page, Site
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from inchworm.app.root import App
     from inchworm.app.workspace import home_folder
     from inchworm.engine.caller import Hooks, Summary
-    from inchworm.engine.own.owner import SystemClock
+    from inchworm.engine.clock import SystemClock
     from inchworm.sink.export import FORMATS, Target, Written
     from inchworm.sink.files.file import whole_file
 
@@ -38,7 +38,7 @@ _WHERE = {
     "Hooks": "inchworm.engine.caller",
     "Start": "inchworm.app.act.plan",
     "Summary": "inchworm.engine.caller",
-    "SystemClock": "inchworm.engine.own.owner",
+    "SystemClock": "inchworm.engine.clock",
     "Target": "inchworm.sink.export",
     "Written": "inchworm.sink.export",
     "home_folder": "inchworm.app.workspace",

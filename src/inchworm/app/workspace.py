@@ -11,7 +11,8 @@ from pathlib import Path
 
 from inchworm import settings
 from inchworm.engine import run
-from inchworm.engine.own.owner import CrawlOwner, SystemClock
+from inchworm.engine.clock import SystemClock
+from inchworm.engine.own.owner import CrawlOwner
 from inchworm.errors import Broken, NotNow, Unknown, WrongUse
 from inchworm.model import CrawlInfo, Json, RunInfo
 from inchworm.ports import Clock

@@ -155,7 +155,7 @@ class Ledger:
 
     def _ask_for_unreached(self) -> Committed:
         with self._transaction.whole():
-            self._sweep.ask()
+            self._sweep.enter_unreached()
         return self._draft.committed()
 
     def _conclude(self) -> Committed:

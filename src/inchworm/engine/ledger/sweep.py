@@ -49,12 +49,14 @@ class Sweep:
 
     # Asking for what was not reached
 
-    def ask(self) -> None:
+    def enter_unreached(self) -> None:
         """Enter every known page that was not reached, and take back what was believed of servers that lie."""
         pages = self._store.earlier.unreached(self._run_id, self._horizon)
         # A duplicate may be one of what several of them said: it is doubted once.
         doubted = {
-            one.seq: one for lane in sorted(self._liars()) for one in self._store.evidence.believed(self._run_id, lane)
+            one.seq: one
+            for lane in sorted(self._lanes_that_lie())
+            for one in self._store.evidence.believed(self._run_id, lane)
         }
         if pages or doubted:
             self._draft.steps.next()
@@ -64,10 +66,10 @@ class Sweep:
             for index, page in enumerate(chunk, start):
                 self._enter(page, (self._draft.steps.seq, index))
         for believed in doubted.values():
-            self._doubt(believed)
+            self._ask_again_in_full(believed)
         self._draft.milestones.sweep()
 
-    def _liars(self) -> set[int]:
+    def _lanes_that_lie(self) -> set[int]:
         """Lanes with pages that changed under the same validator, as far as one can tell now: by more than stamps."""
         from inchworm.rules.change import stamps  # only where something differs
 
@@ -89,7 +91,7 @@ class Sweep:
             verdict = verdict._replace(reason=Reason.UNLINKED)
         self._entering.enter(found, parent, place, verdict, unlinked=unlinked)
 
-    def _doubt(self, believed: Believed) -> None:
+    def _ask_again_in_full(self, believed: Believed) -> None:
         """A server was found out: what it said is unchanged is asked for again, and in full."""
         before = believed.judgement
         after = before._replace(outcome=Outcome.RETRY.value, change=None, note=Note.DISTRUSTED.value)
@@ -113,7 +115,7 @@ class Sweep:
         self._has_begun = False
         for page in self._store.earlier.redirected(self._run_id, self._horizon):
             self._judge_redirect(page)
-        self._excuse_stamps()
+        self._judge_stamps()
         learned, totals = self._draft.learned, self._draft.totals
         for liar in self._draft.store().evidence.contradicted(self._run_id):
             learned.distrust(liar.lane, liar.validator, "lies")
@@ -140,11 +142,11 @@ class Sweep:
         is_login = is_login or bool(target is not None and json.loads(target.meta or "{}").get("login"))
         self._rejudge(page.seq, page.judgement, change.of_redirect(is_permanent, page.text_hash, text or b"", is_login))
 
-    def _excuse_stamps(self) -> None:
+    def _judge_stamps(self) -> None:
         """Pages that differ only by what most pages of their host differ by are unchanged."""
         by_lane, recurring = self._differing(), self._recurring()
         for lane, pages in by_lane.items():
-            self._excuse(pages, recurring[lane])
+            self._judge_as_unchanged(pages, recurring[lane])
 
     def _differing(self) -> dict[int, list[Differing]]:
         by_lane: dict[int, list[Differing]] = defaultdict(list)
@@ -162,7 +164,7 @@ class Sweep:
             for lane, pages in self._differing().items()
         }
 
-    def _excuse(self, pages: Sequence[Differing], recurring: frozenset[int]) -> None:
+    def _judge_as_unchanged(self, pages: Sequence[Differing], recurring: frozenset[int]) -> None:
         from inchworm.rules.change import stamps
 
         for page in pages:

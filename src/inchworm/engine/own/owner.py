@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from pathlib import Path
 
-from inchworm import fault
-from inchworm.archive import warc
+from inchworm.engine.own.recovery import cut_archive, recover
 from inchworm.errors import Broken, InchwormError, NotNow, Owned, WrongUse
 from inchworm.model import CheckpointInfo, CheckpointType, Record, RunInfo, Spot
 from inchworm.ports import Original
@@ -16,23 +14,12 @@ from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.lock import Life, OwnerLock, ReadingMark, boot_ms, network_file_system
 
 
-class SystemClock:
-    """The real time."""
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-
 class CrawlOwner:
     """The one process that may write to a crawl: lock, token, recovered archive."""
 
     def __init__(self, folder: Path, stale_seconds: float) -> None:
         self.folder = folder
         self.archive = folder / "archive"
-        self.lost_files: list[str] = []
         # For nobody else, like a home that we make; one that was there before may be open to others.
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -43,18 +30,19 @@ class CrawlOwner:
             )
         self._refuse_without_store()
         self._lock = OwnerLock(folder)
-        asleep = not self._lock.acquire()
-        if asleep:
+        # Somebody holds the lock, but may be asleep and never wake up.
+        is_asleep = not self._lock.acquire()
+        if is_asleep:
             self._refuse_if_alive(stale_seconds)
         try:
-            with self._lock.taking_over() if asleep else contextlib.nullcontext():
+            with self._lock.taking_over() if is_asleep else contextlib.nullcontext():
                 self.store = CrawlStore(folder / "crawl.db")
                 self.mark = ReadingMark(folder)
                 self.token = self.store.take(Life.of_this_process())
-                if asleep:
+                if is_asleep:
                     # Only now: had the store refused us, the old owner would still be the only one.
                     self._lock.replace()
-                self._recover(asleep)
+                self.lost_files = recover(self.store, self.archive, self.mark, self.token, is_asleep)
         except BaseException:
             self._lock.release()
             raise
@@ -79,33 +67,9 @@ class CrawlOwner:
                 "Watch it with `inchworm status`, pause it with `inchworm pause`, or wait for it to end.",
             )
 
-    def _recover(self, asleep: bool) -> None:
-        """Bring the archive to what was committed, and blame what was being read when the last owner died."""
-        fault.point("in_recovery")
-        if asleep:
-            self._leave_old_files()
-        self.cut_archive()
-        open_run = self.store.runs.get()
-        url_id = self.mark.get()
-        self.mark.clear()
-        if url_id and open_run is not None:
-            self.store.sessions.blame(self.token, open_run.run_id, [url_id])
-        fault.point("after_recovery")
-
     def cut_archive(self) -> None:
         """Make the archive end where the record ends."""
-        self.lost_files = warc.recover(
-            self.archive, {name: length for _, _, name, length in self.store.archive.files()}
-        )
-
-    def _leave_old_files(self) -> None:
-        """An owner that is only asleep may still append to its files; ours must be others."""
-        for file_id, token, name, length in self.store.archive.files():
-            if token == self.token - 1:
-                new_name = f"t{self.token:06}-copy-of-{name}"
-                (self.archive / new_name).unlink(missing_ok=True)
-                warc.copy_prefix(self.archive, name, length, new_name)
-                self.store.archive.rename(self.token, file_id, new_name)
+        self.lost_files = cut_archive(self.store, self.archive)
 
     def checkpoint(self, kind: CheckpointType, now_ms: int, run: RunInfo | None = None) -> CheckpointInfo:
         """Make the last commit of a run, or of the one that is current, a place to come back to."""

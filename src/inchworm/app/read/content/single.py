@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from inchworm.app.refuse import refuse_private
 from inchworm.engine import run
-from inchworm.engine.own.owner import SystemClock
+from inchworm.engine.clock import SystemClock
 from inchworm.errors import WrongUse
 from inchworm.model import FoundUrl, Json
 from inchworm.page import Page
