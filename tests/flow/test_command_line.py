@@ -260,9 +260,10 @@ def test_many_hosts_are_listed_up_to_a_number(home: Home) -> None:
     with Site(SMALL).serve() as served:
         home.crawl(served.url("/"))
     (gone,) = home.app.pages.failed(home.word)
-    stored = dataclasses.replace(gone, failure="dns", message="name not found", found_on=None)
+    failed = gone.record._replace(failure="dns", message="name not found", found_on=None)
     addresses = (f"http://h{number}.test/" for number in range(50))
-    found = [dataclasses.replace(stored, url=address, request_url=address) for address in addresses]
+    records = [failed._replace(url=address, request_url=address) for address in addresses]
+    found = [dataclasses.replace(gone, record=one) for one in records]
     runner = CliRunner()
     with runner.isolation() as (out, *_):
         display.failed(found, "mine")

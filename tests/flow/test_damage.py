@@ -164,7 +164,7 @@ def test_a_crawl_from_a_damaged_archive_loses_only_the_damaged_pages(home: Home,
     try:
         ended = other.crawl(url, replay=(str(copy),))
         assert ended.pages == 10
-        (failed,) = other.app.pages.failed(other.word)
+        failed = other.app.pages.failed(other.word)[0].record
     finally:
         other.app.close()
     assert path_of(failed.request_url) == "/p4" and failed.failure == "not_in_archive"

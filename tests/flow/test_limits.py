@@ -208,7 +208,7 @@ def test_a_run_says_why_it_is_partial(home: Home) -> None:
     with Site(site).serve() as served:
         ended = home.crawl(served.url("/"), max_retries=0)
     assert (ended.run_state, ended.word, ended.failed, ended.pages) == ("completed", "completed_with_errors", 2, 2)
-    kinds = {visit.url: visit.failure for visit in home.app.pages.failed(home.word)}
+    kinds = {one.record.url: one.record.failure for one in home.app.pages.failed(home.word)}
     assert kinds == {served.url("/broken"): "http_5xx", served.url("/gone"): "http_4xx"}
 
 

@@ -178,7 +178,7 @@ def test_after_three_sessions_and_all_patience_its_urls_fail_and_can_be_opened_a
         ended = home.resume(max_wait=0.2, host_patience=0)
     assert (ended.run_state, ended.word) == ("completed", "completed_with_errors")
     assert ended.failed == 21 - ended.pages > 0
-    assert {one.failure for one in home.app.pages.failed(home.word)} == {"connect"}
+    assert {one.record.failure for one in home.app.pages.failed(home.word)} == {"connect"}
     assert home.app.queue.retry(home.word) == ended.failed
     with site.site.serve(site.port):
         ended = home.resume()

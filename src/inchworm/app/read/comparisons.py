@@ -13,7 +13,7 @@ from inchworm.errors import NotNow, WrongUse
 from inchworm.model import Change, CrawlInfo, RunInfo, RunState
 from inchworm.rules.words import explain, failures
 from inchworm.store.crawl.read.compare import ComparisonReader, Tally
-from inchworm.store.crawl.read.progress import ProgressReader, RunChange, Whole
+from inchworm.store.crawl.read.progress import ChangedPage, ProgressReader, Whole
 from inchworm.store.crawl.store import CrawlStore
 
 _STEADY = 10_000
@@ -52,16 +52,6 @@ class PagesWanted(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedPage:
-    """A page of a comparison. `note`: what is said of it; of one of which nothing certain is known, why."""
-
-    url: str
-    title: str
-    note: str
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
 class ComparisonPart:
     """Two runs side by side: how many pages came to what, and a part of those that are wanted. `looked_at` of `urls`
     says how far they are counted."""
@@ -73,7 +63,7 @@ class ComparisonPart:
     looked_at: int
     urls: int
     change: str
-    rows: Sequence[ComparedPage]
+    rows: Sequence[ChangedPage]
     next_after: int | None
 
 
@@ -151,7 +141,7 @@ def stamp(one: RunInfo) -> tuple[int, int, int | None]:
 
 
 # Two runs
-Source = Callable[[int, int], tuple[list[RunChange], int | None]]
+Source = Callable[[int, int], tuple[list[ChangedPage], int | None]]
 """Gives a part of a list: behind a number, at most so much; and behind which number it goes on."""
 
 
@@ -184,7 +174,7 @@ def _source(pair: Pair, change: Change, tally: Tally | None) -> Source:
 def _recorded(pair: Pair, change: Change) -> Source:
     progress = ProgressReader(pair.store, pair.second.run_id)
 
-    def source(after: int, limit: int) -> tuple[list[RunChange], int | None]:
+    def source(after: int, limit: int) -> tuple[list[ChangedPage], int | None]:
         found = progress.changed(change.value, pair.first.run_id, after, limit + 1)
         return found[:limit], found[limit - 1].number if len(found) > limit else None
 
@@ -194,7 +184,7 @@ def _recorded(pair: Pair, change: Change) -> Source:
 def _alike(pair: Pair, last: int) -> Source:
     comparison = pair.comparison()
 
-    def source(after: int, limit: int) -> tuple[list[RunChange], int | None]:
+    def source(after: int, limit: int) -> tuple[list[ChangedPage], int | None]:
         numbers, next_after = comparison.unchanged(after, last, limit)
         return _titled(pair, numbers), next_after
 
@@ -202,7 +192,7 @@ def _alike(pair: Pair, last: int) -> Source:
 
 
 def _tallied(pair: Pair, change: Change, tally: Tally, last: int) -> Source:
-    def source(after: int, limit: int) -> tuple[list[RunChange], int | None]:
+    def source(after: int, limit: int) -> tuple[list[ChangedPage], int | None]:
         numbers = tally.listed(change, after, limit + 1)
         more = numbers[limit - 1] if len(numbers) > limit else None
         # What comes behind the last one is perhaps not counted yet.
@@ -212,17 +202,17 @@ def _tallied(pair: Pair, change: Change, tally: Tally, last: int) -> Source:
     return source
 
 
-def _titled(pair: Pair, numbers: list[int]) -> list[RunChange]:
+def _titled(pair: Pair, numbers: list[int]) -> list[ChangedPage]:
     return Whole(pair.store).titled(numbers, (pair.first.run_id, pair.second.run_id))
 
 
-def _sifted(source: Source, wanted: PagesWanted) -> tuple[list[RunChange], int | None]:
+def _sifted(source: Source, wanted: PagesWanted) -> tuple[list[ChangedPage], int | None]:
     """A part of a list with only those that have this text in their URL. Looks at a bounded number of them, so there
     may be less than is wanted though there is more."""
     text = wanted.text.lower()
     if not text:
         return source(wanted.after, wanted.limit)
-    found: list[RunChange] = []
+    found: list[ChangedPage] = []
     after: int | None = wanted.after
     for _ in range(_SIFTED // _CHUNK):
         if after is None or len(found) >= wanted.limit:
@@ -235,13 +225,13 @@ def _sifted(source: Source, wanted: PagesWanted) -> tuple[list[RunChange], int |
     return found, after
 
 
-def _pages(pair: Pair, change: Change, rows: Iterable[RunChange]) -> list[ComparedPage]:
+def _pages(pair: Pair, change: Change, rows: Iterable[ChangedPage]) -> list[ChangedPage]:
     comparison = pair.comparison()
     found = []
     for one in rows:
         part = comparison.part(one.number - 1, one.number) if change is Change.UNKNOWN else []
         note = _why(part[0][1].why) if part else one.note
-        found.append(ComparedPage(one.url, one.title, note, one.number))
+        found.append(one._replace(note=note))
     return found
 
 

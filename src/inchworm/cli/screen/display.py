@@ -195,9 +195,10 @@ def entry(found: KnownUrl) -> None:
         _rows([(name, text) for name, text in _visit_rows(visit) if text])
 
 
-def _visit_rows(visit: StoredVisit) -> list[tuple[str, str]]:
+def _visit_rows(shown: StoredVisit) -> list[tuple[str, str]]:
+    visit = shown.record
     where = f"{visit.file} at {visit.offset}, {counted(visit.length or 0, 'byte')}" if visit.file else ""
-    alternates, title = visit.alternate_urls or (), visit.line.title or ""
+    alternates, title = shown.alternate_urls or (), shown.line.title or ""
     return [
         ("visit", f"{visit.seq}, session {visit.session}: {visit.outcome}"),
         ("status", str(visit.status or "")),
@@ -225,7 +226,7 @@ def failed(found: Sequence[StoredVisit], word: str = "CRAWL", show_all: bool = F
         return
     groups: dict[tuple[str, str], list[StoredVisit]] = {}
     for visit in found:
-        groups.setdefault((visit.failure or "", host_of(visit.request_url)), []).append(visit)
+        groups.setdefault((visit.record.failure or "", host_of(visit.record.request_url)), []).append(visit)
     ordered = sorted(groups.items(), key=lambda one: -len(one[1]))
     shown = ordered if show_all else ordered[:SHOWN_GROUPS]
     for (kind, host), visits in shown:
@@ -241,7 +242,7 @@ def _failures(kind: str, host: str, visits: Sequence[StoredVisit], most: int) ->
     say(f"{kind} on {host}: {counted(len(visits), 'URL')}")
     if row := failures.KINDS.get(kind):
         paragraph(f"{row.sentence} {row.advice}", 2)
-    for visit in visits[:most]:
+    for visit in (one.record for one in visits[:most]):
         say(f"    {shorten(visit.request_url, LONGEST)}")
         told = clip(visit.message or "", LONGEST)
         origin = f"found on {shorten(visit.found_on, LONGEST)}" if visit.found_on else ""

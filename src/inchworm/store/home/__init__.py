@@ -1,6 +1,8 @@
 """home.db: which crawls there are, what is asked of their owners, jobs and executions, events, who may come in.
 
-Many processes write here, each for a moment. Start with `home`.
+Many processes write here, each for a moment. Start with `home`, which is the file. Each other module has what can be asked
+of one noun: `crawls`, `inbox` (what is asked of owners), `jobs`, `claims` (who carries jobs out), `executions`, `slots`,
+`logs`, `events`, `services`, `outbox`, `access`. `job_rows` knows how jobs and executions are written down.
 
 A job is a row, an execution a process. Whoever finds a job due locks it by a token, in the transaction that also makes
 its execution; so each planned time is claimed once, however many services share the home. The child process shows by

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from inchworm.app.fields import FieldRequest, rows_on_the_spot
 from inchworm.app.read.content.search import Texts
-from inchworm.app.read.content.visits import StoredVisit, known_url
+from inchworm.app.read.content.visits import known_url
 from inchworm.app.workspace import Workspace, identity
 from inchworm.engine.own.bodies import Bodies
 from inchworm.engine.stored import StoredPages
@@ -16,7 +16,7 @@ from inchworm.model import CrawlInfo, FinishedVisit, Response, RunInfo
 from inchworm.page import Page
 from inchworm.rules.formats import media
 from inchworm.store.crawl.read.now import Now
-from inchworm.store.crawl.read.visits import VisitReader
+from inchworm.store.crawl.read.visits import RecordedVisit, VisitReader
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.follow.log import LoggedPage as FollowedPage
 
@@ -66,10 +66,10 @@ class PageBodies:
 
     def _response(
         self, crawl: CrawlInfo, store: CrawlStore, current: RunInfo, url: str
-    ) -> tuple[StoredVisit | None, Response | None]:
+    ) -> tuple[RecordedVisit | None, Response | None]:
         hint = "Look whether another run knows it."
         visits = known_url(store, crawl, current, [identity(current, url)], hint, 0).visits
-        for visit in reversed(visits):
+        for visit in (one.record for one in reversed(visits)):
             if visit.payload:
                 bodies = Bodies(store, self._workspace.crawl_folder(crawl) / "archive")
                 return visit, bodies.of(bytes.fromhex(visit.payload))
@@ -94,7 +94,7 @@ class PageBodies:
             return page
 
 
-def _as_page(visit: StoredVisit, current: RunInfo) -> FollowedPage:
+def _as_page(visit: RecordedVisit, current: RunInfo) -> FollowedPage:
     return FollowedPage(
         0,
         visit.url,

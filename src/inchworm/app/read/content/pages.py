@@ -26,7 +26,7 @@ from inchworm.rules.words.times import iso
 from inchworm.settings import Settings
 from inchworm.sink.columns import VisitLine, visit_line
 from inchworm.store.crawl.read.urls import LINK_STEP, LinkReader, UrlInRun, UrlReader, UrlState
-from inchworm.store.crawl.read.visits import SPAN, VisitReader, WantedVisits
+from inchworm.store.crawl.read.visits import SPAN, RecordedVisit, VisitReader, WantedVisits
 
 MOST_MEANT = 5
 """So many URLs are named when somebody may mean several."""
@@ -210,7 +210,7 @@ class Pages:
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
             found = VisitReader(store).that_failed(self._workspace.run_of(crawl, store).run_id, kind)
-            return [StoredVisit(*one) for one in found]
+            return [StoredVisit(one) for one in found]
 
     # One page
 
@@ -222,7 +222,7 @@ class Pages:
             known = known_url(store, crawl, current, [identity(current, url)], hint, MOST_ALTERNATES)
             url_id = store.frontier.known(current.run_id, [known.url], rows=False)[known.url].url_id
             last = known.visits[-1] if known.visits else None
-            ids = LinkReader(store).found_by(current.run_id, last.seq) if last else []
+            ids = LinkReader(store).found_by(current.run_id, last.record.seq) if last else []
             return PageDetails(
                 current.number,
                 known,
@@ -231,10 +231,10 @@ class Pages:
                 _history(urls_of.history(url_id, MOST_RUNS)),
                 urls_of.states(current.run_id, ids[:MOST_LINKS]),
                 len(ids),
-                self._headers(crawl, last) if last else {},
+                self._headers(crawl, last.record) if last else {},
             )
 
-    def _headers(self, crawl: CrawlInfo, visit: StoredVisit) -> dict[str, str]:
+    def _headers(self, crawl: CrawlInfo, visit: RecordedVisit) -> dict[str, str]:
         """The headers that matter, of this visit's own answer."""
         if not visit.file or visit.offset is None:
             return {}
@@ -279,8 +279,9 @@ def _linked_by_a_seed(current: RunInfo, values: Settings, address: str) -> Reaso
 
 
 def _page_visit(visit: StoredVisit) -> PageVisit:
-    alternates = [url for url in visit.alternate_urls or () if url != visit.url]
-    return PageVisit(visit.line, alternates, bool(visit.payload) and bool(visit.size), bool(visit.requested))
+    record = visit.record
+    alternates = [url for url in visit.alternate_urls or () if url != record.url]
+    return PageVisit(visit.line, alternates, bool(record.payload) and bool(record.size), bool(record.requested))
 
 
 def _history(runs: Sequence[UrlInRun]) -> list[HistoryLine]:

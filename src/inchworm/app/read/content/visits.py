@@ -3,11 +3,11 @@ told of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from inchworm.errors import Unknown
-from inchworm.model import CrawlInfo, Json, RunInfo
+from inchworm.model import CrawlInfo, RunInfo
 from inchworm.rules.words.explain import FrontierState, LastVisit, explanation
 from inchworm.rules.words.json_form import FLAT, OPTIONAL
 from inchworm.rules.words.times import iso
@@ -15,7 +15,7 @@ from inchworm.sink.columns import VisitLine as VisitLine
 from inchworm.sink.columns import visit_line
 from inchworm.store.crawl.read.copies import Copies
 from inchworm.store.crawl.read.frontier import EntryFacts, FrontierReader, LanePlace
-from inchworm.store.crawl.read.visits import VisitReader
+from inchworm.store.crawl.read.visits import RecordedVisit, VisitReader
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import NO_LIMIT
 
@@ -25,50 +25,13 @@ class StoredVisit:
     """A visit as the store has it. `alternate_urls`: all pages of its run with the same text, where somebody asked for
     them."""
 
-    log_id: int
-    run_id: int
-    seq: int
-    session: int
-    url: str
-    request_url: str
-    kind: str
-    outcome: str
-    requested: int
-    failure: str | None
-    message: str | None
-    status: int | None
-    at_ms: int
-    millis: int | None
-    size: int | None
-    content_type: str | None
-    etag: str | None
-    last_modified: str | None
-    payload: str | None
-    text_hash: str | None
-    title: str | None
-    language: str | None
-    canonical: str | None
-    change: str | None
-    note: str | None
-    missing: int
-    meta: Mapping[str, Json]
-    redirect: str | None
-    reader: str | None
-    file: str | None
-    offset: int | None
-    length: int | None
-    revisit: int
-    links: int
-    source: str
-    depth: int
-    hops: int
-    found_on: str | None
+    record: RecordedVisit = field(metadata=FLAT)
     alternate_urls: Sequence[str] | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def line(self) -> VisitLine:
         """The same by the names that people know."""
-        return visit_line({name: getattr(self, name) for name in self.__slots__})
+        return visit_line({**self.record._asdict(), "alternate_urls": self.alternate_urls})
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +105,10 @@ def known_url(
         )
     address = found.request_url if found.request_url != found.url else None
     copies, visits = Copies(store), VisitReader(store).of_url(current.run_id, found.url_id)
-    told = [StoredVisit(*one, copies.of(one.run_id, one.text_hash, alternates)) for one in visits]
+    told = [StoredVisit(one, copies.of(one.run_id, one.text_hash, alternates)) for one in visits]
     return KnownUrl(found.url, address, found.facts, found.place, found.not_before_ms, told)
 
 
 def _last(visit: StoredVisit) -> LastVisit:
-    original = next(iter(visit.alternate_urls or ()), None)
-    return LastVisit(visit.outcome, visit.seq, visit.status, visit.failure, visit.message, visit.redirect, original)
+    one, original = visit.record, next(iter(visit.alternate_urls or ()), None)
+    return LastVisit(one.outcome, one.seq, one.status, one.failure, one.message, one.redirect, original)

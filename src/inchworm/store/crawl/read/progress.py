@@ -40,8 +40,9 @@ class Waiting(NamedTuple):
     wait_until_ms: int
 
 
-class RunChange(NamedTuple):
-    """A page that a run found changed. `number` is its place in a list: a seq, or the number of its URL."""
+class ChangedPage(NamedTuple):
+    """A page that a run found changed. `number` is its place in a list: a seq, or the number of its URL. `note`: what is
+    said of the change; of a page of which nothing certain is known, why."""
 
     number: int
     url: str
@@ -123,12 +124,12 @@ class ProgressReader:
 
     # What changed
 
-    def changed(self, change: str, before: int, after: int, limit: int) -> list[RunChange]:
+    def changed(self, change: str, before: int, after: int, limit: int) -> list[ChangedPage]:
         """Pages with which this happened, as the run noted it down, in the order of record from behind a seq on. One
         that has no title any more has that of the run `before`."""
         indexed = _IN_INDEX if change in _INDEXED else ""
         query = f"{_CHANGED}{indexed} ORDER BY v.seq LIMIT ?"
-        return [RunChange(*row) for row in self._db.execute(query, (before, self._run_id, change, after, limit))]
+        return [ChangedPage(*row) for row in self._db.execute(query, (before, self._run_id, change, after, limit))]
 
     # Checkpoints
 
@@ -158,11 +159,11 @@ class Whole:
         """The highest number of a URL."""
         return int(self._db.execute("SELECT MAX(url_id) FROM url").fetchone()[0] or 0)
 
-    def titled(self, url_ids: Sequence[int], runs: tuple[int, int]) -> list[RunChange]:
+    def titled(self, url_ids: Sequence[int], runs: tuple[int, int]) -> list[ChangedPage]:
         """These URLs, each with its title in the second run, or else in the first; in the order of their numbers."""
         first, second = runs
         query = (
             f"SELECT u.url_id, u.url, COALESCE({_TITLE}, {_TITLE}, ''), '' FROM url u"
             " WHERE u.url_id = ANY (?) ORDER BY u.url_id"
         )
-        return [RunChange(*row) for row in self._db.execute(query, (second, first, list(url_ids)))]
+        return [ChangedPage(*row) for row in self._db.execute(query, (second, first, list(url_ids)))]
