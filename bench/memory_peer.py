@@ -9,9 +9,9 @@ from typing import Any
 
 from inchworm.cli import main
 from inchworm.engine import opening
-from inchworm.engine.own import owner
 from inchworm.model import Spot
 from inchworm.store import sqlite
+from inchworm.store.crawl import place
 from inchworm.store.crawl import store as crawl_store
 
 _OPEN: dict[Path, sqlite.SqliteDatabase] = {}
@@ -50,6 +50,6 @@ class Store(crawl_store.CrawlStore):
 
 if __name__ == "__main__":
     crawl_store.open_file = open_in_memory
-    owner.CrawlStore = opening.CrawlStore = Store  # type: ignore[misc]
+    place.CrawlStore = Store  # type: ignore[misc]
     opening.warc.WarcWriter = Nowhere  # type: ignore[misc, assignment]
     main()

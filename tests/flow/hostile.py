@@ -133,7 +133,7 @@ def names(table: Mapping[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> li
 
 def sound(home: Home) -> None:
     """The newest crawl's store holds together, and its archive passes two foreign readers, digest by digest."""
-    db = checker.copy_store(home.app.workspace.crawl_folder(home.app.workspace.find(home.word)), home.folder / "copy")
+    db = checker.copy_store(home.app.workspace.place(home.app.workspace.find(home.word)).folder, home.folder / "copy")
     assert db is not None
     with closing(db):
         problems = checker.store_problems(db)

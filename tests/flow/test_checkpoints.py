@@ -81,7 +81,7 @@ def exported(home: Home, number: int) -> dict[str, Any]:
 
 
 def folder_of(home: Home) -> Path:
-    return home.app.workspace.crawl_folder(home.app.workspace.find(home.word))
+    return home.app.workspace.place(home.app.workspace.find(home.word)).folder
 
 
 @contextmanager

@@ -96,7 +96,7 @@ def test_c6_cookies_survive_a_kill(home: Home) -> None:
 def test_c6_the_jar_is_plain_rows(home: Home) -> None:
     with Site({"/": gives("home", "a=1; Path=/docs; Max-Age=3600")}).serve() as served:
         home.crawl(served.url("/"), sitemap=False)
-    rows = sqlite3.connect(home.app.workspace.crawl_folder(home.app.workspace.find(home.word)) / "crawl.db").execute(
+    rows = sqlite3.connect(home.app.workspace.place(home.app.workspace.find(home.word)).folder / "crawl.db").execute(
         "SELECT domain, path, name, value, host_only, secure, seq FROM cookie"
     )
     assert rows.fetchall() == [("127.0.0.1", "/docs", "a", "1", 1, 0, 2)]
@@ -106,7 +106,7 @@ def test_a_cookie_that_stays_the_same_is_written_once(home: Home) -> None:
     pages = {path: gives(path, "a=1; Path=/; Max-Age=36000") for path in LEAVES}
     with Site({**pages, "/": page("home", *LEAVES)}).serve() as served:
         home.crawl(served.url("/"), sitemap=False)
-    db = sqlite3.connect(home.app.workspace.crawl_folder(home.app.workspace.find(home.word)) / "crawl.db")
+    db = sqlite3.connect(home.app.workspace.place(home.app.workspace.find(home.word)).folder / "crawl.db")
     assert db.execute("SELECT COUNT(*) <= 2 FROM cookie").fetchone() == (1,)
 
 

@@ -21,7 +21,7 @@ def spot(home: Home, path: str, run: int = 0) -> tuple[Path, int, int]:
     """File, offset and length of the record of a page."""
     crawl = home.app.workspace.find(home.word)
     where = next(one["archive"] for one in home.record(run) if path_of(one["url"]) == path)
-    return home.app.workspace.crawl_folder(crawl) / "archive" / where["file"], where["offset"], where["length"]
+    return home.app.workspace.place(crawl).folder / "archive" / where["file"], where["offset"], where["length"]
 
 
 def damage(home: Home, path: str, bytes_: int = 100, run: int = 0) -> Path:

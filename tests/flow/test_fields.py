@@ -267,7 +267,7 @@ def test_an_export_while_nobody_has_taken_them(home: Home, served: Served) -> No
     home.crawl(served.url("/shop/"), extract=["price=.price::text | number:,"])
     before = exported(home, "price")
     crawl = home.app.workspace.find(home.word)
-    (home.app.workspace.crawl_folder(crawl) / taking.FILE).unlink()
+    (home.app.workspace.place(crawl).folder / taking.FILE).unlink()
     assert exported(home, "price") == before
     home.cli("configure", home.word, "--extract", "price=.sku")
     assert [row["price"] for row in exported(home, "price") if row["price"]][:2] == ["SKU-0000", "SKU-0001"]
@@ -280,7 +280,7 @@ def test_pages_that_come_while_an_export_goes_on(home: Home, served: Served) -> 
     with home.app.workspace.reading(crawl) as store:
         rules = taking.rules_of(home.app.workspace, crawl)
         assert rules is not None
-        place = taking.CrawlFields(store, home.app.workspace.crawl_folder(crawl), rules)
+        place = taking.CrawlFields(store, home.app.workspace.place(crawl), rules)
         place.catch_up()
         with place.looking() as taken:
             for stored in home.app.export.stored_pages(home.word, ExportOptions()):
@@ -420,7 +420,7 @@ def test_a_crawl_without_fields_says_so(home: Home, served: Served) -> None:
     home.crawl(served.url("/places/"))
     assert "No fields are set" in home.cli("extract", home.word, code=2).stderr
     crawl = home.app.workspace.find(home.word)
-    assert not (home.app.workspace.crawl_folder(crawl) / taking.FILE).exists()
+    assert not (home.app.workspace.place(crawl).folder / taking.FILE).exists()
 
 
 def test_what_pages_say_does_not_reach_a_terminal_raw(home: Home) -> None:

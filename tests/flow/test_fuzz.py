@@ -156,7 +156,7 @@ def _settings(chance: Random) -> dict[str, Any]:
 
 
 def _database(home: Home) -> sqlite3.Connection:
-    db = checker.copy_store(home.app.workspace.crawl_folder(home.app.workspace.find(home.word)), home.folder / "copy")
+    db = checker.copy_store(home.app.workspace.place(home.app.workspace.find(home.word)).folder, home.folder / "copy")
     assert db is not None
     return db
 

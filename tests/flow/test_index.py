@@ -285,7 +285,7 @@ def test_what_was_lost_is_told_anew(home: Home, server: SearchServer, loss: str)
     if loss == "their index":
         server.delete(name_of(home))
     else:
-        path = home.app.workspace.crawl_folder(home.app.workspace.find(home.word)) / "index.db"
+        path = home.app.workspace.place(home.app.workspace.find(home.word)).folder / "index.db"
         path.unlink() if loss == "our file" else path.write_bytes(b"rubbish " * 10_000)
     assert home.app.index.update(home.word).indexed == len(held(home, server)) > 5
     check(home, server)
@@ -325,7 +325,7 @@ def test_an_index_of_somebody_else_is_left_alone(home: Home, server: SearchServe
 def test_two_processes_at_once(home: Home, server: SearchServer) -> None:
     with Site(linked_site(5)).serve() as served:
         home.crawl(served.url("/"))
-    with stored.locked(home.app.workspace.crawl_folder(home.app.workspace.find(home.word))):
+    with stored.locked(home.app.workspace.place(home.app.workspace.find(home.word)).folder):
         assert "Another process is indexing" in home.cli("index", home.word, code=1).stderr
     assert home.app.index.update(home.word).documents == 5
 

@@ -29,7 +29,7 @@ def crawled(home: Home, served: Served) -> Home:
 
 
 def folder_of(home: Home) -> Path:
-    return home.app.workspace.crawl_folder(home.app.workspace.find(home.word))
+    return home.app.workspace.place(home.app.workspace.find(home.word)).folder
 
 
 def lose(home: Home, what: str) -> None:

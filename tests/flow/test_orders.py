@@ -16,7 +16,7 @@ def test_a_retry_whose_answer_was_lost(home: Home, was_committed: bool) -> None:
         crawl = home.app.workspace.find(home.word)
         inbox_id = home.app.workspace.requests.ask(crawl.crawl_id, "retry", {"kind": None, "url": None}, 1)
         if was_committed:
-            with sqlite3.connect(home.app.workspace.crawl_folder(crawl) / "crawl.db") as store:
+            with sqlite3.connect(home.app.workspace.place(crawl).folder / "crawl.db") as store:
                 store.execute("UPDATE run SET inbox_id = ?", (inbox_id,))
             store.close()
         home.crawl(served.url("/"), delay=0.05)

@@ -135,7 +135,7 @@ def test_a_clock_that_was_set_back_makes_no_wait_longer_than_was_asked_for(home:
     with Site(site.pages()).serve() as served:
         home.crawl(served.url("/"), sitemap=False, workers=1, budget=2)
         crawl = home.app.workspace.crawls.find(home.word)
-        with closing(sqlite3.connect(home.app.workspace.crawl_folder(crawl) / "crawl.db")) as db, db:
+        with closing(sqlite3.connect(home.app.workspace.place(crawl).folder / "crawl.db")) as db, db:
             assert db.execute("UPDATE host SET wait_until_ms = wait_until_ms + 864000000").rowcount == 1
         ended = home.crawl(served.url("/"), max_wait=60)
     assert (ended.pages, ended.run_state) == (7, "completed")

@@ -34,7 +34,7 @@ def found(home: Home, query: str, **options: Any) -> list[str]:
 
 
 def index_of(home: Home) -> Path:
-    return home.app.workspace.crawl_folder(home.app.workspace.find(home.word)) / "search.db"
+    return home.app.workspace.place(home.app.workspace.find(home.word)).folder / "search.db"
 
 
 def go_on(home: Home, number: int | None, as_new_run: bool = False, **given: Any) -> None:

@@ -234,7 +234,7 @@ def test_a_crawl_that_never_ran(idle: Api, never_ran: str) -> None:
     idle.post(f"/crawl/{never_ran}/continue", 409)
     idle.post(f"/crawl/{never_ran}/checkpoints/cleanup", 409)
     idle.ask("DELETE", f"/crawl/{never_ran}/checkpoints/{never_ran}_ckpt_0", 409)
-    assert not idle.app.workspace.crawl_folder(idle.app.workspace.find(never_ran)).exists(), (
+    assert not idle.app.workspace.place(idle.app.workspace.find(never_ran)).folder.exists(), (
         "looking leaves nothing behind"
     )
     assert idle.app.jobs.listed() == []
@@ -444,7 +444,7 @@ def test_bodies_that_mean_nothing(idle: Api, never_ran: str) -> None:
 
 
 def test_an_archive_that_is_damaged(api: Api, crawl_id: str) -> None:
-    archive = api.app.workspace.crawl_folder(api.app.workspace.find(crawl_id)) / "archive"
+    archive = api.app.workspace.place(api.app.workspace.find(crawl_id)).folder / "archive"
     file = next(archive.glob("*.warc.gz"))
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])

@@ -502,7 +502,7 @@ def test_a_list_tells_how_crawls_stand(api: Api, served: Served) -> None:
     begun = finished(api, served)
     (line,) = api.get("/crawls")["items"]
     assert (line["state"], line["run"], line["run_id"], line["pages"]) == ("completed", 0, begun["run_id"], 7)
-    damaged = api.app.workspace.crawl_folder(api.app.workspace.find(begun["crawl_id"])) / "crawl.db"
+    damaged = api.app.workspace.place(api.app.workspace.find(begun["crawl_id"])).folder / "crawl.db"
     damaged.write_bytes(b"this is no database" * 1000)
     (line,) = api.get("/crawls")["items"]
     assert line["state"] == "" and line["note"]
@@ -632,7 +632,7 @@ def test_configurations_that_are_wrong(alone: Api, body: dict[str, Any]) -> None
 
 def test_a_crawl_goes_with_everything_it_has(api: Api, served: Served) -> None:
     begun = finished(api, served)
-    folder = api.app.workspace.crawl_folder(api.app.workspace.find(begun["crawl_id"]))
+    folder = api.app.workspace.place(api.app.workspace.find(begun["crawl_id"])).folder
     assert folder.exists()
     assert api.ask("DELETE", f"/crawl/{begun['crawl_id']}", 204) is None
     assert not folder.exists() and not api.app.jobs.listed()

@@ -144,7 +144,7 @@ def test_cursors_that_are_not_ours(api: Api, crawl: str, cursor: str) -> None:
 def test_no_page_of_a_list_costs_more_than_the_first(api: Api, crawl: str) -> None:
     """SQLite follows the order of record and looks rows up: it reads no table from its start, and sorts nothing."""
     told: list[str] = []
-    path = api.app.workspace.crawl_folder(api.app.workspace.find(crawl.split("/")[-1])) / "crawl.db"
+    path = api.app.workspace.place(api.app.workspace.find(crawl.split("/")[-1])).folder / "crawl.db"
     store = CrawlStore(path, read_only=True)
     store.db._connection.set_trace_callback(told.append)
     for sought in (

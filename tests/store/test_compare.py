@@ -246,7 +246,7 @@ def test_comparing_takes_little_memory_however_much_there_is(tmp_path: Path) -> 
     count = 8_000
     with contextlib.closing(App(tmp_path / "home")) as app:
         crawl = app.plan.find_or_make(Start(("http://a.test/",)))
-        folder = app.workspace.crawl_folder(crawl)
+        folder = app.workspace.place(crawl).folder
         folder.mkdir(parents=True)
         book = Book(folder)
         _fill(book, count)

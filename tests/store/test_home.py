@@ -10,6 +10,7 @@ import pytest
 from inchworm.engine.own.owner import CrawlOwner
 from inchworm.errors import Broken, WrongUse
 from inchworm.model import CrawlInfo
+from inchworm.store.crawl.place import CrawlPlace
 from inchworm.store.home.crawls import KnownCrawls
 from inchworm.store.home.home import Home
 from inchworm.store.home.inbox import OwnerRequest, OwnerRequests
@@ -121,7 +122,7 @@ def test_only_its_owner_reads_a_home(tmp_path):
 def test_the_folder_of_a_crawl_is_for_its_owner_only(tmp_path):
     """Also in a home that was there before, and is open to others."""
     folder = tmp_path / "crawls" / "abc"
-    CrawlOwner(folder, 60.0).close()
+    CrawlOwner(CrawlPlace(folder), 60.0).close()
     assert folder.stat().st_mode & 0o777 == folder.parent.stat().st_mode & 0o777 == 0o700
 
 

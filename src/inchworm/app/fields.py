@@ -27,6 +27,7 @@ from inchworm.rules.fields.selectors import Rules, parsed, to_json
 from inchworm.settings import NamedSettings
 from inchworm.sink.columns import Column
 from inchworm.sink.fields import OWN, ROW, TAKEN, FieldRows, columns_of, spread, told
+from inchworm.store.crawl.place import CrawlPlace
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.follow import fields as stored
 from inchworm.store.follow import follower
@@ -87,18 +88,18 @@ class CrawlFields:
     """Where the fields of a crawl are, and what they are taken from."""
 
     store: CrawlStore
-    folder: Path
+    place: CrawlPlace
     rules: Rules
 
     @property
     def path(self) -> Path:
-        return self.folder / FILE
+        return self.place.folder / FILE
 
     def source(
         self, progress: follower.Progress = lambda _done, _total: None, is_over: Callable[[], bool] = lambda: False
     ) -> stored.FieldSource:
         """`is_over`: whether nobody wants them any more."""
-        bodies, taker = Bodies(self.store, self.folder / "archive"), Taker(self.rules)
+        bodies, taker = Bodies(self.store, self.place.archive), Taker(self.rules)
 
         def take(page: FollowedPage) -> stored.ExtractedRows:
             if is_over():
@@ -260,7 +261,7 @@ def _brought_up(
     workspace: Workspace, crawl: CrawlInfo, rules: Rules, number: int, hooks: Hooks, over: threading.Event
 ) -> stored.FieldCounts:
     with workspace.reading(crawl) as store:
-        place = CrawlFields(store, workspace.crawl_folder(crawl), rules)
+        place = CrawlFields(store, workspace.place(crawl), rules)
         progress = hooks.extracting or (lambda _done, _total: None)
         return place.counts(workspace.run_of(crawl, store, number).run_id, place.source(progress, over.is_set))
 

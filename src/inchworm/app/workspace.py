@@ -19,6 +19,7 @@ from inchworm.ports import Clock
 from inchworm.rules.web import proxies
 from inchworm.rules.web import url as urls
 from inchworm.settings import NamedSettings, Settings, SettingValue
+from inchworm.store.crawl.place import CrawlPlace
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.home.crawls import KnownCrawls
 from inchworm.store.home.home import Home
@@ -83,7 +84,7 @@ class Workspace:
         return crawl
 
     def is_running(self, crawl: CrawlInfo) -> bool:
-        return self.home.place(crawl.crawl_id).is_worked_on()
+        return self.place(crawl).is_worked_on()
 
     def last_written(self, crawl_id: str = "") -> tuple[int, ...]:
         """A mark of the home, and of one crawl in it, that stays the same as long as nothing happens there; none when
@@ -92,12 +93,12 @@ class Workspace:
         crawl = self.crawls.find(crawl_id) if crawl_id else None
         if crawl is None:
             return home
-        there = self.home.place(crawl.crawl_id).mark()
+        there = self.place(crawl).mark()
         return (*home, *there) if home and there else ()
 
     @contextlib.contextmanager
     def reading(self, crawl: CrawlInfo) -> Iterator[CrawlStore]:
-        place = self.home.place(crawl.crawl_id)
+        place = self.place(crawl)
         self._refuse_if_lost(crawl)
         if not place.has_started():
             raise NotNow(f"The crawl {crawl.name!r} has not started yet.", f"Start it: {command(crawl)}")
@@ -117,7 +118,7 @@ class Workspace:
 
     def _refuse_if_lost(self, crawl: CrawlInfo) -> None:
         """Somebody deleted the record of a crawl: nothing begins anew unless that is wanted."""
-        place = self.home.place(crawl.crawl_id)
+        place = self.place(crawl)
         if crawl.started and place.is_lost():
             path = place.path
             raise Broken(
@@ -134,14 +135,15 @@ class Workspace:
         if not is_anew:
             self._refuse_if_lost(crawl)
         stale = self.service_settings().stale if stale_seconds is None else stale_seconds
-        owner = CrawlOwner(self.crawl_folder(crawl), stale)
+        owner = CrawlOwner(self.place(crawl), stale)
         try:
             yield owner
         finally:
             owner.close()
 
-    def crawl_folder(self, crawl: CrawlInfo) -> Path:
-        return self.home.place(crawl.crawl_id).folder
+    def place(self, crawl: CrawlInfo) -> CrawlPlace:
+        """Where a crawl lies."""
+        return self.home.place(crawl.crawl_id)
 
     def ask(self, crawl: CrawlInfo, verb: str, argument: Mapping[str, Json]) -> str | None:
         """Ask the owner of a crawl's run for something, and wait for its answer; None when its session ended first."""

@@ -138,4 +138,4 @@ class Meter:
 
 
 def _folder(app: App, crawl: CrawlInfo) -> Path:
-    return app.workspace.crawl_folder(crawl)
+    return app.workspace.place(crawl).folder

@@ -55,7 +55,7 @@ async def opened(start: SessionStart, fetcher: Fetcher, hooks: Hooks) -> AsyncIt
     owner, settings = start.owner, start.settings
     archive = _archive_writer(start)
     # `owner.store` belongs to commits, wherever they run; the window reads through a connection of its own.
-    reading = CrawlStore(owner.store.path, read_only=True)
+    reading = owner.place.open()
     # Only somebody who is shown the pages wants their text laid out.
     query = settings.query if settings.order == order.BEST else ""
     reader = DocumentReader(settings.resources, settings.drop_params, hooks.visited is not None, query)

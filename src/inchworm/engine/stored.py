@@ -6,7 +6,6 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from inchworm.engine.own.bodies import Bodies
@@ -14,6 +13,7 @@ from inchworm.errors import Unknown
 from inchworm.model import Change, Failure, JsonObject
 from inchworm.page import Page
 from inchworm.sink.columns import renamed
+from inchworm.store.crawl.place import CrawlPlace
 from inchworm.store.crawl.read.copies import Copies
 from inchworm.store.crawl.read.now import ChangedUrl, LineOfRuns, Now
 from inchworm.store.crawl.read.visits import RecordedVisit
@@ -47,14 +47,14 @@ class StoredPages:
     """Makes pages of visits. Pages may be asked for more after their store was closed, or in another thread: each such
     question opens it for itself, so that nobody who keeps a page keeps a file open."""
 
-    def __init__(self, store: CrawlStore, archive: Path) -> None:
-        self._store, self._archive = store, archive
+    def __init__(self, store: CrawlStore, place: CrawlPlace) -> None:
+        self._store, self._place = store, place
         self._open: _Sources | None = self._sources_of(store)
         # What is known of a run is what it had come to now, however long whoever asks takes to read it.
         self._runs = {run.run_id: run for run in store.runs.list()}
 
     def _sources_of(self, store: CrawlStore) -> _Sources:
-        return _Sources(Copies(store), Now(store), Bodies(store, self._archive))
+        return _Sources(Copies(store), Now(store), Bodies(store, self._place.archive))
 
     def release(self) -> None:
         """The store is going to be closed."""
@@ -65,7 +65,7 @@ class StoredPages:
         if (is_open := self._open) is not None:
             yield is_open
             return
-        with contextlib.closing(CrawlStore(self._store.path, read_only=True)) as store:
+        with contextlib.closing(self._place.open()) as store:
             yield self._sources_of(store)
 
     # Pages
@@ -165,7 +165,7 @@ class StoredPages:
 
     def _body(self, visit: RecordedVisit) -> bytes | None:
         # To open a store takes ten times as long as to read a page, and most visits can do without.
-        own = Bodies(self._store, self._archive).own(visit) if self._open is None else None
+        own = Bodies(self._store, self._place.archive).own(visit) if self._open is None else None
         if own is not None:
             return own.body
         with contextlib.suppress(Unknown), self._open_sources() as asked:

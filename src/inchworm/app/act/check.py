@@ -42,7 +42,7 @@ class Checker:
         many."""
         from inchworm.archive import reader, warc  # only who reads the archive needs it
 
-        records, folder = RecordReader(store), self._workspace.crawl_folder(crawl) / "archive"
+        records, folder = RecordReader(store), self._workspace.place(crawl).archive
         total, lost = records.count(), list[str]()
         bodies: set[bytes | None] = set()
         for done, one in enumerate(records.all(), 1):

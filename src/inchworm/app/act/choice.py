@@ -157,7 +157,7 @@ class RunChooser:
         if store is None:
             raise NotNow(f"The crawl {plan.crawl.name!r} has not started yet.", "There is nothing to continue.")
         given, now_ms = settings.of_run(plan.given), self._workspace.clock.now_ms
-        past = Past(store, self._workspace.crawl_folder(plan.crawl) / "archive", plan.crawl)
+        past = Past(store, self._workspace.place(plan.crawl).archive, plan.crawl)
         point = past.point(Back(plan.task.checkpoint, plan.task.as_new_run, plan.task.validate))
         current = past.run(point)
         frozen = settings_of_run(current)

@@ -109,7 +109,7 @@ class Configurer:
     def delete(self, word: str) -> None:
         """Remove a crawl: its record, its archive, everything."""
         crawl = self._workspace.find(word)
-        folder = self._workspace.crawl_folder(crawl)
+        folder = self._workspace.place(crawl).folder
         if not folder.exists():
             self._workspace.crawls.remove(crawl.crawl_id)
             return
@@ -124,4 +124,4 @@ class Configurer:
 
     def _erase(self, crawl: CrawlInfo) -> None:
         self._workspace.crawls.remove(crawl.crawl_id)
-        shutil.rmtree(self._workspace.crawl_folder(crawl), ignore_errors=True)
+        shutil.rmtree(self._workspace.place(crawl).folder, ignore_errors=True)

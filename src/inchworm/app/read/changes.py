@@ -186,7 +186,7 @@ class Changes:
         visit = _last_visit(store, one, url)
         if visit is None or visit.outcome not in ("page", "duplicate"):
             return None
-        response = Bodies(store, self._workspace.crawl_folder(crawl) / "archive").of(visit.payload)
+        response = Bodies(store, self._workspace.place(crawl).archive).of(visit.payload)
         if response is None:
             return [f"(the archive has lost what run {one.number} read here)"]
         kind, address = visit.content_type or "", visit.request_url or url

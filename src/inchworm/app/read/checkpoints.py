@@ -172,7 +172,7 @@ class Checkpoints:
     def target(self, crawl: CrawlInfo, back: Back) -> tuple[CheckpointInfo, RunInfo]:
         """Where a crawl would continue, and in which run it is, seen to be possible. Nothing is changed."""
         with self._workspace.reading(crawl) as store:
-            past = Past(store, self._workspace.crawl_folder(crawl) / "archive", crawl)
+            past = Past(store, self._workspace.place(crawl).archive, crawl)
             point = past.point(back)
             return point, past.run(point)
 

@@ -298,7 +298,7 @@ class Crawls:
 
     def lost_files(self, crawl: CrawlInfo, store: CrawlStore) -> Sequence[str]:
         """Files of the archive that are missing, or shorter than what was committed."""
-        archive = self._workspace.crawl_folder(crawl) / "archive"
+        archive = self._workspace.place(crawl).archive
         files = [(name, length, archive / name) for _, _, name, length in store.archive.files()]
         return [name for name, length, path in files if not path.exists() or path.stat().st_size < length]
 
@@ -345,7 +345,7 @@ class Crawls:
 
     def _seen(self, crawl: CrawlInfo) -> _Seen | None:
         """A crawl as it was read when its files last changed: lists are looked at all the time."""
-        mark = self._workspace.home.place(crawl.crawl_id).mark()
+        mark = self._workspace.place(crawl).mark()
         seen = self._kept.get(crawl.crawl_id)
         if seen is not None and seen[0] == mark:
             return seen[1]

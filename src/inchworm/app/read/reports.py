@@ -221,7 +221,7 @@ class RunReports:
     def soon(self, crawl: CrawlInfo, name: str, number: int | None = None) -> Report | None:
         """What a page shows of a report; None while it is being made, beside the one who asks. It is made again when
         the crawl has changed, though of one that goes on not all the time."""
-        changed = () if self._workspace.is_running(crawl) else self._workspace.home.place(crawl.crawl_id).mark()
+        changed = () if self._workspace.is_running(crawl) else self._workspace.place(crawl).mark()
         stamp = changed or (int(self._workspace.clock.monotonic() / _FRESH_SECONDS),)
         key = (self._workspace.folder, crawl.crawl_id, name, number, stamp)
         making = _MADE.get(key, lambda: _maker().submit(_made, self._workspace.folder, crawl.crawl_id, name, number))

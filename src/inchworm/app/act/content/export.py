@@ -147,7 +147,7 @@ class Exporter:
         with self._workspace.reading(crawl) as store:
             run, place = (
                 self._chosen(crawl, store, wanted).end,
-                CrawlFields(store, self._workspace.crawl_folder(crawl), rules),
+                CrawlFields(store, self._workspace.place(crawl), rules),
             )
             counts = place.counts(run.run_id, place.source(progress))
         return FieldsTaken(tuple(name for name in unmatched(rules, counts) if name in names), counts.failed)
@@ -162,19 +162,24 @@ class Exporter:
 
     def _source(self, crawl: CrawlInfo, store: CrawlStore, wanted: ExportOptions, progress: Progress | None) -> _Source:
         selection = self._selection(crawl, store, wanted, progress)
-        return _Source(self._archive(crawl), store, selection, self._workspace.run_of(crawl, store, wanted.run), wanted)
+        return _Source(
+            self._workspace.place(crawl).archive,
+            store,
+            selection,
+            self._workspace.run_of(crawl, store, wanted.run),
+            wanted,
+        )
 
     def _selection(
         self, crawl: CrawlInfo, store: CrawlStore, wanted: ExportOptions, progress: Progress | None = None
     ) -> Selection:
         rules = asked_rules(self._workspace, crawl, wanted.fields)
         fields = FieldColumns(
-            CrawlFields(store, self._workspace.crawl_folder(crawl), rules) if rules else None, wanted.fields.own
+            CrawlFields(store, self._workspace.place(crawl), rules) if rules else None, wanted.fields.own
         )
-        return Selection(store, self._archive(crawl), self._chosen(crawl, store, wanted), wanted, fields, progress)
-
-    def _archive(self, crawl: CrawlInfo) -> Path:
-        return self._workspace.crawl_folder(crawl) / "archive"
+        return Selection(
+            store, self._workspace.place(crawl), self._chosen(crawl, store, wanted), wanted, fields, progress
+        )
 
     def _chosen(self, crawl: CrawlInfo, store: CrawlStore, wanted: ExportOptions) -> Chosen:
         current = self._workspace.run_of(crawl, store, wanted.run)

@@ -98,7 +98,7 @@ class Extractor:
         with self._workspace.reading(crawl) as store:
             if given:
                 self._configure.change(crawl.crawl_id, Configuration(defaults=given))
-            place = CrawlFields(store, self._workspace.crawl_folder(crawl), rules)
+            place = CrawlFields(store, self._workspace.place(crawl), rules)
             if rebuild:
                 stored.forget(place.path)
             current = store.runs.line_end() or self._workspace.run_of(crawl, store)
@@ -121,7 +121,7 @@ class Extractor:
         crawl = self._workspace.find(word)
         rules = self._rules(crawl, given)
         with self._workspace.reading(crawl) as store:
-            archived = StoredPages(store, self._workspace.crawl_folder(crawl) / "archive")
+            archived = StoredPages(store, self._workspace.place(crawl))
             pages = (
                 iter([archived.page_of(self._visit(crawl, store, url))]) if url else self._some(crawl, store, archived)
             )
@@ -138,9 +138,9 @@ class Extractor:
             visit = self._visit_in(crawl, store, url, number)
             if visit is None:
                 return None
-            folder = self._workspace.crawl_folder(crawl)
-            with CrawlFields(store, folder, rules).looking() as taken:
-                rows = taken(StoredPages(store, folder / "archive").page_of(visit)).rows
+            place = self._workspace.place(crawl)
+            with CrawlFields(store, place, rules).looking() as taken:
+                rows = taken(StoredPages(store, place).page_of(visit)).rows
         return None if rows is None else [told(rules, row) for row in rows]
 
     def _rules(self, crawl: CrawlInfo, given: NamedSettings | None) -> Rules:

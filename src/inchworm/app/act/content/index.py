@@ -91,21 +91,24 @@ class Indexer:
         """Tell the search server what happened since it was last told; with `rebuild` all there is, into an index made
         anew. `progress` is told how many URLs were looked up for that, of how many."""
         crawl = self._workspace.find(word)
-        folder = self._workspace.crawl_folder(crawl)
+        folder = self._workspace.place(crawl).folder
         with (
             self._workspace.reading(crawl) as store,
             stored.locked(folder),
             contextlib.closing(Server(address_of(self._workspace, crawl), self.waits)) as server,
         ):
             return _Teller(
-                self._workspace, crawl, _Ends(store, Texts(store, folder / "archive"), server), progress
+                self._workspace,
+                crawl,
+                _Ends(store, Texts(store, self._workspace.place(crawl).archive), server),
+                progress,
             ).work(rebuild)
 
     def status(self, word: str) -> IndexStatus:
         """How far the search server has been told, without asking it."""
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
-            found = stored.read(self._workspace.crawl_folder(crawl), lambda mirror: mirror.state(store))
+            found = stored.read(self._workspace.place(crawl).folder, lambda mirror: mirror.state(store))
         name = found.name if found and found.name else index_name(crawl.name, crawl.crawl_id)
         if found is None:
             return IndexStatus(crawl.crawl_id, crawl.name, name, None, 0, 0, None, None)
@@ -115,7 +118,7 @@ class Indexer:
 
     def set_aside(self, word: str) -> list[PageSetAside]:
         """The pages that the search server does not take, and why."""
-        folder = self._workspace.crawl_folder(self._workspace.find(word))
+        folder = self._workspace.place(self._workspace.find(word)).folder
         rows = stored.read(folder, IndexMirror.set_aside) or []
         return [PageSetAside(url, reason, iso(at_ms)) for url, reason, at_ms in rows]
 
@@ -159,7 +162,7 @@ class _Teller:
 
     def __init__(self, workspace: Workspace, crawl: CrawlInfo, ends: _Ends, progress: Progress) -> None:
         self._crawl = crawl
-        self._folder = workspace.crawl_folder(crawl)
+        self._folder = workspace.place(crawl).folder
         self._now_ms = workspace.clock.now_ms()
         self._ends = ends
         self._progress = progress

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from inchworm.app.fields import FieldColumns, FieldRequest
@@ -14,6 +13,7 @@ from inchworm.errors import WrongUse
 from inchworm.model import JsonObject, RunInfo
 from inchworm.page import Page
 from inchworm.sink.columns import Column, chosen
+from inchworm.store.crawl.place import CrawlPlace
 from inchworm.store.crawl.read.now import Now, Since
 from inchworm.store.crawl.read.visits import RecordedVisit, VisitReader
 from inchworm.store.crawl.store import CrawlStore
@@ -71,7 +71,7 @@ class Selection:
     def __init__(
         self,
         store: CrawlStore,
-        archive: Path,
+        place: CrawlPlace,
         chosen: Chosen,
         wanted: ExportOptions,
         fields: FieldColumns,
@@ -82,7 +82,7 @@ class Selection:
         # Taken once: whoever goes through all of it twice has to see the same.
         self._line = self._now.line(chosen.end)
         self._progress = progress or (lambda _done, _total: None)
-        self.stored = StoredPages(store, archive)
+        self.stored = StoredPages(store, place)
 
     def columns(self) -> tuple[Column, ...]:
         """What each row of a table holds."""

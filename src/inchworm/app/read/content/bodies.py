@@ -62,7 +62,7 @@ class PageBodies:
                 return None
             if media.is_risky(response.body, visit.content_type or "") and not at_any_cost:
                 return None
-            return Texts(store, self._workspace.crawl_folder(crawl) / "archive").of(_as_page(visit, current))
+            return Texts(store, self._workspace.place(crawl).archive).of(_as_page(visit, current))
 
     def _response(
         self, crawl: CrawlInfo, store: CrawlStore, current: RunInfo, url: str
@@ -71,7 +71,7 @@ class PageBodies:
         visits = known_url(store, crawl, current, [identity(current, url)], hint, 0).visits
         for visit in (one.record for one in reversed(visits)):
             if visit.payload:
-                bodies = Bodies(store, self._workspace.crawl_folder(crawl) / "archive")
+                bodies = Bodies(store, self._workspace.place(crawl).archive)
                 return visit, bodies.of(bytes.fromhex(visit.payload))
         return None, None
 
@@ -87,7 +87,7 @@ class PageBodies:
             if found is None:
                 which = f"The crawl {crawl.name!r}" if number is None else f"Run {number} of {crawl.name!r}"
                 raise Unknown(f"{which} has no page {address}.", "`why` tells why it was not crawled.")
-            stored = StoredPages(store, self._workspace.crawl_folder(crawl) / "archive")
+            stored = StoredPages(store, self._workspace.place(crawl))
             page = stored.page_of(found)
             page.take_rows = rows_on_the_spot(self._workspace, crawl, fields)
             stored.release()
@@ -120,9 +120,9 @@ class Watching:
         self._store: CrawlStore | None = None
 
     def started(self, crawl: CrawlInfo, current: RunInfo, _session: int) -> None:
-        place = self._workspace.home.place(crawl.crawl_id)
+        place = self._workspace.place(crawl)
         self._store = place.open()
-        self._stored = StoredPages(self._store, place.folder / "archive")
+        self._stored = StoredPages(self._store, place)
         self._visits, self._run_id = VisitReader(self._store), current.run_id
 
     def visited(self, visit: FinishedVisit) -> None:

@@ -239,7 +239,7 @@ class Pages:
         if not visit.file or visit.offset is None:
             return {}
         try:
-            record = warc_reader.record_at(self._workspace.crawl_folder(crawl) / "archive" / visit.file, visit.offset)
+            record = warc_reader.record_at(self._workspace.place(crawl).archive / visit.file, visit.offset)
         except WrongUse:
             return {}
         reply = replay.answer_of(record)

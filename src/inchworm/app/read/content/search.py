@@ -77,9 +77,9 @@ class TextSearch:
             raise WrongUse(f"{limit} results cannot be shown.", "Give a number from 1 on.")
         question = index.SearchQuestion(index.parsed(text), limit, snippet)
         crawl = self._workspace.find(word)
-        folder = self._workspace.crawl_folder(crawl)
+        folder = self._workspace.place(crawl).folder
         with self._workspace.reading(crawl) as store:
-            source = index.SearchSource(store, Texts(store, folder / "archive").of, progress)
+            source = index.SearchSource(store, Texts(store, self._workspace.place(crawl).archive).of, progress)
             if seconds is None:
                 found, unread = index.search(folder / "search.db", source, question), None
             else:

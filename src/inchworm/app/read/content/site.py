@@ -65,7 +65,7 @@ class SiteTree:
         one goes on with."""
         with self._workspace.reading(crawl) as store:
             current, reader = self._workspace.run_of(crawl, store, number), UrlReader(store)
-            key = (str(self._workspace.crawl_folder(crawl)), current.run_id)
+            key = (str(self._workspace.place(crawl).folder), current.run_id)
             count = _SHELF.count_of(key, reader.stamp(current.run_id), self._workspace.is_running(crawl))
             # Who has been told that it takes a while waits longer, and seldomer.
             count.go_on(reader, current.run_id, WAITING_SECONDS if count.counted else TREE_SECONDS)
