@@ -19,6 +19,8 @@ from inchworm.cli.screen.words import counted
 from inchworm.engine.run import refuse_words
 from inchworm.errors import WrongUse
 from inchworm.job import JobFilter, JobRepetition, JobState, Task
+from inchworm.rules.schedule import states
+from inchworm.rules.schedule.states import Action
 from inchworm.rules.schedule.timetable import UNITS
 from inchworm.rules.words.figures import clip
 from inchworm.rules.words.json_form import json_object
@@ -154,13 +156,13 @@ def show(job: str, as_json: bool) -> None:
         display.settings_table({name: value for name, value in found.items() if value not in (None, {}, "")})
 
 
-def _steer(verb: str, text: str) -> None:
-    @jobs.command(verb, help=text)
+def _add_action(action: Action) -> None:
+    @jobs.command(action.command, help=states.HELP[action])
     @click.argument("job")
     @json_flag
-    def steer(job: str, as_json: bool) -> None:
+    def act(job: str, as_json: bool) -> None:
         with opened() as app:
-            found = getattr(app.schedule, verb)(_full(app, job))
+            found = app.schedule.act(_full(app, job), action)
         print_json(found) if as_json else _say(found)
 
 
@@ -169,11 +171,8 @@ def _say(job: JobLine) -> None:
     paragraph(f"Job {job.id} is {job.status}{when}.")
 
 
-_steer("pause", "Keep a scheduled job from running.")
-_steer("resume", "Let a paused job run again.")
-_steer("cancel", "End a job for good; an execution that runs is stopped, and its run can be continued.")
-_steer("retry", "Try a failed job again, with all its retries.")
-_steer("run", "Run a scheduled job now.")
+for _action in Action:
+    _add_action(_action)
 
 
 @jobs.command()

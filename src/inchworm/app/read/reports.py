@@ -216,7 +216,7 @@ class RunReports:
             current = self._workspace.run_of(crawl, store, number)
             reports = Reports(store, current.run_id, linking)
             with reports.snapshot():
-                return REPORTS[name](ReportHead(name, crawl.crawl_id, current.number), reports, limit)
+                return REPORTS[name].make(ReportHead(name, crawl.crawl_id, current.number), reports, limit)
 
     def soon(self, crawl: CrawlInfo, name: str, number: int | None = None) -> Report | None:
         """What a page shows of a report; None while it is being made, beside the one who asks. It is made again when
@@ -332,10 +332,48 @@ def _most(limit: int | None) -> int:
     return NO_LIMIT if limit is None else limit
 
 
-REPORTS: Mapping[str, Callable[[ReportHead, Reports, int | None], Report]] = {
-    "broken-links": _broken_links,
-    "redirects": _redirects,
-    "duplicates": _duplicates,
-    "errors": _errors,
-    "slow": _slow,
+@dataclass(frozen=True, slots=True)
+class ReportKind:
+    """A report that can be made of a run: what it is called on the dashboard and what it is, what it counts, one of
+    them and several, and how many rows are shown where nobody says."""
+
+    make: Callable[[ReportHead, Reports, int | None], Report]
+    title: str
+    help: str
+    one: str
+    several: str
+    shown: int = 20
+
+
+REPORTS: Mapping[str, ReportKind] = {
+    "broken-links": ReportKind(
+        _broken_links,
+        "Broken links",
+        "URLs that failed or are gone, and the pages that link there.",
+        "broken link",
+        "broken links",
+    ),
+    "redirects": ReportKind(
+        _redirects,
+        "Redirects",
+        "Where links are redirected, hop by hop, and how many pages link there.",
+        "redirect",
+        "redirects",
+    ),
+    "duplicates": ReportKind(
+        _duplicates,
+        "Duplicates",
+        "Several addresses with the same text.",
+        "content with several URLs",
+        "contents with several URLs",
+    ),
+    "errors": ReportKind(_errors, "Errors", "What went wrong, by kind and status.", "error", "errors", EXAMPLES),
+    "slow": ReportKind(
+        _slow,
+        "Slow and large",
+        "The answers that took longest, and the largest ones.",
+        "answer",
+        "answers",
+        SLOWEST,
+    ),
 }

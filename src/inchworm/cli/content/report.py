@@ -28,7 +28,6 @@ from inchworm.rules.words.figures import clip, size
 _WIDTH = 80
 _SHOWN = 20
 _SHOWN_PAGES = 5
-_DEFAULTS = {"errors": EXAMPLES, "slow": SLOWEST}
 _TROUBLE = {
     "redirect_loop": "LOOP: it leads back to where it started",
     "too_many_redirects": "TOO LONG: nobody follows that far",
@@ -36,7 +35,16 @@ _TROUBLE = {
 }
 
 
-@main.command()
+_HELP = "\n\n".join(
+    (
+        "What is wrong with a site, and what is slow, as a run found it.",
+        "\b\n" + "\n".join(f"  {name:<14} {kind.help}" for name, kind in REPORTS.items()),
+        "The run as it stands now, also while it is being crawled.",
+    )
+)
+
+
+@main.command(help=_HELP)
 @click.argument("word", metavar="CRAWL")
 @click.argument("name", metavar="REPORT", type=click.Choice(list(REPORTS)))
 @click.option("--run", "number", type=int, default=None, metavar="N", help="Which run. [default: the last]")
@@ -51,17 +59,6 @@ _TROUBLE = {
 @json_flag
 @click.option("--csv", "as_csv", is_flag=True, help="Print a table for spreadsheets.")
 def report(word: str, name: str, number: int | None, limit: int | None, as_json: bool, as_csv: bool) -> None:
-    """What is wrong with a site, and what is slow, as a run found it.
-
-    \b
-      broken-links   URLs that failed or are gone, and every page that links there
-      redirects      chains with their statuses, where they end, how many pages link there
-      duplicates     URLs with the same content
-      errors         what went wrong, by kind and status, what it means, examples
-      slow           the slowest answers and the largest ones
-
-    The run as it stands now, also while it is being crawled.
-    """
     if as_json and as_csv:
         raise WrongUse("--json and --csv exclude each other.", "Leave one out.")
     with opened() as app:
@@ -69,14 +66,14 @@ def report(word: str, name: str, number: int | None, limit: int | None, as_json:
             with opened_file(None) as out:
                 app.reports.csv(word, name, out, number, limit)
             return
-        wanted = limit if as_json or limit is not None else _DEFAULTS.get(name, _SHOWN)
+        wanted = limit if as_json or limit is not None else REPORTS[name].shown
         found = app.reports.one(word, name, number, wanted)
     print_json(found) if as_json else _show(found, word)
 
 
 def _show(found: Report, word: str) -> None:
-    one, several = _COUNTED[found.about.report]
-    say(clip(f"{counted(found.count, one, several)} in run {found.about.run} of {quoted(word)}", _WIDTH))
+    kind = REPORTS[found.about.report]
+    say(clip(f"{counted(found.count, kind.one, kind.several)} in run {found.about.run} of {quoted(word)}", _WIDTH))
     if not found.count:
         return
     match found:
@@ -90,6 +87,8 @@ def _show(found: Report, word: str) -> None:
             _errors(found)
         case SlowReport():
             _slow(found)
+        case _:
+            _lines(found)
 
 
 def _broken_links(found: BrokenLinksReport) -> None:
@@ -150,13 +149,11 @@ def _slow(found: SlowReport) -> None:
             say(f"{one.millis:>7,} {size(one.size):>9}  {_address(one.url, 19)}")
 
 
-_COUNTED = {
-    "broken-links": ("broken link", "broken links"),
-    "redirects": ("redirect", "redirects"),
-    "duplicates": ("content with several URLs", "contents with several URLs"),
-    "errors": ("error", "errors"),
-    "slow": ("answer", "answers"),
-}
+def _lines(found: Report) -> None:
+    """A report that has no form of its own: the columns and lines of its file."""
+    say(clip("  ".join(name.replace("_", " ").upper() for name in found.columns), _WIDTH))
+    for line in found.lines():
+        say(clip("  ".join("-" if value is None else str(value) for value in line), _WIDTH))
 
 
 def _address(url: str, indent: int) -> str:

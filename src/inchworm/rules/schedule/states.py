@@ -24,6 +24,11 @@ class Action(StrEnum):
     RETRY = "retry"
     FORCE_RUN = "force-run"
 
+    @property
+    def command(self) -> str:
+        """What the command line and the dashboard call it."""
+        return "run" if self is Action.FORCE_RUN else self.value
+
 
 class Move(StrEnum):
     """What happens to a job by itself."""
@@ -45,6 +50,26 @@ ACTIONS: Mapping[Action, Mapping[JobState, JobState]] = {
     Action.FORCE_RUN: {SCHEDULED: SCHEDULED},
 }
 """By action: the states it is possible in, and where it leads."""
+
+HELP: Mapping[Action, str] = {
+    Action.PAUSE: "Keep a scheduled job from running.",
+    Action.RESUME: "Let a paused job run again.",
+    Action.CANCEL: (
+        "End a job for good. An execution that runs is stopped within the grace time; its run can be continued."
+    ),
+    Action.RETRY: "Try a failed job again, with all its retries.",
+    Action.FORCE_RUN: "Run a scheduled job now, besides the times that are planned for it.",
+}
+"""What an action does."""
+
+DONE: Mapping[Action, str] = {
+    Action.PAUSE: "{name} is paused. It runs again when you resume it.",
+    Action.RESUME: "{name} goes on; its next run is {next}.",
+    Action.CANCEL: "The job of {name} is cancelled. What it crawled stays, and its run can be continued.",
+    Action.RETRY: "{name} is tried again, with all its retries.",
+    Action.FORCE_RUN: "{name} runs now.",
+}
+"""What people are told when it is done: `name` is that of the crawl, `next` when the job runs next."""
 
 MOVES: Mapping[Move, Mapping[JobState, JobState]] = {
     Move.PLACE: {PENDING: SCHEDULED},

@@ -10,6 +10,8 @@ from pydantic import ConfigDict, Field
 
 from inchworm.app.act.jobs.change import WantedJob
 from inchworm.job import ExecutionState, JobFilter, JobState, Task
+from inchworm.rules.schedule import states
+from inchworm.rules.schedule.states import Action
 from inchworm.rules.words.times import iso
 from inchworm.service.api.settings import SettingsBody, named
 from inchworm.service.api.web import (
@@ -180,40 +182,19 @@ def delete_job(app: Home, job_id: JobId) -> None:
     app.schedule.delete(job_id)
 
 
-@routes.post("/jobs/{job_id}/pause", response_model=JobAnswer, responses=refusals(404, 409))
-def pause_job(app: Home, job_id: JobId) -> Any:
-    """Keep a scheduled job from running."""
-    return app.schedule.pause(job_id)
+def _add_action(action: Action) -> None:
+    def act(app: Home, service: Service, job_id: JobId) -> Any:
+        made = app.schedule.act(job_id, action)
+        service.wake()
+        return made
+
+    act.__name__, act.__doc__ = f"{action.command}_job", states.HELP[action]
+    router = second if action is Action.FORCE_RUN else routes
+    router.post(f"/jobs/{{job_id}}/{action}", response_model=JobAnswer, responses=refusals(404, 409))(act)
 
 
-@routes.post("/jobs/{job_id}/resume", response_model=JobAnswer, responses=refusals(404, 409))
-def resume_job(app: Home, service: Service, job_id: JobId) -> Any:
-    """Let a paused job run again."""
-    made = app.schedule.resume(job_id)
-    service.wake()
-    return made
-
-
-@routes.post("/jobs/{job_id}/cancel", response_model=JobAnswer, responses=refusals(404, 409))
-def cancel_job(app: Home, job_id: JobId) -> Any:
-    """End a job for good. An execution that runs is stopped within the grace time; its run can be continued."""
-    return app.schedule.cancel(job_id)
-
-
-@routes.post("/jobs/{job_id}/retry", response_model=JobAnswer, responses=refusals(404, 409))
-def retry_job(app: Home, service: Service, job_id: JobId) -> Any:
-    """Try a failed job again, with all its retries."""
-    made = app.schedule.retry(job_id)
-    service.wake()
-    return made
-
-
-@second.post("/jobs/{job_id}/force-run", response_model=JobAnswer, responses=refusals(404, 409))
-def run_job(app: Home, service: Service, job_id: JobId) -> Any:
-    """Run a scheduled job now, besides the times that are planned for it."""
-    made = app.schedule.run(job_id)
-    service.wake()
-    return made
+for _action in Action:
+    _add_action(_action)
 
 
 @routes.get("/jobs/{job_id}/stats", response_model=dict[str, Any], responses=refusals(404))

@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
@@ -19,7 +18,9 @@ from inchworm.app.read.jobs import JobDetail, JobLine, RepetitionLine
 from inchworm.app.root import App
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.job import ExecutionState, JobFilter, JobState, Task
+from inchworm.rules.schedule import states
 from inchworm.rules.schedule.repetition import Stop
+from inchworm.rules.schedule.states import Action
 from inchworm.rules.schedule.timetable import SLOTS, UNITS
 from inchworm.rules.words.figures import clip
 from inchworm.rules.words.times import iso
@@ -174,21 +175,7 @@ def _whole(form: Form, name: str) -> int | None:
 # What can be done with a job
 
 
-class Act(StrEnum):
-    PAUSE = "pause"
-    RESUME = "resume"
-    RETRY = "retry"
-    RUN = "run"
-    CANCEL = "cancel"
-
-
-_SAID = {
-    Act.PAUSE: "{name} is paused. It runs again when you resume it.",
-    Act.RESUME: "{name} goes on; its next run is {next}.",
-    Act.RETRY: "{name} is tried again, with all its retries.",
-    Act.RUN: "{name} runs now.",
-    Act.CANCEL: "The job of {name} is cancelled. What it crawled stays, and its run can be continued.",
-}
+_ACTIONS = {one.command: one for one in Action}
 
 
 @routes.post("/jobs/{job_id}/edit")
@@ -228,19 +215,14 @@ def delete_job(request: Request, app: Home, job_id: JobId, _: Fields) -> Any:
     return back(came_from if is_list else "/jobs", f"The job of {name} is deleted. What it crawled stays.")
 
 
-@routes.post("/jobs/{job_id}/{act}")
-def steer_job(request: Request, app: Home, service: Service, job_id: JobId, act: Act, _: Fields) -> Any:
-    verbs = {
-        Act.PAUSE: app.schedule.pause,
-        Act.RESUME: app.schedule.resume,
-        Act.RETRY: app.schedule.retry,
-        Act.RUN: app.schedule.run,
-        Act.CANCEL: app.schedule.cancel,
-    }
-    made = verbs[act](job_id)
+@routes.post("/jobs/{job_id}/{command}")
+def act(request: Request, app: Home, service: Service, job_id: JobId, command: str, _: Fields) -> Any:
+    if command not in _ACTIONS:
+        raise WrongUse(f"Nothing that is called {clip(command, 40)!r} can be done with a job.", "Load the page again.")
+    made = app.schedule.act(job_id, _ACTIONS[command])
     service.wake()
-    said = _SAID[act].format(name=made.name or "The job", next=_soon(made))
-    return back(request.state.back or f"/jobs/{job_id}", said)
+    text = states.DONE[_ACTIONS[command]].format(name=made.name or "The job", next=_soon(made))
+    return back(request.state.back or f"/jobs/{job_id}", text)
 
 
 def _soon(made: JobLine) -> str:

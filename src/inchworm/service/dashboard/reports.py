@@ -6,26 +6,20 @@ from typing import Any
 
 from fastapi import Request
 
+from inchworm.app.read.reports import REPORTS
 from inchworm.errors import Unknown
 from inchworm.service.api.web import Home, crawl_of
 from inchworm.service.dashboard.content import CrawlId, Text, number_of
 from inchworm.service.dashboard.frame import page, pages
 
 routes = pages()
-_KINDS = {
-    "broken-links": ("Broken links", "URLs that failed or are gone, and the pages that link there."),
-    "redirects": ("Redirects", "Where links are redirected, hop by hop, and how many pages link there."),
-    "duplicates": ("Duplicates", "Several addresses with the same text."),
-    "errors": ("Errors", "What went wrong, by kind and status."),
-    "slow": ("Slow and large", "The answers that took longest, and the largest ones."),
-}
 
 
 @routes.get("/crawls/{crawl_id}/reports")
 def reports(request: Request, app: Home, crawl_id: CrawlId, kind: Text = "broken-links", run: Text = "") -> Any:
     """One report. That of a large run is made beside, while one looks."""
-    if kind not in _KINDS:
-        raise Unknown(f"There is no report {kind[:50]!r}.", f"There is {', '.join(_KINDS)}.")
+    if kind not in REPORTS:
+        raise Unknown(f"There is no report {kind[:50]!r}.", f"There is {', '.join(REPORTS)}.")
     crawl = crawl_of(app, crawl_id)
     found = app.reports.soon(crawl, kind, number_of(run))
     answer = page(
@@ -33,7 +27,7 @@ def reports(request: Request, app: Home, crawl_id: CrawlId, kind: Text = "broken
         "reports.html",
         crawl=crawl,
         tab="reports",
-        kinds=_KINDS,
+        kinds=REPORTS,
         kind=kind,
         found=found,
         run=run,

@@ -174,8 +174,12 @@ class JobActs:
 
     # Steering
 
+    def act(self, job_id: str, action: Action) -> JobLine:
+        """What people can do to a job; `states` says in which state."""
+        return _ACTS[action](self, job_id)
+
     def pause(self, job_id: str, reason: str = "") -> JobLine:
-        return self._act(job_id, Action.PAUSE, lambda job: dataclasses.replace(job, due_ms=None, reason=reason))
+        return self._change(job_id, Action.PAUSE, lambda job: dataclasses.replace(job, due_ms=None, reason=reason))
 
     def resume(self, job_id: str) -> JobLine:
         """Schedule a paused job again, in the emptiest slot there is for it."""
@@ -194,18 +198,18 @@ class JobActs:
 
     def cancel(self, job_id: str) -> JobLine:
         """End a job for good. An execution that runs is told, and ends within the grace time."""
-        return self._act(job_id, Action.CANCEL, lambda job: dataclasses.replace(job, due_ms=None))
+        return self._change(job_id, Action.CANCEL, lambda job: dataclasses.replace(job, due_ms=None))
 
     def retry(self, job_id: str) -> JobLine:
         now_ms = self._workspace.clock.now_ms()
-        return self._act(job_id, Action.RETRY, lambda job: occurrence.retried(job, now_ms))
+        return self._change(job_id, Action.RETRY, lambda job: occurrence.retried(job, now_ms))
 
     def run(self, job_id: str) -> JobLine:
         """Run a job now, besides the times that are planned for it."""
         now_ms = self._workspace.clock.now_ms()
-        return self._act(job_id, Action.FORCE_RUN, lambda job: occurrence.forced(job, now_ms))
+        return self._change(job_id, Action.FORCE_RUN, lambda job: occurrence.forced(job, now_ms))
 
-    def _act(self, job_id: str, action: Action, then: Callable[[Job], Job]) -> JobLine:
+    def _change(self, job_id: str, action: Action, then: Callable[[Job], Job]) -> JobLine:
         def decide(job: Job) -> Job:
             state = states.after_action(action, job.state)
             return dataclasses.replace(then(job), state=state)
@@ -251,6 +255,15 @@ class JobActs:
         with (self._workspace.folder / "starting.lock").open("a") as turn:
             fcntl.flock(turn, fcntl.LOCK_EX)
             yield
+
+
+_ACTS: Mapping[Action, Callable[[JobActs, str], JobLine]] = {
+    Action.PAUSE: JobActs.pause,
+    Action.RESUME: JobActs.resume,
+    Action.CANCEL: JobActs.cancel,
+    Action.RETRY: JobActs.retry,
+    Action.FORCE_RUN: JobActs.run,
+}
 
 
 def _refuse_another(crawl: CrawlInfo, url: str | None) -> None:
