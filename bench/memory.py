@@ -88,11 +88,8 @@ async def crawl(port: int, workers: int, folder: Path) -> Watcher:
     listening = asyncio.create_task(watcher.listen())
     settings = {"delay": 0, "workers": workers, "robots": False, "sitemap": False}
     app = App(folder)
-    await app.sessions.work(
-        app.plan.crawl(
-            Start((f"http://127.0.0.1:{port}/section/page-0.html",), "", settings), Hooks(progress=watcher.progress)
-        )
-    )
+    start = Start((f"http://127.0.0.1:{port}/section/page-0.html",), "", settings)
+    await app.sessions.work(app.plan.crawl(start), Hooks(progress=watcher.progress))
     app.close()
     listening.cancel()
     return watcher

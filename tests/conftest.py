@@ -13,6 +13,9 @@ import pytest
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Somebody started the tests in the background. The processes that they start would ignore Ctrl-C, too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    # Or with nohup.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 NEEDED = {
     "tests/flow/test_complete.py": ("nginx", "wget", "/usr/share/doc/sqlite3/index.html"),

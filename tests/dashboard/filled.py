@@ -75,7 +75,7 @@ def filled(home: Path, url: str, page: str, change: Callable[[], object]) -> Ite
         job_id, execution_id = _again(service, crawl_id)
         _others(service, url)
         names = {"crawl_id": crawl_id, "number": "1", "job_id": job_id, "execution_id": execution_id, "url": page}
-        yield Filled(service, {**names, "delivery_id": _delivery(service), "do": "pause"})
+        yield Filled(service, {**names, "delivery_id": _delivery(service), "command": "pause"})
 
 
 def _again(service: Service, crawl_id: str) -> tuple[str, str]:

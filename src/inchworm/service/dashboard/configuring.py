@@ -220,19 +220,19 @@ def save_schedule(request: Request, app: Home, service: Service, crawl_id: Crawl
     )
 
 
-@routes.post("/crawls/{crawl_id}/schedule/{do}")
-def steer_schedule(app: Home, service: Service, crawl_id: CrawlId, do: str, form: Fields) -> Any:
+@routes.post("/crawls/{crawl_id}/schedule/{command}")
+def steer_schedule(app: Home, service: Service, crawl_id: CrawlId, command: str, form: Fields) -> Any:
     """Pause, resume or remove a job that repeats the crawl: the one that is named, and no job of another crawl."""
     found = crawl_of(app, crawl_id)
     job_id = form.text("job")
     if all(job.job_id != job_id for job in app.jobs.repeating(found)):
         raise WrongUse("That job does not repeat this crawl any more.", "Load the page again.")
-    if do not in ("pause", "resume", "remove"):
-        raise WrongUse(f"There is no {do!r} for a schedule.", "It can be paused, resumed and removed.")
-    if do == "pause":
+    if command not in ("pause", "resume", "remove"):
+        raise WrongUse(f"There is no {command!r} for a schedule.", "It can be paused, resumed and removed.")
+    if command == "pause":
         app.schedule.pause(job_id)
         said = "The schedule is paused."
-    elif do == "resume":
+    elif command == "resume":
         app.schedule.resume(job_id)
         service.wake()
         said = "The schedule goes on."
