@@ -14,7 +14,7 @@ from tests.sink.pages import pages_of
 
 from inchworm.rules.words.times import iso
 from inchworm.sink import export
-from inchworm.sink.columns import USUAL
+from inchworm.sink.columns import KNOWN, USUAL, VisitLine, visit_line
 from inchworm.sink.export import FORMATS, Target
 
 VISIT = {
@@ -68,6 +68,14 @@ def test_a_visit_is_one_json_object_with_names_for_people():
         "alternate_urls": ["http://a.test/x"], "text": "The text of a page.",
         "archive": {"file": "x.warc.gz", "offset": 10, "length": 20},
     }  # fmt: skip
+
+
+def test_a_visit_tells_the_columns_that_its_line_has_fields_for():
+    line = visit_line({**VISIT, "session": 1, "kind": "page", "missing": 0, "millis": None, "hops": 4})
+    assert (line.canonical_url, line.seconds, line.hops, line.archive.offset) == ("http://a.test/x", None, 4, 10)
+    columns = {column.name.partition(".")[0] for column in KNOWN}
+    assert columns - set(VisitLine._fields) >= {"run", "alternate_of", "alternate_urls"}
+    assert set(VisitLine._fields) - columns == {"session", "kind", "missing"}
 
 
 def test_the_change_since_the_last_run_is_told():

@@ -176,9 +176,6 @@ def nested(columns: Sequence[Column]) -> Callable[[Page], dict[str, Any]]:
 as_json = json.JSONEncoder(ensure_ascii=False).encode
 """A value as JSON, in the letters that it has. Whoever writes it has to mind halves of characters."""
 
-_SHOWN = tuple(column for column in KNOWN if column.name not in ("run", "alternate_of", "alternate_urls"))
-_as_shown = nested(_SHOWN)
-
 
 def renamed(visit: Record) -> dict[str, Any]:
     """A visit of the store by the names that people know: the address as it was requested is what they call its URL."""
@@ -194,8 +191,8 @@ class ArchivePlace(NamedTuple):
 
 
 class VisitLine(NamedTuple):
-    """A visit to a page or resource as the API and the library tell of it: the columns above that it has, and what no
-    export needs."""
+    """A visit to a page or resource as the API and the library tell of it: those columns above that have a field here,
+    and what no export needs. `told.Visit` has the same fields, for the types of callers."""
 
     url: str
     canonical_url: str
@@ -236,6 +233,7 @@ class VisitLine(NamedTuple):
 
 
 _SAID_BESIDE = ("session", "kind", "missing")
+_as_shown = nested([column for column in KNOWN if column.name.partition(".")[0] in VisitLine._fields])
 
 
 def visit_line(visit: Record) -> VisitLine:
