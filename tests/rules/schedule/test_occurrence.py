@@ -1,4 +1,4 @@
-"""What becomes of a job when a try of it is over."""
+"""What becomes of a job when people do something to it, and when a try of it is over."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inchworm.errors import NotNow
 from inchworm.job import Job, JobState
 from inchworm.rules.schedule import occurrence
 from inchworm.rules.schedule.occurrence import MOST_CRASHES, Ended
+from inchworm.rules.schedule.states import Action
 from inchworm.rules.schedule.timetable import DAY_MS, SLOTS
 
 MINUTE = 60_000
@@ -354,6 +356,35 @@ def test_a_retried_job_has_all_its_tries_again(kind: Any) -> None:
 
 def test_a_job_that_never_ran_is_retried_now() -> None:
     assert places(occurrence.retried(once("failed", occurrence_ms=None, due_ms=None), NOON)) == ("pending", NOON, NOON)
+
+
+# What people do to it
+
+DONE_TO_IT = {
+    "pause": ("scheduled", ("paused", None, NOON), ""),
+    "resume": ("paused", ("scheduled", NOON, NOON), ""),
+    "cancel": ("running", ("cancelled", None, NOON), "why"),
+    "retry": ("failed", ("pending", NOON + HOUR, NOON), ""),
+    "force-run": ("scheduled", ("scheduled", NOON + HOUR, NOON), "why"),
+}
+
+
+def test_the_table_of_what_is_done_to_a_job_has_every_action() -> None:
+    assert set(DONE_TO_IT) == set(Action)
+
+
+@pytest.mark.parametrize("action", DONE_TO_IT)
+def test_what_people_do_to_a_job(action: str) -> None:
+    before, expected, reason = DONE_TO_IT[action]
+    after = occurrence.after_action(Action(action), every_6_hours(before, reason="why"), NOON + HOUR)
+    assert places(after) == expected
+    assert after.reason == reason
+
+
+@pytest.mark.parametrize("action", Action)
+def test_what_is_not_possible_in_its_state_is_done_to_no_job(action: Action) -> None:
+    with pytest.raises(NotNow, match=f"cannot be changed by {action}"):
+        occurrence.after_action(action, every_6_hours("completed"), NOON)
 
 
 # The rest

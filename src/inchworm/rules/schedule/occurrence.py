@@ -1,15 +1,15 @@
-"""What becomes of a job when a try of it is over: pure decisions, values in, values out."""
+"""What becomes of a job when people do something to it, and when a try of it is over: values in, values out."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from inchworm.job import Job, JobState
 from inchworm.rules.schedule import states, timetable
-from inchworm.rules.schedule.states import Move
+from inchworm.rules.schedule.states import Action, Move
 
 BUSY_MS = 60_000
 MOST_CRASHES = 10
@@ -56,6 +56,13 @@ def _rested_ms(job: Job, every: int) -> int:
     return 0 if is_in_hand else job.last_ms + every
 
 
+def after_action(action: Action, job: Job, now_ms: int) -> Job:
+    """A job to which people did something, or an error that says what is possible. One that is resumed still has to be
+    placed."""
+    state = states.after_action(action, job.state)
+    return dataclasses.replace(_ACTED[action](job, now_ms), state=state)
+
+
 def forced(job: Job, now_ms: int) -> Job:
     """A job that runs now because a person said so. A planned time that is yet to come stays; one that is over, or a
     try that waits, is what runs now."""
@@ -72,6 +79,16 @@ def retried(job: Job, now_ms: int) -> Job:
     return dataclasses.replace(
         job, state=JobState.PENDING, due_ms=now_ms, occurrence_ms=occurrence, retries=0, crashes=0, reason=""
     )
+
+
+_ACTED: Mapping[Action, Callable[[Job, int], Job]] = {
+    Action.PAUSE: lambda job, _: dataclasses.replace(job, due_ms=None, reason=""),
+    Action.RESUME: lambda job, _: dataclasses.replace(job, reason=""),
+    Action.CANCEL: lambda job, _: dataclasses.replace(job, due_ms=None),
+    Action.RETRY: retried,
+    Action.FORCE_RUN: forced,
+}
+"""What becomes of a job, its state aside, by what people do to it."""
 
 
 def after_success(job: Job, ended: Ended, now_ms: int) -> Job:

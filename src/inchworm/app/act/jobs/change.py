@@ -8,7 +8,7 @@ import fcntl
 import json
 import shlex
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -175,14 +175,15 @@ class JobActs:
     # Steering
 
     def act(self, job_id: str, action: Action) -> JobLine:
-        """What people can do to a job; `states` says in which state."""
-        return _ACTS[action](self, job_id)
+        """What people can do to a job: `states` says in which state, `occurrence` what becomes of it."""
+        return self.resume(job_id) if action is Action.RESUME else self._change(job_id, action)
 
     def pause(self, job_id: str, reason: str = "") -> JobLine:
-        return self._change(job_id, Action.PAUSE, lambda job: dataclasses.replace(job, due_ms=None, reason=reason))
+        return self._change(job_id, Action.PAUSE, reason)
 
     def resume(self, job_id: str) -> JobLine:
         """Schedule a paused job again, in the emptiest slot there is for it."""
+        now_ms = self._workspace.clock.now_ms()
 
         def decide(job: Job) -> Job:
             crawl = self._workspace.crawls.find(job.crawl_id)
@@ -192,29 +193,29 @@ class JobActs:
                     f"Enable it, which resumes them: inchworm configure {shlex.quote(crawl.name)} --enable,"
                     f" or PATCH /api/v1/crawl/{crawl.crawl_id} with enabled: true.",
                 )
-            return dataclasses.replace(job, state=states.after_action(Action.RESUME, job.state), reason="")
+            return occurrence.after_action(Action.RESUME, job, now_ms)
 
-        return self._jobs.line(self._jobs.store.place(job_id, decide, self._workspace.clock.now_ms()))
+        return self._jobs.line(self._jobs.store.place(job_id, decide, now_ms))
 
     def cancel(self, job_id: str) -> JobLine:
         """End a job for good. An execution that runs is told, and ends within the grace time."""
-        return self._change(job_id, Action.CANCEL, lambda job: dataclasses.replace(job, due_ms=None))
+        return self.act(job_id, Action.CANCEL)
 
     def retry(self, job_id: str) -> JobLine:
-        now_ms = self._workspace.clock.now_ms()
-        return self._change(job_id, Action.RETRY, lambda job: occurrence.retried(job, now_ms))
+        return self.act(job_id, Action.RETRY)
 
     def run(self, job_id: str) -> JobLine:
         """Run a job now, besides the times that are planned for it."""
+        return self.act(job_id, Action.FORCE_RUN)
+
+    def _change(self, job_id: str, action: Action, reason: str | None = None) -> JobLine:
         now_ms = self._workspace.clock.now_ms()
-        return self._change(job_id, Action.FORCE_RUN, lambda job: occurrence.forced(job, now_ms))
 
-    def _change(self, job_id: str, action: Action, then: Callable[[Job], Job]) -> JobLine:
         def decide(job: Job) -> Job:
-            state = states.after_action(action, job.state)
-            return dataclasses.replace(then(job), state=state)
+            after = occurrence.after_action(action, job, now_ms)
+            return after if reason is None else dataclasses.replace(after, reason=reason)
 
-        return self._jobs.line(self._jobs.store.change(job_id, decide, self._workspace.clock.now_ms()))
+        return self._jobs.line(self._jobs.store.change(job_id, decide, now_ms))
 
     def delete(self, job_id: str) -> None:
         self._jobs.store.delete(job_id)
@@ -255,15 +256,6 @@ class JobActs:
         with (self._workspace.folder / "starting.lock").open("a") as turn:
             fcntl.flock(turn, fcntl.LOCK_EX)
             yield
-
-
-_ACTS: Mapping[Action, Callable[[JobActs, str], JobLine]] = {
-    Action.PAUSE: JobActs.pause,
-    Action.RESUME: JobActs.resume,
-    Action.CANCEL: JobActs.cancel,
-    Action.RETRY: JobActs.retry,
-    Action.FORCE_RUN: JobActs.run,
-}
 
 
 def _refuse_another(crawl: CrawlInfo, url: str | None) -> None:
