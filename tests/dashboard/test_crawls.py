@@ -349,6 +349,7 @@ def test_every_setting_that_may_be_set_from_afar_is_in_one_group() -> None:
     grouped = [name for names in GROUPS.values() for name in names]
     assert sorted(grouped) == sorted(ON_PAGE)
     assert not set(grouped) & set(LOCAL)
+    assert {"compare_by", "checkpoint_every", "max_age", "skip_cache"} <= set(GROUPS["Storing and comparing"])
 
 
 def test_only_what_was_changed_is_saved(alone: Api) -> None:

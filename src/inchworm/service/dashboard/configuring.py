@@ -27,7 +27,7 @@ routes = pages()
 ON_PAGE = tuple(name for name in SETTINGS if name not in LISTED)
 """What can be set on the page."""
 
-GROUPS: Mapping[str, tuple[str, ...]] = {
+_GROUPED: Mapping[str, tuple[str, ...]] = {
     "What to crawl": (
         *("scope", "max_depth", "external_hops", "loose_paths", "order", "strict_order", "robots", "sitemap"),
         *("resources", "trap_depth", "include", "exclude", "query", "drop_params"),
@@ -39,9 +39,11 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Limits": ("page_limit", "budget", "max_time", "max_bytes", "max_body", "stop_below", "stop_window"),
     "Identity and network": ("cookies", "max_redirects", "rotate_user_agent", "user_agent"),
     "Fields": ("extract", "each"),
-    "Storing and comparing": ("compare_by", "checkpoint_every", "max_age", "skip_cache"),
 }
-"""Every setting that may be set from here, where it stands on the page."""
+_OTHERS = tuple(name for name in ON_PAGE if all(name not in names for names in _GROUPED.values()))
+
+GROUPS: Mapping[str, tuple[str, ...]] = {**_GROUPED, "Storing and comparing": _OTHERS}
+"""Every setting that may be set from here, where it stands on the page: in the last group, unless it is named above."""
 
 _MOST_DIGITS = 15
 _HOURS = {"minutes": 1 / 60, "hours": 1, "days": 24}
