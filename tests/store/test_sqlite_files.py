@@ -16,8 +16,9 @@ import pytest
 from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.owner import NoArchive
 from inchworm.errors import Broken, InchwormError, NotNow, TooNew, Unknown
-from inchworm.model import FinishedVisit, Outcome
-from inchworm.settings import make
+from inchworm.job import JobFilter, JobRepetition, Task
+from inchworm.model import FinishedVisit, Mode, Outcome
+from inchworm.settings import check, make
 from inchworm.store import sqlite
 from inchworm.store.crawl.read.checks import RecordChecks
 from inchworm.store.crawl.read.frontier import FrontierReader
@@ -25,6 +26,7 @@ from inchworm.store.crawl.read.visits import VisitReader
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.home.crawls import KnownCrawls
 from inchworm.store.home.home import Home
+from inchworm.store.home.jobs import Jobs
 from inchworm.store.lock import Life, OwnerLock
 from inchworm.store.sqlite import open_file
 
@@ -383,6 +385,16 @@ def test_an_old_home_knows_its_crawls(dump, tmp_path):
     with closing(Home(tmp_path)) as home:
         crawls = KnownCrawls(home)
         crawl = crawls.find("old")
-        assert (crawl.seeds, crawl.settings["delay"]) == ((f"{SITE}/",), 0)
+        assert (crawl.seeds, check("delay", crawl.settings["delay"])) == ((f"{SITE}/",), 0)
         assert crawls.find("", f"{SITE}/") == crawl
     assert version_of(tmp_path / "home.db") == len(sqlite._migrations("home"))
+
+
+def test_an_old_home_knows_its_jobs(tmp_path):
+    """The last dumps are of an older version with the tables of today: what stands in them as JSON is read, too."""
+    shutil.move(loaded(DATA / "home_0003.sql", tmp_path), tmp_path / "home.db")
+    with closing(Home(tmp_path)) as home:
+        (job,) = Jobs(home).find(JobFilter(), None, 10)
+    assert (job.state, job.interval_count, job.interval_unit, job.max_retries) == ("scheduled", 6, "hours", 5)
+    assert job.task == Task(mode=Mode.FULL, settings={"budget": 9})
+    assert job.repetition == JobRepetition(3, stop_if_no_changes=True)
