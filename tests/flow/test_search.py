@@ -18,7 +18,7 @@ from tests.flow.crawling import Home, page, path_of, wait_until
 from inchworm.app import Start
 from inchworm.app.read.checkpoints import Back
 from inchworm.app.read.content.snippet import SNIPPET_CHARS, snippet
-from inchworm.cli.content.search import ProgressLine
+from inchworm.cli.screen.progress import ProgressLine
 from inchworm.errors import Broken, NotNow, WrongUse
 from inchworm.store.follow.search import parsed, plain
 from inchworm.testing import Page, Site, linked_site, redirect

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from inchworm.app.act.jobs.change import WantedJob
-from inchworm.app.act.jobs.execute import TOKEN_VARIABLE
-from inchworm.app.read.health import LOW_SCORE
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, mode_option, opened, run_loop
 from inchworm.cli.screen import display
@@ -282,6 +280,8 @@ def rebalance(preview: bool, as_json: bool) -> None:
 
 
 def _advise(score: float) -> None:
+    from inchworm.app.read.health import LOW_SCORE  # only the two commands about the spread need it
+
     say(f"How evenly they are spread (0 to 1): {score}.")
     if score < LOW_SCORE:
         say("They crowd together: `inchworm jobs rebalance --preview` shows what could be moved.")
@@ -291,6 +291,8 @@ def _advise(score: float) -> None:
 @click.argument("execution", type=int)
 def execute(execution: int) -> None:
     """Carry out one execution. `inchworm serve` starts this; it is of no use to people."""
+    from inchworm.app.act.jobs.execute import TOKEN_VARIABLE  # what crawls need, and lists do not
+
     token = os.environ.pop(TOKEN_VARIABLE, "")
     if not token:
         raise WrongUse("Executions are started by the service.", "`inchworm serve` runs jobs.")

@@ -10,9 +10,9 @@ import click
 from inchworm.app import FORMATS, Target, Written
 from inchworm.app.act.content.export import CHARACTERS, CONTENT, TOKENS, TOLD, ExportOptions, FieldsTaken
 from inchworm.cli.commands import main
-from inchworm.cli.content.search import ProgressLine
 from inchworm.cli.options import json_flag, opened, opened_file, several
 from inchworm.cli.screen.door import paragraph, print_json, say
+from inchworm.cli.screen.progress import ProgressLine
 from inchworm.cli.screen.words import counted, unmatched
 from inchworm.errors import WrongUse
 from inchworm.rules.web.url import shorten

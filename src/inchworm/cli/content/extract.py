@@ -10,9 +10,9 @@ import click
 
 from inchworm.app.fields import NAMES
 from inchworm.cli.commands import main
-from inchworm.cli.content.search import ProgressLine
 from inchworm.cli.options import given, json_flag, opened, setting_options
 from inchworm.cli.screen.door import columns, paragraph, print_json, say
+from inchworm.cli.screen.progress import ProgressLine
 from inchworm.cli.screen.table import table
 from inchworm.cli.screen.words import counted, quoted, unmatched
 from inchworm.errors import WrongUse

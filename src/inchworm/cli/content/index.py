@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from inchworm.cli.commands import main
-from inchworm.cli.content.search import ProgressLine
 from inchworm.cli.options import json_flag, opened
 from inchworm.cli.screen import display
 from inchworm.cli.screen.door import print_json, say
+from inchworm.cli.screen.progress import ProgressLine
 from inchworm.cli.screen.words import counted, quoted
 from inchworm.rules.words.figures import clip
 from inchworm.rules.words.json_form import json_object

@@ -20,10 +20,10 @@ from inchworm.app.read.content.single import (
 )
 from inchworm.app.workspace import base_settings_of, home_folder
 from inchworm.cli.commands import main
-from inchworm.cli.content.search import ProgressLine
 from inchworm.cli.options import given, json_flag, opened, opened_file, setting_options, several
 from inchworm.cli.screen import display
 from inchworm.cli.screen.door import paragraph, print_json
+from inchworm.cli.screen.progress import ProgressLine
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.page import Page
 from inchworm.page import read as read_document

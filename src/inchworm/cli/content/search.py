@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
 import textwrap
-import time
 
 import click
 
 from inchworm.app.read.content.search import LIMIT, SearchResult, SearchResults
 from inchworm.cli.commands import main
 from inchworm.cli.options import json_flag, opened
-from inchworm.cli.screen.door import Styled, print_json, say, say_over, styled
+from inchworm.cli.screen.door import Styled, print_json, say, styled
+from inchworm.cli.screen.progress import ProgressLine
 from inchworm.cli.screen.words import quoted
 from inchworm.rules.web.url import shorten
 from inchworm.rules.words.figures import clip
@@ -20,12 +19,6 @@ from inchworm.rules.words.figures import clip
 _WIDTH = 80
 _INDENT = "   "
 _SHOWN_ALTERNATES = 3
-_FEW = 300
-"""So many pages are read in about a second: nobody needs to be told."""
-
-_PAUSE_SECONDS = 5.0
-_BLINK_SECONDS = 0.1
-"""How long nothing is said after something was: in a log, and on a terminal."""
 
 
 @main.command()
@@ -54,29 +47,6 @@ def search(word: str, text: tuple[str, ...], limit: int, as_json: bool) -> None:
     for number, one in enumerate(found.results, 1):
         _show(number, one)
     _close(found, word)
-
-
-class ProgressLine:
-    """Says how reading goes on, when it is worth it: on one line of a terminal, in a log now and then."""
-
-    def __init__(self, doing: str, is_patient: bool = False) -> None:
-        """`is_patient`: nothing is said of what does not take long."""
-        self._doing = doing
-        self._said = time.monotonic() if is_patient else -_PAUSE_SECONDS
-        self._may_say_the_end = not is_patient
-        self._is_terminal = sys.stderr.isatty()
-
-    def __call__(self, done: int, total: int) -> None:
-        if total < _FEW:
-            return
-        now, is_over = time.monotonic(), done == total
-        if not is_over and now - self._said < (_BLINK_SECONDS if self._is_terminal else _PAUSE_SECONDS):
-            return
-        if is_over and not self._may_say_the_end:
-            return
-        self._said, self._may_say_the_end = now, True
-        said = f"{self._doing}: {done:,} of {total:,}"
-        say_over(said, is_over) if self._is_terminal else say(said, err=True)
 
 
 def _show(number: int, one: SearchResult) -> None:
