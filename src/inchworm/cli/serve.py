@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -40,6 +41,8 @@ def serve(host: str, port: int, no_scheduler: bool, log_json: bool, **values: An
     """
     # It would look through every package that is installed for plugins of the one that checks requests.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # What is loaded now stays: it need not be looked through for what may go, until the service has all its routes.
+    gc.disable()
     from inchworm.service import serve as service
 
     folder = home_folder()

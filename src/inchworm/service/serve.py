@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import ipaddress
 import json
 import logging
@@ -165,6 +166,9 @@ class _Service:
         hosts = hosts_of(self._address.host, self._values.host_names)
         keys = Keys(secret, _Book(self._verbs), hosts, default_role=default_role)
         routes = build.api(self._verbs, keys, self._living)
+        # All that is loaded by now stays as long as the service.
+        gc.freeze()
+        gc.enable()
         config = uvicorn.Config(
             Gate(routes, keys),
             log_config=None,
