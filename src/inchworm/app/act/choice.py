@@ -10,7 +10,6 @@ from inchworm import settings
 from inchworm.app.act.edit import cancel_run, end_early
 from inchworm.app.act.go_back import branch, go_back
 from inchworm.app.act.plan import Plan
-from inchworm.app.read.checkpoints import Back, Past
 from inchworm.app.workspace import Workspace, command, defaults_of, settings_of_run
 from inchworm.engine import run
 from inchworm.engine.ledger.commit import Author, Ledger
@@ -154,6 +153,8 @@ class RunChooser:
 
     def _continued(self, plan: Plan, store: CrawlStore | None) -> ChosenRun:
         """Continue from a checkpoint: the run goes back to it, or a new run branches off there."""
+        from inchworm.app.read.checkpoints import Back, Past  # most sessions start from none
+
         if store is None:
             raise NotNow(f"The crawl {plan.crawl.name!r} has not started yet.", "There is nothing to continue.")
         given, now_ms = settings.of_run(plan.given), self._workspace.clock.now_ms

@@ -7,9 +7,9 @@ import dataclasses
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from inchworm import settings
-from inchworm.app.read.checkpoints import Back
 from inchworm.app.refuse import refuse_aimless, refuse_odd_name, refuse_private, refuse_secrets, refuse_unusable
 from inchworm.app.workspace import Workspace, refuse_other_seeds
 from inchworm.engine import run
@@ -18,6 +18,9 @@ from inchworm.job import Task, Verb
 from inchworm.model import CrawlInfo, FoundUrl
 from inchworm.rules.web import url as urls
 from inchworm.settings import NamedSettings
+
+if TYPE_CHECKING:
+    from inchworm.app.read.checkpoints import Back
 
 
 @dataclass(frozen=True, slots=True)
