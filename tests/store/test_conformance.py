@@ -5,6 +5,7 @@ A store joins by a line in `STORES`. Nothing here knows what lies under it, exce
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -726,6 +727,30 @@ def test_every_url_requested_once_as_it_was_requested(crawled):
     names = ["", "page/", "style", "old", "gone", "flaky"]
     assert list(visits.requested_urls(1, 9)) == [f"{A}/{name}" for name in names]
     assert list(visits.requested_urls(1, 5)) == [f"{A}/{name}" for name in names[:3]]
+
+
+def test_an_address_that_was_requested_again_much_later_is_told_once(book):
+    page, other = book.add(f"{A}/"), book.add(f"{A}/other")
+    again = {600: {"request_url": f"{A}/?"}, 1_100: {"request_url": f"{A}/?"}, 1_150: {}, 1_200: {"requested": 0}}
+    book.write(seq=1_200, visits=[visit_row(1, page), *(visit_row(seq, page, **said) for seq, said in again.items())])
+    book.write(seq=1_201, visits=[visit_row(1_201, other)])
+    assert list(VisitReader(book.store).requested_urls(1, 1_201)) == [f"{A}/", f"{A}/?", f"{A}/other"]
+
+
+def test_listing_what_was_requested_takes_as_little_memory_for_many_as_for_few(book):
+    def peak(until: int) -> int:
+        tracemalloc.start()
+        try:
+            assert sum(1 for _ in VisitReader(book.store).requested_urls(1, until)) == until
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    addresses = [(number, f"{A}/{number:0200}") for number in range(1, 12_001)]
+    book.write(seq=12_000, urls=[(number, hash64(url), url) for number, url in addresses])
+    book.write(seq=12_000, visits=[visit_row(number, number) for number, _ in addresses])
+    peak(1_000)  # what is kept for every statement is kept by now
+    assert peak(12_000) < peak(2_000) + 300_000
 
 
 def test_failures_that_stand_by_kind(crawled):

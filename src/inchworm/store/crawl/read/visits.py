@@ -27,6 +27,17 @@ _VISITS = (
     " LEFT JOIN url target ON target.url_id = v.redirect LEFT JOIN archive a ON a.file_id = v.file_id"
 )
 
+_ASKS = "{0}.requested = 1 AND {0}.kind IN ('page', 'resource')"
+# The plus keeps SQLite on the index of URLs: a URL has few visits, a run has many.
+_ASKED_BEFORE = (
+    "SELECT 1 FROM visit e WHERE e.url_id = v.url_id AND e.run_id = v.run_id AND /*sqlite +*/e.seq < v.seq"
+    f" AND {_ASKS.format('e')} AND COALESCE(e.request_url, u.url) = {ADDRESS}"
+)
+_REQUESTED = (
+    f"SELECT {ADDRESS} FROM visit v JOIN url u USING (url_id) WHERE v.run_id = ? AND v.seq > ? AND v.seq <= ?"
+    f" AND {_ASKS.format('v')} AND NOT EXISTS ({_ASKED_BEFORE}) ORDER BY v.seq"
+)
+
 
 class RecordedVisit(NamedTuple):
     """A visit with the addresses that its numbers stand for, and what the frontier has on its URL."""
@@ -150,13 +161,9 @@ class VisitReader:
 
     def requested_urls(self, run_id: int, until: int) -> Iterator[str]:
         """Every URL requested, as requested, once, in the order of record."""
-        rows = self._db.execute(
-            f"SELECT MIN(v.seq) AS first, {ADDRESS} AS address FROM visit v JOIN url u USING (url_id)"
-            " WHERE v.run_id = ? AND v.seq <= ? AND v.requested = 1 AND v.kind IN ('page', 'resource')"
-            " GROUP BY address ORDER BY first",
-            (run_id, until),
-        )
-        return (address for _, address in rows.fetchall())
+        for after in range(0, until, _PAGE):
+            rows = self._db.execute(_REQUESTED, (run_id, after, min(after + _PAGE, until)))
+            yield from (address for (address,) in rows.fetchall())
 
 
 def _conditions(wanted: WantedVisits) -> tuple[str, list[str]]:
