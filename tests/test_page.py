@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import inchworm
 from inchworm import Link, apart, read
+from inchworm.page import Page
 from inchworm.rules.page.document import OpenDocument
 
 ARTICLE = b"""<!doctype html><html lang=en><head><title>How worms walk</title>
@@ -46,6 +47,17 @@ def test_a_document_is_read_without_a_crawl() -> None:
         Link("https://example.org/home", "Home"),
         Link("https://example.org/animals/more.html", "More"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [(ARTICLE, "text/html"), (b"a title\n\nand a text", "text/plain"), (b"p { color: red }", "text/css")],
+)
+def test_of_a_page_that_a_crawl_noted_the_text_alone_is_read(body: bytes, content_type: str) -> None:
+    noted = {"title": "As noted", "language": "de", "meta": {"author": "Noted"}}
+    page = Page(URL, content_type, lambda: body, noted)
+    assert page.text == read(body, URL, content_type).text
+    assert (page.full_title, page.language, page.author) == ("As noted", "de", "Noted")
 
 
 def test_what_the_reader_cannot_tell_is_none() -> None:

@@ -136,6 +136,10 @@ class ApartDocument:
     def said(self) -> DocumentContent:
         return DocumentContent(*self._part("said"))
 
+    @property
+    def text_alone(self) -> DocumentContent:
+        return self.said
+
     @cached_property
     def links(self) -> list[Link]:
         return [Link(*one) for one in self._part("links")]

@@ -24,6 +24,7 @@ T = TypeVar("T")
 Body = bytes  # a page has a property of that name
 
 _THERE = ("page", "duplicate", "resource")
+_NOTED = frozenset(("title", "language", "meta"))
 _NO_RECORD: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -137,7 +138,11 @@ class Page:
     def _said(self) -> DocumentContent:
         from inchworm.rules.page.document import DocumentContent
 
-        said = self._known or self._read(lambda parts: parts.said, DocumentContent())
+        def part(parts: Parts) -> DocumentContent:
+            # What a crawl noted when it read the page need not be read once more.
+            return parts.text_alone if self.record.keys() >= _NOTED else parts.said
+
+        said = self._known or self._read(part, DocumentContent())
         if needed := said.meta.get("needs"):
             self.unreadable = f"reading it needs more: pip install '{needed}'"
         return said

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inchworm.model import Reading
-from inchworm.rules.page.parse import read
+from inchworm.rules.page.parse import read, text_of
 from inchworm.rules.text.content import text_hash
 
 HTML = "text/html; charset=utf-8"
@@ -69,6 +69,12 @@ def test_no_frame_in_text_or_words(name: str) -> None:
     for fragment in (LAYOUTS / f"{name}.not.txt").read_text().splitlines():
         assert fragment in page
         assert not [text for text in texts if fragment in text]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_text_alone_is_the_same(name: str) -> None:
+    reading, _ = layout(name)
+    assert text_of((LAYOUTS / f"{name}.html").read_bytes(), HTML) == reading.text
 
 
 @pytest.mark.parametrize("name", NAMES)

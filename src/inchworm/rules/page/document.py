@@ -92,6 +92,11 @@ class Parts(Protocol):
     def said(self) -> DocumentContent: ...
 
     @property
+    def text_alone(self) -> DocumentContent:
+        """The same for whoever knows title, language and the rest already: it may be left out."""
+        ...
+
+    @property
     def links(self) -> list[Link]:
         """Every link of the document, each once."""
         ...
@@ -140,6 +145,12 @@ class OpenDocument:
     def said(self) -> DocumentContent:
         reading = self._read(_WITH_TEXT)
         return DocumentContent(reading.title, reading.text, reading.language, reading.meta)
+
+    @cached_property
+    def text_alone(self) -> DocumentContent:
+        if self._media is not Media.HTML:
+            return self.said
+        return DocumentContent(text=parse.text_of(self._body, self._type))
 
     @cached_property
     def links(self) -> list[Link]:

@@ -61,6 +61,15 @@ def substance(body: bytes, content_type: str, url: str, how: How | None = None) 
     return Substance(title[:MAX_TITLE], words[:MAX_TEXT], tuple(target for target in targets if target))
 
 
+def text_of(body: bytes, content_type: str) -> str:
+    """The main text of an HTML page, laid out, and nothing else: no link is resolved. Nothing for the rest."""
+    if media_of(body, content_type) is not Media.HTML:
+        return ""
+    page = _gather(_document(body, content_type))
+    main, _ = main_text.find(page.document, page.marks, squeeze(page.title or ""))
+    return main_text.laid_out(main)[:MAX_TEXT]
+
+
 def named_links(named: Iterable[tuple[str, str]], url: str, how: How) -> tuple[tuple[FoundUrl, ...], bool]:
     """Links that a document without markup names, as whole addresses, each with what it says; and whether there were
     more than may be kept. What is relative is left out: nobody can tell to what."""
