@@ -366,7 +366,8 @@ class Version(NamedTuple):
 class FinishedVisit(NamedTuple):
     """One request and what came of it, ready to be committed in its turn.
 
-    `version` is what it was compared with. `is_version`: that is still the page, so its content and links are those.
+    `version` is what it was compared with. `is_version`: that is still the page, so its content and links are those,
+    unless it `is_read_again`.
     `unreachable`: the request could not even be sent. `probe`: what it was held against.
     """
 
@@ -393,6 +394,7 @@ class FinishedVisit(NamedTuple):
     link_hash: bytes = b""
     version: Version | None = None
     is_version: bool = False
+    is_read_again: bool = False
     change: Change | None = None
     notes: tuple[Note, ...] = ()
     differences: tuple[int, ...] | None = None
@@ -401,6 +403,11 @@ class FinishedVisit(NamedTuple):
     matches: bool = False
     unreachable: bool = False
     probe: Probe | None = None
+
+    @property
+    def known_links(self) -> Version | None:
+        """The version whose links are those of the page."""
+        return self.version if self.is_version and not self.is_read_again else None
 
 
 class RefusedEntry(NamedTuple):

@@ -80,29 +80,29 @@ class Earlier(Protocol):
 
     def expect(self, entry: FrontierEntry, upcoming: Iterator[FrontierEntry]) -> None:
         """This one is asked about next, and then those: looking many up together is several times cheaper."""
-        ...
 
     def version(self, entry: FrontierEntry) -> Version | None:
         """The last good answer that an earlier run has for a URL."""
-        ...
 
     def objection(self, entry: FrontierEntry, version: Version) -> Note | None:
         """Why it is of no use to ask whether a version is still the right one; None when it is of use."""
-        ...
+
+    def is_read_otherwise(self, version: Version) -> bool:
+        """Whether a version was read in another way than it would be now."""
+
+    def body(self, version: Version) -> bytes | None:
+        """The body of a version; None when it is lost."""
 
     def had(self, entry: FrontierEntry, text_hash: bytes) -> bool:
         """Whether a URL had this text before its last version, or has it still."""
-        ...
 
     def text_hash(self, version: Version, url: str) -> bytes:
         """What the text of a version comes to for the reader of today; empty when its body is lost, or only
         another process may read it."""
-        ...
 
     def substance(self, version: Version, url: str) -> Substance | None:
         """What a version said, read again from the archive; None when its body is lost, or only another process
         may read it."""
-        ...
 
 
 class Clock(Protocol):

@@ -35,12 +35,14 @@ OLD = Version(
 
 class Before(NamedTuple):
     """A `ports.Earlier`: its version, what speaks against asking by its validators, whether a text was there before,
-    and what is left of the page itself."""
+    what is left of the page itself, whether it was read otherwise, and its body."""
 
     known: Version | None
     against: Note | None = None
     had_it: bool = False
     left: Substance | None = None
+    otherwise: bool = False
+    stored: bytes | None = None
 
     def expect(self, entry: FrontierEntry, upcoming: Iterator[FrontierEntry]) -> None: ...
 
@@ -49,6 +51,12 @@ class Before(NamedTuple):
 
     def objection(self, entry: FrontierEntry, version: Version) -> Note | None:
         return self.against
+
+    def is_read_otherwise(self, version: Version) -> bool:
+        return self.otherwise
+
+    def body(self, version: Version) -> bytes | None:
+        return self.stored
 
     def had(self, entry: FrontierEntry, text_hash: bytes) -> bool:
         return self.had_it

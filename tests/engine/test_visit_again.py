@@ -195,3 +195,26 @@ def test_what_was_not_modified_has_the_headers_that_came_now_and_the_body_that_c
     assert (made.last_modified, made.etag, made.size, made.status) == ("today", '"v1"', OLD.size, 304)
     assert made.record is not None and made.record.digest == b"digest"
     assert made.change is Change.UNCHANGED
+
+
+# Read by another reader
+
+
+def test_what_is_not_modified_is_read_again_by_another_reader() -> None:
+    before = Before(kept(text_hash=b"as it was read before"), otherwise=True, stored=BODY)
+    made = now(answer(status=304), before)
+    assert (made.change, made.is_version, made.known_links) == (Change.UNCHANGED, True, None)
+    assert [link.url for link in made.reading.links] == [f"{HOST}/next"]
+    assert (made.text_hash, made.reading.title) == (kept().text_hash, "Old")
+
+
+def test_e7_what_is_not_modified_and_lost_is_asked_for_again() -> None:
+    made = now(answer(status=304), Before(kept(), otherwise=True))
+    assert (made.outcome, made.failure) == (Outcome.RETRY, "protocol_error")
+    assert "lost" in made.message
+
+
+def test_what_the_same_reader_read_is_not_read_again() -> None:
+    made = now(answer(status=304), Before(kept(), stored=BODY))
+    assert made.known_links is not None
+    assert made.reading.links == ()

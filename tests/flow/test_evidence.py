@@ -394,11 +394,24 @@ def test_another_reader_changes_nothing(home: Home) -> None:
         before = home.urls()
         upgraded(home)
         summary = crawl(home, served)
-        assert (numbers(summary), summary.downloaded) == ((0, 0, 9, 0, 0), {"reader_changed": 9})
+        assert numbers(summary) == (0, 0, 9, 0, 0)
         assert home.urls() == before
         summary = crawl(home, served)
         assert (numbers(summary), summary.saved_bytes > 0) == ((0, 0, 9, 0, 0), True)
         assert compared(home, 0, 2)["unchanged"] == sorted(pages)
+
+
+def test_another_reader_reads_again_what_is_stored_and_downloads_nothing_for_it(home: Home) -> None:
+    with serving(Site(hubs(), validators=True)) as served:
+        crawl(home, served)
+        since = len(served.log)
+        upgraded(home)
+        summary = crawl(home, served)
+        answers = [hit.status for hit in served.log[since:] if not hit.path.startswith("/robots")]
+    assert (numbers(summary), sorted(answers)) == ((0, 0, 9, 0, 0), [200] + 8 * [304]), "the seed is asked in full"
+    with closing(sqlite3.connect(folder_of(home) / "crawl.db")) as db:
+        readers = db.execute("SELECT reader = '0 old', count(*) FROM visit WHERE kind = 'page' GROUP BY run_id, 1")
+        assert readers.fetchall() == [(1, 9), (0, 9)]
 
 
 def test_another_reader_changes_nothing_while_it_is_new(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ class Ranking:
     def vote(self, visit: FinishedVisit, row: VisitRow) -> VisitRow:
         """The row of a visit with what its page says of its links."""
         links = visit.reading.links
-        if not links or visit.is_version or visit.entry.kind is not Kind.PAGE:
+        if not links or visit.known_links is not None or visit.entry.kind is not Kind.PAGE:
             return row
         parts = bytes(found.parts for found in links)
         return row._replace(share=_share(visit), parts=parts if max(parts) > 1 else None)

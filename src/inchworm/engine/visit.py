@@ -150,7 +150,7 @@ async def _judge_answer(
     entry = made.entry
     made = _with_cookies(made, request, reply, tools)
     if known and known.objection is None and reply.status == 304:
-        return _unmodified(made, known.version)
+        return await _still_there(made, known.version, tools)
     if said := _protocol_error(reply, known):
         return _retry_or_fail(made, "protocol_error", said, tools)
     if wall.stands(reply.headers) or wall.is_error_wall(reply.status, reply.headers, reply.body):
@@ -262,6 +262,23 @@ def _unmodified(made: FinishedVisit, version: Version) -> FinishedVisit:
         change=Change.UNCHANGED if made.entry.kind is Kind.PAGE else None,
         notes=unlinked,
     )
+
+
+async def _still_there(made: FinishedVisit, version: Version, tools: Tools) -> FinishedVisit:
+    """Not modified. Where it was read in another way than today, what the archive has of it is read again."""
+    assert tools.earlier is not None
+    still = _unmodified(made, version)
+    if not tools.earlier.is_read_otherwise(version):
+        return still
+    body = tools.earlier.body(version)
+    if body is None:
+        return _retry_or_fail(made, "protocol_error", "it is not modified, but what was stored of it is lost", tools)
+    entry = made.entry
+    given = Document(body, version.content_type, entry.request_url, entry.kind, made.at_ms, is_cut=False)
+    read = await _read(given, entry, tools)
+    if isinstance(read, Failure):
+        return _retry_or_fail(made, read.kind, read.message, tools)
+    return _with_reading(still, read, tools.settings)._replace(is_read_again=True)
 
 
 def reused(entry: FrontierEntry, version: Version, compares: bool) -> FinishedVisit:

@@ -171,7 +171,7 @@ def test_what_frame_says_does_not_tell_pages_apart(page: str, frame: str) -> Non
         "<dialog open>{}</dialog>",
         "<form action=/order>{}</form>",
         "<div class=article-header>{}</div>",
-        "<div class='menu-item navigate share-price'>{}</div>",
+        "<div class='menuboard navigate shareholder'>{}</div>",
         "<div><template shadowrootmode=open><p>{}</p></template></div>",
     ],
 )

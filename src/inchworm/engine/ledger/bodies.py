@@ -39,7 +39,8 @@ class BodyRecords:
             known = self._originals.get(record.digest)
             original = known._replace(is_current=True) if known else None
             spot = self._archive.append(record, visit.at_ms, original)
-            return Stored(old.payload, self._draft.ids.file(spot), spot.offset, spot.length, 1, old.meta)
+            meta = meta if visit.is_read_again else old.meta
+            return Stored(old.payload, self._draft.ids.file(spot), spot.offset, spot.length, 1, meta)
         original = self._originals.get(record.digest) if record.payload else None
         spot = self._archive.append(record, visit.at_ms, original)
         # Bytes that were cut short or wrongly labelled are no body for others to refer to.

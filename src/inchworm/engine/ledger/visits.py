@@ -63,7 +63,7 @@ class VisitRecords:
         if self._path_matters:
             wanted |= {visit.entry.url for visit in visits}
         self._draft.known.look_up(wanted, self._path_matters)
-        self._discovery.expect([visit.version for visit in visits if visit.version and visit.is_version])
+        self._discovery.expect([visit.known_links for visit in visits if visit.known_links])
         self._texts.expect(visits)
         self._bodies.expect(visits)
 
@@ -91,7 +91,7 @@ class VisitRecords:
         if visit.probe:
             self._bodies.add_probe(visit.probe)
         stored = self._bodies.add(visit)
-        reader = visit.version.reader if visit.version and visit.is_version else self._reader
+        reader = visit.known_links.reader if visit.known_links else self._reader
         row = rows.of_visit(draft.steps.seq, visit, outcome, stored, links, redirect, reader)
         if self._ranking is not None:
             row = self._ranking.vote(visit, row)
@@ -125,10 +125,10 @@ class VisitRecords:
         return links
 
     def _links_of(self, visit: FinishedVisit, entry: FrontierEntry) -> Sequence[int]:
-        if visit.version is None or not visit.is_version:
+        if (known := visit.known_links) is None:
             return self._discovery.follow_all(visit.reading.links, entry)
-        forbidden = self._settings.robots and rows.forbids_following(visit.version.meta)
-        return self._discovery.follow_known(visit.version, entry, forbidden)
+        forbidden = self._settings.robots and rows.forbids_following(known.meta)
+        return self._discovery.follow_known(known, entry, forbidden)
 
     def _again(self, entry: FrontierEntry, visit: FinishedVisit) -> None:
         """A passing failure: a new place at the end of the lane. A robots.txt stays ahead of its host's pages."""

@@ -51,25 +51,30 @@ class EarlierRuns:
             return Note.NO_VALIDATORS
         if self._asks_in_full or entry.attempts or version.missing or not self._bodies.has(version):
             return Note.ASKED_IN_FULL
-        if rows.is_read_otherwise(version, self._fingerprint):
-            return Note.READER_CHANGED
         if why := self._distrusted.get((entry.lane, which)):
             return Note.SHARED_VALIDATORS if why == validators.SHARED else Note.DISTRUSTED
         is_sampled = entry.source is Source.INITIAL or validators.is_sampled(entry.url, self._run.number)
         return Note.SAMPLED if is_sampled else None
 
+    def is_read_otherwise(self, version: Version) -> bool:
+        return rows.is_read_otherwise(version, self._fingerprint)
+
+    def body(self, version: Version) -> bytes | None:
+        response = self._bodies.of(version.payload)
+        return response and response.body
+
     def had(self, entry: FrontierEntry, text_hash: bytes) -> bool:
         return self._store.earlier.has_text(entry.url_id, self._run.horizon, text_hash)
 
     def text_hash(self, version: Version, url: str) -> bytes:
-        response = self._bodies.of(version.payload)
-        if response is None or media.is_risky(response.body, version.content_type):
+        body = self.body(version)
+        if body is None or media.is_risky(body, version.content_type):
             return b""
-        reading = document.read(response.body, version.content_type, url, self._how)
-        return content.text_hash(reading.title, reading.words, response.body)
+        reading = document.read(body, version.content_type, url, self._how)
+        return content.text_hash(reading.title, reading.words, body)
 
     def substance(self, version: Version, url: str) -> Substance | None:
-        response = self._bodies.of(version.payload)
-        if response is None or media.is_risky(response.body, version.content_type):
+        body = self.body(version)
+        if body is None or media.is_risky(body, version.content_type):
             return None
-        return document.substance(response.body, version.content_type, url, self._how)
+        return document.substance(body, version.content_type, url, self._how)

@@ -1,21 +1,28 @@
 """The part of a page that holds its text, without the frame around it and inside it.
 
-A page that says which part is its main one is believed. Otherwise we begin with the whole body. Either way what says
-of itself that it is frame (`<nav>`, a role, a class called "footer") is taken out of the tree, so that words, links
-and the laid-out text all come from the same part. A body is then narrowed down: as long as one block holds nearly all
-prose (text that is not a link) and the blocks beside it are no title, it stands for the page.
+What says of itself that it is frame (`<nav>`, a role, a class called "footer") is taken out of the tree, so that words,
+links and the laid-out text all come from the same part. What is left is narrowed down. Where paragraphs carry the page
+that goes by them: as long as one block holds nearly all of them it stands for the page, with the title and the lead
+before it. Other pages are narrowed by what their blocks hold: as long as one has nearly all text that is not a link and
+the blocks beside it are no title. At last `trim` takes out what stands beside the text in the part that was found.
 
-Frame goes only as long as text remains. A page whose text is all in what looks like frame keeps it.
+A page that says which part is its main one is believed, if a fair share of the paragraphs is there. Frame goes only as
+long as text remains: a page whose text is all in what looks like frame keeps it, and one that shows next to nothing
+without scripts is read with what it hides.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from turbohtml import Document, Element, Node, Text
+
+from inchworm.rules.page import frame
+from inchworm.rules.page.frame import Marks, Title
+from inchworm.rules.page.prose import PARAGRAPHS, SHORTEST, Prose, gather, linked, solid
+from inchworm.rules.page.trim import Cuttings, trim
 
 NEXT_TO_NOTHING = 32
 """With fewer characters than this a page has lost its text, and not its frame."""
@@ -27,20 +34,6 @@ _LONGEST_SLOGAN = 80
 # A page can be nested deeper, and be full of more frames, than anybody would write: each look at one costs its depth.
 _DEEPEST = 50
 _MOST_FRAMES = 500
-_LONGEST_NAME = 40
-_LONGEST_NAMES = 500
-
-
-@dataclass(slots=True)
-class Marks:
-    """What the pass over the elements of a page met that says what it is."""
-
-    mains: list[Element] = field(default_factory=list)
-    articles: list[Element] = field(default_factory=list)
-    frames: list[Element] = field(default_factory=list)
-    named: list[Element] = field(default_factory=list)
-    unseen: list[Element] = field(default_factory=list)
-    heading: Element | None = None
 
 
 class MainPart(NamedTuple):
@@ -58,28 +51,23 @@ def find(document: Document, marks: Marks, title: str = "") -> MainPart:
         elif isinstance(element.parent, Element):
             # A browser shows what is in this kind of template, unless that is itself not shown.
             element.replace_with(*element.children)
-    _mark_roles(document, marks)
+    frame.mark_roles(document, marks)
     body = document.find("body") or document
-    said = marks.mains[0] if len(marks.mains) == 1 else None
-    if said is not None and (main := _inside(said, marks)).words.strip():
-        return main
-    return _inside_body(body, marks, title)
-
-
-def _inside(said: Element, marks: Marks) -> MainPart:
-    cut = _cut(_frames(said, marks), said)
-    if _is_next_to_nothing(words := said.text):
-        _put_back(cut)
-        words = said.text
-    return MainPart(said, words)
-
-
-def _inside_body(body: Node, marks: Marks, title: str) -> MainPart:
-    cut = _cut(_frames(body, marks), None)
-    part = _article(body, marks.articles) or _narrowed(body, title)
+    cuttings = Cuttings()
+    text = _cut_frames(body, marks, cuttings)
+    prose = gather(body, text)
+    called = Title(marks.heading, _topic(title))
+    said = _said_main(body, marks, prose)
+    part: Node = said or body
+    if _carries(prose, part, text if part == body else part.text):
+        part = _narrowed_to_prose(part, prose, called, cuttings)
+    elif part == body:
+        part = _article(body, marks.articles) or _narrowed(body, title)
+    trim(part, prose, marks.small, called, cuttings)
     if _is_next_to_nothing(words := part.text):
-        _put_back(cut)
-        part, words = body, body.text
+        cuttings.put_back()
+        part = said or body
+        words = part.text
     return MainPart(part, words)
 
 
@@ -95,145 +83,187 @@ def laid_out(part: Node) -> str:
 
 
 def _is_next_to_nothing(words: str) -> bool:
-    return _solid(words.strip()[:1_000]) < NEXT_TO_NOTHING
+    return solid(words.strip()[:1_000]) < NEXT_TO_NOTHING
 
 
-def _solid(text: str) -> int:
-    """How many characters are not white space: sources are indented, and that says nothing."""
-    return len("".join(text.split()))
+# ---- the frame
+
+_MUCH_MORE = 2
+_AT_LEAST_HIDDEN = 200
+_PART_OF_IT = 0.2
+_MOST_COMMENTS = 0.6
 
 
-# ---- what says that it is frame
-
-FRAME_TAGS = ("aside", "dialog", "footer", "header", "nav", "noscript", "search")
-UNSEEN_TAGS = ("datalist", "script", "style", "template")
-
-_ROLES = frozenset({"alertdialog", "banner", "complementary", "contentinfo", "dialog", "main", "navigation", "search"})
-_WHERE = "site page main global top bottom primary secondary left right side mobile desktop sticky app layout"
-_WHOSE = "local docs? blog post entry article print"
-_WHAT = "nav navbar navheader navfooter navigation menu menubar breadcrumbs? crumbs sidebar footer colophon toolbar"
-_WHAT += " pagination pager search comments comment-?list share sharing social related recommended recommendations"
-_WHAT += " newsletter subscribe adverts? advertisements? advertising sponsored cookies? consent gdpr catlinks skip"
-_SHAPE = "area banner bar block box buttons column container content icons inner left links? list menu nav"
-_SHAPE += " notice popup posts right section stories topics widgets? wrap wrapper top bottom"
-
-
-def _any(words: str) -> str:
-    return f"(?:{'|'.join(words.split())})"
-
-
-_NAME = re.compile(
-    rf"(?:(?:{_any(_WHERE + ' ' + _WHOSE)}[-_]*)*{_any(_WHAT)}"
-    rf"|(?:{_any(_WHERE)}[-_]*)*(?P<banner>header|masthead|banner))"
-    rf"(?:[-_]*{_any(_SHAPE)})*",
-    re.IGNORECASE,
-)
-_NOTE = re.compile("note|warn|tip|hint|caution|important|danger|info|admonition|callout|example", re.IGNORECASE)
-_SEARCH = re.compile("search|suche|recherche|busca|ricerca|zoek", re.IGNORECASE)
+def _cut_frames(body: Node, marks: Marks, cuttings: Cuttings) -> str:
+    """Take the frame out, and say what text is left. What is not shown stays if it is several times what else there
+    is."""
+    frames = _frames(body, marks)
+    _cut(frames, marks, cuttings)
+    text = body.text
+    hidden = [(element, solid(element.text)) for element in frames if frame.is_unseen(element)]
+    most = max((size for _, size in hidden), default=0)
+    if most > _AT_LEAST_HIDDEN and most > _MUCH_MORE * solid(text):
+        cuttings.put_back()
+        shown = [element for element, size in hidden if size >= _PART_OF_IT * most]
+        for element in shown:
+            element.tag = "div"
+            if element.attr("hidden") is not None:
+                del element.attrs["hidden"]
+        marks.frames = [element for element in marks.frames if element not in shown]
+        _cut([element for element in frames if element not in shown], marks, cuttings)
+        return body.text
+    if _is_next_to_nothing(text):
+        cuttings.put_back()
+        return body.text
+    return text
 
 
-@lru_cache(maxsize=4_096)
-def is_frame_name(names: str) -> bool:
-    """Whether one of these class names (or an id) is what people call the frame of a page."""
-    return len(names) <= _LONGEST_NAMES and any(
-        len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) for name in names.split()
-    )
-
-
-def is_search(form: Element) -> bool:
-    return any(_SEARCH.search(form.attr(name) or "") for name in ("role", "action", "id", "class"))
-
-
-def _mark_roles(document: Document, marks: Marks) -> None:
-    by_role = []
-    for element in document.select("[role],[hidden]"):
-        role = _role(element)
-        hidden = element.attr("hidden")
-        if hidden is not None and hidden.lower() != "until-found":
-            by_role.append(element)
-        elif role == "main" and element.tag != "main":
-            marks.mains.append(element)
-        elif role in _ROLES:
-            by_role.append(element)
-    marks.frames += by_role
-
-
-def _role(element: Element) -> str:
-    return (element.attr("role") or "").lower().strip().partition(" ")[0]
+def _cut(frames: list[Element], marks: Marks, cuttings: Cuttings) -> None:
+    said = marks.mains[0] if len(marks.mains) == 1 and not frame.is_unseen(marks.mains[0]) else None
+    around = {said, *said.ancestors} if said is not None else set()
+    for element in frames:
+        if element not in around:
+            cuttings.take(element)
 
 
 def _frames(part: Node, marks: Marks) -> list[Element]:
-    frames = [element for element in marks.frames[:_MOST_FRAMES] if _is_frame(element, marks.heading)]
+    heading = marks.heading
+    frames = [element for element in marks.frames[:_MOST_FRAMES] if frame.is_frame(element, heading)]
     if named := marks.named[:_MOST_FRAMES]:
         # A name is only a hint: what holds most of the text is not its frame, whatever it is called.
-        most, heading = len(part.text) // 2, marks.heading
-        frames += [element for element in named if len(element.text) <= most and _is_called_frame(element, heading)]
+        most = len(part.text) // 2
+        called = [one for one in named if len(one.text) <= most and frame.is_called_frame(one, heading)]
+        comments = _outermost(one for one in called if _is_called_comments(one))
+        if comments and _hold_the_prose(comments, part):
+            called = [one for one in called if one not in comments and comments.isdisjoint(one.ancestors)]
+        frames += called
     return frames
 
 
-def _is_called_frame(element: Element, heading: Element | None) -> bool:
-    if _is_title(element, heading):
-        return False
+def _is_called_comments(element: Element) -> bool:
     names = f"{element.attr('class') or ''} {element.attr('id') or ''}"
-    said = [_NAME.fullmatch(name) for name in names[:_LONGEST_NAMES].split()]
-    # Sections and articles have headers of their own, and those are text.
-    is_banner = all(match is None or match["banner"] for match in said) and any(said)
-    return not (is_banner and element.closest("article,main,section"))
+    return not frame.COMMENTS.isdisjoint(frame.names_of(names).words)
 
 
-def _is_frame(element: Element, heading: Element | None) -> bool:
-    tag = element.tag
-    if element.attr("hidden") is not None:
-        return tag not in ("body", "html")
-    if tag == "aside":
-        return not _NOTE.search(element.attr("class") or "")
-    if tag == "footer":
-        return not element.closest("blockquote,figure")
-    if tag == "header" or _role(element) == "banner":
-        return not (element.closest("article,main,section") or _is_title(element, heading))
-    if tag == "dialog":
-        return element.attr("open") is None
-    return tag not in ("body", "html", "main", "article")
+def _outermost(elements: Iterable[Element]) -> set[Node]:
+    found: set[Node] = set()
+    for element in elements:
+        if found.isdisjoint(element.ancestors):
+            found.add(element)
+    return found
 
 
-def _is_title(element: Element, heading: Element | None) -> bool:
-    """Whether it holds the heading of the page: the last one, as the first may be the name of the site."""
-    return heading is not None and any(found == heading for found in element.iter_elements("h1"))
+def _hold_the_prose(blocks: set[Node], part: Node) -> bool:
+    """Whether most of what there is to read is in these blocks, as in a forum, whose posts may be called comments."""
+    prose = gather(part, part.text)
+    return sum(prose.of(block) for block in blocks) > _MOST_COMMENTS * prose.of(part)
 
 
-class _Removed(NamedTuple):
-    """An element taken out, and where it was."""
+# ---- where the paragraphs are
 
-    element: Element
-    parent: Element
-    after: Node | None
-
-
-def _cut(frames: list[Element], said: Element | None) -> list[_Removed]:
-    around = {said, *said.ancestors} if said is not None else ()
-    cut = []
-    for element in frames:
-        parent = element.parent
-        # What lies in a template right under it has no element around it, and is not seen anyway.
-        if isinstance(parent, Element) and element not in around:
-            cut.append(_Removed(element, parent, element.next_sibling))
-            element.extract()
-    return cut
-
-
-def _put_back(cut: list[_Removed]) -> None:
-    for element, parent, after in reversed(cut):
-        if after is not None:
-            after.insert_before(element)
-        else:
-            parent.append(element)
+_LEAST_PROSE = 300
+_CARRYING = 0.3
+_BELIEVED = 0.25
+_NEARLY_ALL = 0.8
+_NEARLY_ALL_NAMED = 0.6
+_LEAD = 30
+_LEAD_PROSE = 0.3
+_PROSE_BEHIND = 0.7
+_NO_BLOCKS = frozenset({*PARAGRAPHS, "li", "ol", "ul"})
+_LEADS = frozenset({"b", "center", "div", "em", "header", "section", "span", "strong"})
+_BODY_NAME = re.compile(
+    r"(?:article|blog|entry|main|news|page|post|story)[-_]*(?:body|content|copy|detail|text)|"
+    r"articlebody|\b(?:content|entry)\b|markdown|prose",
+    re.IGNORECASE,
+)
 
 
-# ---- where the text is
+def _said_main(body: Node, marks: Marks, prose: Prose) -> Element | None:
+    """What the page says is its main part, if a fair share of what there is to read is there."""
+    mains = [main for main in marks.mains[:_DEEPEST] if any(around == body for around in main.ancestors)]
+    if len(mains) != 1:
+        return None
+    has_prose = prose.of(body) >= _LEAST_PROSE
+    here, all_ = (prose.of(one) if has_prose else solid(one.text) for one in (mains[0], body))
+    return mains[0] if here and here >= _BELIEVED * all_ else None
+
+
+def _carries(prose: Prose, part: Node, text: str) -> bool:
+    return prose.of(part) >= _LEAST_PROSE and prose.is_share(_CARRYING, part, text)
+
+
+def _narrowed_to_prose(part: Node, prose: Prose, title: Title, cuttings: Cuttings) -> Node:
+    """Go down to the block that holds nearly all paragraphs. Of what is around it only the title, the lead and
+    paragraphs right behind it stay."""
+    outer, total, found = part, prose.of(part), part
+    for _ in range(_DEEPEST):
+        inner = _holder(found, prose, total)
+        if inner is None:
+            break
+        has_more = _take_what_is_around(found, inner, prose, title, cuttings)
+        outer = outer if has_more or outer != found else inner
+        found = inner
+    return _whole(outer)
+
+
+def _holder(level: Node, prose: Prose, total: int) -> Element | None:
+    """The block of a level that holds nearly all paragraphs; none if another one of its kind holds some, too."""
+    blocks = [one for one in level.children if isinstance(one, Element) and prose.of(one)]
+    main = max(blocks, key=prose.of, default=None)
+    if main is None or main.tag in _NO_BLOCKS or (main.tag == "table" and _is_data(main)):
+        return None
+    share = _NEARLY_ALL_NAMED if _is_named_body(main) else _NEARLY_ALL
+    if prose.of(main) < share * total:
+        return None
+    others = (one for one in level.children if isinstance(one, Element) and one != main)
+    return None if any(_is_peer(one, main) and one.text.strip() for one in others) else main
+
+
+def _is_named_body(block: Element) -> bool:
+    if block.tag == "article" or block.attr("itemprop") == "articleBody":
+        return True
+    return _BODY_NAME.search(f"{block.attr('class') or ''} {block.attr('id') or ''}"[:_MOST_FRAMES]) is not None
+
+
+def _take_what_is_around(level: Node, inner: Element, prose: Prose, title: Title, cuttings: Cuttings) -> bool:
+    """Whether something stays beside the block."""
+    has_more, is_before = False, True
+    for one in list(level.children):
+        if one == inner:
+            is_before = False
+        elif isinstance(one, Element) and _belongs(one, is_before, prose, title):
+            has_more = True
+        elif isinstance(one, Element) or (isinstance(one, Text) and len(one.data.strip()) < SHORTEST):
+            cuttings.take(one)
+    return has_more
+
+
+def _belongs(block: Element, is_before: bool, prose: Prose, title: Title) -> bool:
+    """Whether a block beside the one with the paragraphs is the title, the lead, or goes on with the text."""
+    size = solid(block.text)
+    if not size:
+        return False
+    if not is_before:
+        return block.tag in PARAGRAPHS and prose.of(block) >= _PROSE_BEHIND * size
+    return title.is_in(block) or prose.of(block) >= _LEAD_PROSE * size or _is_lead(block, size)
+
+
+def _is_lead(block: Element, size: int) -> bool:
+    """Whether a block says something in a sentence, and is not called otherwise."""
+    if size < _LEAD or not (block.tag in _LEADS or block.tag in PARAGRAPHS):
+        return False
+    names = frame.names_of(f"{block.attr('class') or ''} {block.attr('id') or ''}")
+    text = block.text.rstrip()
+    is_sentence = text.endswith((".", "!", "?", "…")) or ". " in text
+    return is_sentence and not names.words - {"teaser"} and size - linked(block, size) >= _LEAD_PROSE * size
+
+
+# ---- where the text is that has no paragraphs
 
 _PROSE = frozenset({"blockquote", "dl", "h1", "h2", "h3", "h4", "h5", "h6", "p", "pre"})
 _LAYOUT = frozenset({"center", "table", "tbody", "td", "tr"})
 _NOT_INTO = frozenset({"a", "button", "details", "figure", "label", "li", "ol", "select", "span", "ul"})
+_SERIES = frozenset({"article", "section"})
 _ROWS = frozenset({"tbody", "tfoot", "thead", "tr"})
 _TITLES = ("h1", "h2", "h3")
 _BETWEEN_TITLES = re.compile(r"\s[|·»–—-]\s")
@@ -256,6 +286,11 @@ def _narrowed(part: Node, title: str) -> Node:
         if inner is None:
             break
         part = inner
+    return _whole(part)
+
+
+def _whole(part: Node) -> Node:
+    """Rows are laid out with their table."""
     while part.parent is not None and isinstance(part, Element) and part.tag in _ROWS:
         part = part.parent
     return part
@@ -308,7 +343,7 @@ def _blocks(level: Node) -> list[Element]:
 def _is_text(block: Element, prose: int) -> bool:
     """Whether it has a heading, and is not a list of links with one."""
     heading = next(block.iter_elements(_TITLES), None)
-    return heading is not None and (heading.tag == "h1" or 2 * prose >= _solid(block.text))
+    return heading is not None and (heading.tag == "h1" or 2 * prose >= solid(block.text))
 
 
 def _is_peer(block: Element, main: Element) -> bool:
@@ -316,7 +351,8 @@ def _is_peer(block: Element, main: Element) -> bool:
     name = block.attr("class")
     if block.tag != main.tag or name != main.attr("class"):
         return False
-    return name is not None or (block.tag not in _LAYOUT and block.attr("id") is None)
+    is_named = name is not None or block.tag in _SERIES
+    return is_named or (block.tag not in _LAYOUT and block.attr("id") is None)
 
 
 def _names(topic: str, block: Element, main: Element) -> bool:
@@ -331,10 +367,10 @@ def _topic(title: str) -> str:
 
 
 def _prose(block: Element) -> int:
-    prose = _solid(block.text)
+    prose = solid(block.text)
     for link in block.iter_elements("a", include_self=True):
         # Links can lie in links, and each look at one costs all that is in it.
         if prose <= 0:
             return 0
-        prose -= _solid(link.text)
+        prose -= solid(link.text)
     return max(prose, 0)

@@ -23,7 +23,7 @@ from turbohtml import Document, Element, Namespace, Node
 from inchworm.model import FoundUrl, Kind, Reading, Source, Substance
 from inchworm.rules.formats.contents import MAX_LINKS, MAX_TEXT, MAX_TITLE
 from inchworm.rules.formats.media import Media, media_of
-from inchworm.rules.page import data, main_text
+from inchworm.rules.page import data, frame, main_text
 from inchworm.rules.page.data import Data
 from inchworm.rules.page.describe import MAX_ITEMS, WANTED, PageMetadata, address, describe, squeeze
 from inchworm.rules.page.disguise import has_password_field as has_password_field
@@ -167,7 +167,7 @@ class _Page:
     robots: set[str] = field(default_factory=set)
     said: PageMetadata = field(default_factory=PageMetadata)
     headings: list[Element] = field(default_factory=list)
-    marks: main_text.Marks = field(default_factory=main_text.Marks)
+    marks: frame.Marks = field(default_factory=frame.Marks)
 
 
 def _gather(document: Document) -> _Page:
@@ -252,6 +252,7 @@ def _on_main(page: _Page, element: Element) -> None:
 
 def _on_article(page: _Page, element: Element) -> None:
     page.marks.articles.append(element)
+    _note_names(page, element)
 
 
 def _on_heading(page: _Page, element: Element) -> None:
@@ -262,23 +263,32 @@ def _on_heading(page: _Page, element: Element) -> None:
 
 def _on_frame_tag(page: _Page, element: Element) -> None:
     page.marks.frames.append(element)
+    _note_names(page, element)
 
 
 def _on_form(page: _Page, element: Element) -> None:
-    if main_text.is_search(element):
+    if frame.is_search(element):
         page.marks.named.append(element)
-
-
-def _on_section(page: _Page, element: Element) -> None:
-    if (names := element.attr("class")) and main_text.is_frame_name(names):
-        page.marks.named.append(element)
+    _note_names(page, element)
 
 
 def _on_block(page: _Page, element: Element) -> None:
-    if ((names := element.attr("class")) and main_text.is_frame_name(names)) or (
-        (names := element.attr("id")) and main_text.is_frame_name(names)
-    ):
+    if _note_names(page, element):
         page.marks.named.append(element)
+
+
+def _note_names(page: _Page, element: Element) -> bool:
+    """Note what an element is called, if that tells something; whether it is called as frames are."""
+    is_frame, words = frame.names_of(names) if (names := element.attr("class")) else _UNNAMED
+    if name := element.attr("id"):
+        of_id = frame.names_of(name)
+        is_frame, words = is_frame or of_id.is_frame, words | of_id.words
+    if words:
+        page.marks.small.append((element, words))
+    return is_frame
+
+
+_UNNAMED = frame.Names(False, frozenset())
 
 
 def _type(element: Element) -> str:
@@ -301,10 +311,9 @@ _HANDLERS: dict[str, Callable[[_Page, Element], None]] = {
     "main": _on_main,
     "meta": _on_meta,
     "title": _on_title,
-    **dict.fromkeys(main_text.FRAME_TAGS, _on_frame_tag),
-    **dict.fromkeys(("div", "table", "ul"), _on_block),
-    **dict.fromkeys(("ol", "section"), _on_section),
-    **dict.fromkeys(main_text.UNSEEN_TAGS, _on_unseen),
+    **dict.fromkeys(frame.FRAME_TAGS, _on_frame_tag),
+    **dict.fromkeys(("div", "ol", "section", "table", "ul"), _on_block),
+    **dict.fromkeys(frame.UNSEEN_TAGS, _on_unseen),
     "script": _on_script,
 }
 _TAGS = ("a", *_HANDLERS)

@@ -6,7 +6,7 @@ import hashlib
 
 from xxhash import xxh3_64_digest
 
-READER = "4"
+READER = "5"
 """Raised whenever the links or the text that we read out of the same bytes change."""
 
 MIN_TEXT = 64

@@ -1,0 +1,147 @@
+"""Where the text of a page is: one small page for each cause."""
+
+from __future__ import annotations
+
+import pytest
+from tests.rules.page.test_reading_quality import html
+
+P = "<p>The lighthouse at Whitby was built of granite in 1842, and its keeper lit it every night but one.</p>"
+"""One paragraph of a story. `KEPT` is in none."""
+STORY = P * 5
+LINKS = "".join(f"<li><a href=/{number}>Another story of number {number}</a>" for number in range(6))
+CARD = "<div class=card><a href=/x><p>Somebody else wrote a teaser here that is long enough to look like text.</p></a>"
+
+
+def words(markup: str) -> str:
+    return " ".join(html(markup).text.split())
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<div><div class=a>{story}</div><div class=b>GONE <p>Short.</p></div></div>",
+        "<div><div class=b>GONE</div><div class=a>{story}</div></div>",
+        "<main><div class=a><div>{story}</div></div><div class=b><h3>GONE</h3><ul>{links}</ul></div></main>",
+        "<table><tr><td width=9>GONE<td>{story}<tr><td colspan=2>GONE</table>",
+    ],
+)
+def test_the_block_with_nearly_all_paragraphs_stands_for_the_page(page: str) -> None:
+    said = words(page.format(story=STORY, links=LINKS))
+    assert said.count("lighthouse") == 5
+    assert "GONE" not in said
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "<h1>KEPT</h1>",
+        "<div class=top><h1>KEPT</h1></div>",
+        "<div><h2>KEPT</h2></div>",
+        "<p>KEPT, he said, and lit the lamp once more.</p>",
+        "<div class=intro>KEPT, he said, and lit the lamp once more. Nobody saw it.</div>",
+        "<strong>KEPT, he said, and lit the lamp once more.</strong>",
+    ],
+)
+def test_title_and_lead_stay_before_it(before: str) -> None:
+    assert "KEPT" in words(f"<main>{before}<div class=body>{STORY}</div></main>")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<div class=post>KEPT?</div><div class=post>{0}</div><div class=post>KEPT.</div>",
+        "<section><h2>KEPT</h2>Short.</section><section id=long>{0}</section><section id=b>KEPT</section>",
+        "<article><p>KEPT</article><article>{0}</article><article>KEPT</article>",
+    ],
+)
+def test_those_of_its_kind_stay_beside_it(page: str) -> None:
+    assert words(f"<div>{page.format(STORY)}</div>").count("KEPT") == 2
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "<div class='entry-meta small'>GONE</div>",
+        "<div class=postAuthor>GONE</div>",
+        "<ul class=tag-list><li>GONE</ul>",
+        "<div id=share_bar>GONE</div>",
+        "<section class=c-newsletter>GONE</section>",
+        "<div class=related-stories><p>GONE</div>",
+        "<div class=comment-respond>GONE</div>",
+        "<form class=newsletter>GONE</form>",
+    ],
+)
+def test_small_blocks_go_by_their_names(named: str) -> None:
+    assert "GONE" not in words(f"<main><h1>Whitby</h1>{P}{named}{STORY}{named}</main>")
+
+
+def test_what_is_called_so_stays_where_it_holds_much_of_the_text() -> None:
+    posts = "".join(f"<div class=comment><b>{who}</b>{P}</div>" for who in ("KEPT", "ebb", "brine", "neap"))
+    assert words(f"<h1>Who saw it?</h1><div class=question>{P}</div>{posts}").count("lighthouse") == 5
+    assert "KEPT" in words(f"<div class=comments>{posts}</div>")
+
+
+def test_the_title_stays_whatever_it_is_called() -> None:
+    assert "KEPT" in words(f"<main><div class=post-meta><h1>KEPT</h1></div>{STORY}</main>")
+
+
+@pytest.mark.parametrize(
+    "links", [f"<ul>{LINKS}</ul>", f"<div>{LINKS}</div>", "<p><a href=/>GONE</a></p>", f"<section>{CARD * 3}</section>"]
+)
+def test_blocks_of_links_go_from_pages_of_prose(links: str) -> None:
+    said = words(f"<main>{STORY}{links}{STORY}</main>")
+    assert said.count("lighthouse") == 10
+    assert "stor" not in said.replace("history", "")
+    assert "GONE" not in said
+    assert "teaser" not in said
+
+
+def test_links_in_a_text_stay() -> None:
+    assert "KEPT" in words(f"<main>{STORY}<p>It is told that <a href=/k>KEPT</a> saw it in the year 1843.</p></main>")
+
+
+def test_a_page_of_links_keeps_them() -> None:
+    cards = "".join(f"<div class=card><h3><a href=/{n}>Story {n}</a></h3><a href=/{n}>Read it</a></div>" for n in "abc")
+    assert words(f"<main><h1>Stories</h1><p>All of them.</p>{cards}</main>").count("Read it") == 3
+
+
+@pytest.mark.parametrize(
+    "heading",
+    ["Related articles", "Comments (12)", "3 comments", "Share this:", "Das könnte Sie auch interessieren", "Teilen",
+     "More from the coast", "Lire aussi :", "Te puede interesar", "関連記事", "Read  more »"],
+)  # fmt: skip
+@pytest.mark.parametrize("page", ["{0}<h3>{1}</h3><div>GONE</div>", "{0}<div><h3>{1}</h3><ul><li>GONE</ul></div>"])
+def test_what_has_such_a_heading_goes(page: str, heading: str) -> None:
+    said = words(f"<main>{page.format(STORY, heading)}<h2>Sources</h2>{P}KEPT</main>")
+    assert "GONE" not in said
+    assert "KEPT" in said
+
+
+@pytest.mark.parametrize("heading", ["Comments", "More on lists", "Tags", "Topics"])
+def test_a_chapter_that_is_called_so_stays(heading: str) -> None:
+    assert words(f"<main>{STORY}{STORY}<h2>{heading}</h2>{P}{P}<h2>Notes</h2>{P}</main>").count("lighthouse") == 13
+
+
+@pytest.mark.parametrize("hidden", ["<div hidden>{}</div>", "<noscript>{}</noscript>", "<main hidden>{}</main>"])
+def test_what_is_not_shown_is_read_where_it_is_most_of_the_page(hidden: str) -> None:
+    said = words(f"<header>Menu</header><p>Please turn on scripts.</p>{hidden.format(STORY)}")
+    assert said.count("lighthouse") == 5
+    assert "lighthouse" not in words(f"<h1>Menu</h1>{'<p>It was shown. </p>' * 9}{hidden.format(P)}")
+
+
+def test_a_main_part_that_holds_little_of_the_text_is_not_believed() -> None:
+    assert words(f"<main><p>Featured</p></main><div>{STORY}</div>").count("lighthouse") == 5
+    assert words(f"<main>{STORY}</main><div>{P}</div>").count("lighthouse") == 5
+
+
+def test_text_without_paragraphs_counts_like_one() -> None:
+    text = "The keeper of the lighthouse lit it every night.<br>" * 9
+    said = words(f"<div><div class=x>{text}</div><div class=y><p>{'GONE ' * 12}</p></div></div>")
+    assert said.count("lighthouse") == 9
+    assert "GONE" not in said
+
+
+def test_teasers_that_are_links_all_over_are_no_paragraphs() -> None:
+    said = words(f"<div><div class=top>{CARD * 9}</div></div><div><div class=story>{STORY}</div></div>")
+    assert said.count("lighthouse") == 5
+    assert "teaser" not in said
