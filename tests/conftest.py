@@ -8,6 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -16,6 +17,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     # Or with nohup.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# A busy machine takes its time, and that is no fault of what is tested.
+hypothesis.settings.register_profile("inchworm", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("inchworm")
 
 NEEDED = {
     "tests/flow/test_complete.py": ("nginx", "wget", "/usr/share/doc/sqlite3/index.html"),

@@ -152,7 +152,7 @@ def test_an_unknown_name_is_told():
     assert raised.value.hint
 
 
-@effort(max_examples=200, deadline=None, database=None)
+@effort(max_examples=200, database=None)
 @given(
     name=st.sampled_from(NAMES), value=st.one_of(st.text(), st.floats(), st.integers(), st.none(), st.lists(st.text()))
 )
@@ -208,7 +208,7 @@ def test_what_is_no_duration(text):
         duration(text)
 
 
-@effort(max_examples=100, deadline=None, database=None)
+@effort(max_examples=100, database=None)
 @given(st.integers(0, 10**6), st.sampled_from(["", "s", "m", "h", "d", "w", "ms"]))
 def test_a_duration_is_its_number_of_units(number, unit):
     assert duration(f"{number}{unit}") == pytest.approx(number * duration(f"1{unit}"))

@@ -16,7 +16,7 @@ from typing import Any
 
 from inchworm.reader import COMMAND, REPLACE_AFTER_BYTES, SECONDS, environment
 from inchworm.rules.fields.selectors import EACH, Rules, to_json
-from inchworm.rules.page.data import Data
+from inchworm.rules.metadata.data import Data
 from inchworm.rules.page.document import DocumentContent, Link
 
 

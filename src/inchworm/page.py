@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from inchworm.rules.formats import media
-from inchworm.rules.page.title import own_title
+from inchworm.rules.metadata.title import own_title
 
 if TYPE_CHECKING:
-    from inchworm.rules.page.data import Data
+    from inchworm.rules.metadata.data import Data
     from inchworm.rules.page.document import DocumentContent, Link, Parts
     from inchworm.rules.page.element import Element
 

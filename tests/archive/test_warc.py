@@ -156,7 +156,7 @@ def test_nothing_to_write_makes_no_file(writer, folder):
     assert not folder.exists()
 
 
-@settings(max_examples=40, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(payloads=st.lists(st.binary(max_size=2000), min_size=1, max_size=5), number=st.integers(0))
 def test_any_bytes_come_back(tmp_path, payloads, number):
     writer = WarcWriter(tmp_path / os.urandom(4).hex(), f"x{number % 1000}", INFO, rotate_bytes=1500)

@@ -874,7 +874,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(SITES, STEPS)
 def test_whatever_was_done_the_record_is_that_of_an_undisturbed_crawl(
     tmp_path: Path, shape: list[tuple[int, int, int]], steps: list[tuple[str, int]]

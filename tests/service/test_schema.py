@@ -50,9 +50,7 @@ OPERATIONS = operations()
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_no_request_makes_it_fail(service: Service, name: str) -> None:
-    @settings(
-        max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=EXAMPLES, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(case=OPERATIONS[name].as_strategy())
     def ask(case: Any) -> None:
         answer = case.call(base_url=service.url, headers=dict(service.client.headers))

@@ -117,7 +117,7 @@ READERS = (by_pyarrow, by_duckdb, by_pandas)
 def test_what_was_written_is_what_is_read(reader: Any, tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
 
-    @effort(max_examples=60, deadline=None, database=None)
+    @effort(max_examples=60, database=None)
     @given(st.lists(rows, max_size=20))
     @example([NOTHING])
     @example([FULL])
@@ -132,7 +132,7 @@ def test_what_was_written_is_what_is_read(reader: Any, tmp_path: Path) -> None:
     check()
 
 
-@effort(max_examples=100, deadline=None, database=None)
+@effort(max_examples=100, database=None)
 @given(st.lists(rows, min_size=1, max_size=20))
 def test_batches_are_as_arrow_wants_them(table: list[Values]) -> None:
     made = list(arrow.batches(pages(table), COLUMNS))

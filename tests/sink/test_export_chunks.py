@@ -68,7 +68,7 @@ def test_ids_do_not_depend_on_where_a_text_stands():
     assert {row["id"] for row in elsewhere}.isdisjoint(before.values()), "the same text on another page is another"
 
 
-@effort(max_examples=100, deadline=None, database=None)
+@effort(max_examples=100, database=None)
 @given(
     st.lists(st.sampled_from(["one", "two", "three"]), max_size=6), st.integers(0, 6), st.sampled_from(["one", "new"])
 )

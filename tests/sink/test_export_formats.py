@@ -96,7 +96,7 @@ def test_visits_keep_their_order_and_any_text_can_be_written():
     assert [line["title"] for line in found] == ["a", "? alone", "\x00\x1b", '"quoted"', "😀"]
 
 
-@effort(max_examples=200, deadline=None, database=None)
+@effort(max_examples=200, database=None)
 @given(st.integers(0, 4_102_444_800_000))
 def test_times_are_exact_to_the_millisecond(at_ms):
     text = iso(at_ms)

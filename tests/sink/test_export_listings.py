@@ -69,7 +69,7 @@ def test_many_are_one_object_in_the_order_of_record():
     assert fingerprints() == {}
 
 
-@effort(max_examples=100, deadline=None, database=None)
+@effort(max_examples=100, database=None)
 @given(st.text(st.characters(exclude_categories=())), st.text(st.characters(exclude_categories=())))
 def test_any_text_can_be_in_a_fingerprint(title, etag):
     (found,) = fingerprints({**VISIT, "title": title, "etag": etag}).values()
@@ -160,7 +160,7 @@ def test_dates_that_can_be_believed(said, lastmod):
     assert sitemap({**VISIT, "last_modified": said}) == [("https://a.test/x/", lastmod)]
 
 
-@effort(max_examples=200, deadline=None, database=None)
+@effort(max_examples=200, database=None)
 @given(st.text(max_size=40) | st.text("SunMoJa,: 0123456789+-GMT", max_size=40).map(lambda text: "Sun, " + text))
 def test_no_date_breaks_it(said):
     ((_, lastmod),) = sitemap({**VISIT, "last_modified": said})

@@ -92,7 +92,7 @@ NASTY = [
 ]  # fmt: skip
 
 
-@effort(max_examples=300, deadline=None, database=None)
+@effort(max_examples=300, database=None)
 @given(st.lists(st.sampled_from(NASTY) | st.text(st.characters(exclude_categories=()))).map("".join).filter(bool))
 def test_any_title_is_one_line_that_yaml_reads_as_it_is(tmp_path_factory, title):
     folder = tmp_path_factory.getbasetemp() / "titles"

@@ -241,7 +241,7 @@ any_urls = web_urls | st.text(st.characters(exclude_categories=()), max_size=40)
 extensions = st.sampled_from(["html", "pdf", "bin"])
 
 
-@effort(max_examples=600, deadline=None, database=None)
+@effort(max_examples=600, database=None)
 @given(any_urls, extensions)
 def test_every_name_is_good_everywhere_and_the_same_again(url, extension):
     for name in (page_name(url), file_name(url, extension)):
@@ -252,7 +252,7 @@ def test_every_name_is_good_everywhere_and_the_same_again(url, extension):
     assert re.search(r"\.[A-Za-z0-9]{1,8}$", file_name(url, extension))
 
 
-@effort(max_examples=400, deadline=None, database=None)
+@effort(max_examples=400, database=None)
 @given(st.lists(any_urls, min_size=2, max_size=40, unique=True), st.randoms(use_true_random=False))
 def test_no_two_urls_get_in_each_others_way(urls, chance):
     assert clash_free([page_name(url) for url in urls])
@@ -272,7 +272,7 @@ def resolved(urls: list[str]) -> list[str]:
 endings = st.sampled_from(["", "", ".html", ".HTML", ".php", "/"])
 
 
-@effort(max_examples=400, deadline=None, database=None)
+@effort(max_examples=400, database=None)
 @given(st.lists(st.builds(str.__add__, web_urls, endings), min_size=2, max_size=40))
 def test_no_two_pages_get_in_each_others_way_without_their_endings(urls):
     names = resolved(urls)
@@ -296,7 +296,7 @@ def test_no_two_of_all_the_hard_cases_get_in_each_others_way():
     assert clash_free([file_name(url, "md") for url in urls])
 
 
-@effort(max_examples=400, deadline=None, database=None)
+@effort(max_examples=400, database=None)
 @given(any_urls, extensions)
 @example("https://a.test/", "html")
 @example("https://a.test/A", "html")

@@ -72,7 +72,7 @@ def test_records_come_in_the_order_of_record_and_once(archive, order):
     assert bodies(data) == [f"{'ab'[at // 5]}{at % 5}" for at in wanted]
 
 
-@effort(max_examples=60, deadline=None, database=None)
+@effort(max_examples=60, database=None)
 @given(order=st.lists(st.integers(0, 9), max_size=30))
 def test_any_order_gives_each_record_once_as_it_lies_in_the_archive(archive, order):
     folder, spots = archive

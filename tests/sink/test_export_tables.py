@@ -147,7 +147,7 @@ words = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=()),
 several = st.lists(words, max_size=4).map("".join)
 
 
-@effort(max_examples=300, deadline=None, database=None)
+@effort(max_examples=300, database=None)
 @given(several, several, st.dictionaries(words, words, max_size=2))
 @example("\r", "\n", {})
 @example("=\x00", '"', {"=": "\ud800"})
@@ -191,7 +191,7 @@ def test_nothing_is_an_empty_table():
     assert (found.num_rows, found.schema.names) == (0, list(NAMES))
 
 
-@effort(max_examples=100, deadline=None, database=None)
+@effort(max_examples=100, database=None)
 @given(several, st.dictionaries(words, words, max_size=2))
 def test_any_text_fits_into_parquet(title, meta):
     (row,) = as_parquet([{**VISIT, "title": title, "meta": meta}]).to_pylist()

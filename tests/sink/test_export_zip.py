@@ -32,7 +32,7 @@ def unzipped(data: bytes) -> dict[str, bytes]:
         return {name: file.read(name) for name in file.namelist()}
 
 
-@effort(max_examples=100, deadline=None, database=None)
+@effort(max_examples=100, database=None)
 @given(st.dictionaries(NAMES.filter(lambda name: name not in (".", "..")), st.binary(max_size=3000)))
 def test_what_is_put_in_comes_out(found):
     assert unzipped(zipped(found)) == found

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sink.searchserver import check_document, check_mappings
 
-from inchworm.rules.page.describe import PageMetadata, describe
+from inchworm.rules.metadata.describe import PageMetadata, describe
 from inchworm.sink.servers.index import FIELDS, MAX_TEXT, DocumentUpdate, _packed, document, document_id
 
 MAPPINGS = {"dynamic": False, "properties": FIELDS}

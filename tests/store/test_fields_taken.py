@@ -179,7 +179,7 @@ def test_a_branch_has_its_fields_without_reading(kept: Kept) -> None:
 
 
 @given(st.lists(_EVENTS, max_size=50))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_happens_it_holds_what_the_log_says(events: list[tuple[object, ...]]) -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(Kept(Path(folder))) as kept:
         for event in events:

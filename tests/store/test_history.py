@@ -307,7 +307,7 @@ class World(Past):
         return point.seq
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(SITES, SETTINGS, STEPS)
 def test_whatever_was_done_and_undone_the_record_is_the_same(
     shape: Shape, given: dict[str, object], steps: list[tuple[str, int]]

@@ -321,7 +321,7 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(kept: Kept) -> None:
 
 
 @given(st.lists(st.one_of(_EVENTS, st.tuples(st.just("away"), st.integers(0, 2))), max_size=50))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_happens_the_server_has_what_the_log_says(events: list[tuple[object, ...]]) -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(Kept(Path(folder))) as kept:
         for event in events:

@@ -1008,7 +1008,7 @@ class JobsMachine(RuleBasedStateMachine):
 
 TestAnythingInAnyOrder = JobsMachine.TestCase
 TestAnythingInAnyOrder.settings = effort(
-    max_examples=30, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+    max_examples=30, stateful_step_count=40, suppress_health_check=list(HealthCheck), derandomize=True
 )
 
 

@@ -134,7 +134,7 @@ _GRAPH = st.dictionaries(
 
 
 @given(_GRAPH)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_links_are_found_as_by_looking_at_every_page(graph: dict[str, tuple[str, set[str]]]) -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(Book(Path(folder))) as book:
         target = {path: min(links) for path, (outcome, links) in graph.items() if outcome == "redirect" and links}
@@ -281,7 +281,7 @@ def test_errors_by_kind_and_status(book: Book) -> None:
 
 
 @given(st.lists(st.integers(0, 5000), min_size=1, max_size=60))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_percentiles_are_those_of_the_sorted_list(millis: list[int]) -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(Book(Path(folder))) as book:
         for number, one in enumerate(millis):

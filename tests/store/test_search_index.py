@@ -551,7 +551,7 @@ def _die(diary: Diary, after: object) -> None:
 
 
 @given(st.lists(_EVENTS, max_size=50))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_happens_the_index_has_what_the_log_says(events: list[tuple[object, ...]]) -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(Diary(Path(folder))) as diary:
         for event in events:

@@ -50,7 +50,7 @@ def desk(tmp_path: Path):
     made.store.close()
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PAGES, st.lists(st.integers(0, 12), max_size=6))
 def test_ranks_depend_on_how_far_was_counted_and_not_on_the_way_there(tmp_path, pages, stops):
     with tempfile.TemporaryDirectory(dir=tmp_path) as folder:

@@ -354,7 +354,7 @@ TARGETS = st.lists(st.sampled_from([f"https://h.test/{name}" for name in "abcdef
 SUBSTANCES = st.builds(Substance, TEXTS, TEXTS, TARGETS)
 
 
-@effort(deadline=None, database=None)
+@effort(database=None)
 @given(SUBSTANCES, SUBSTANCES)
 def test_anything_can_be_compared(old: Substance, new: Substance) -> None:
     found = differences(old, new)
@@ -366,7 +366,7 @@ def test_anything_can_be_compared(old: Substance, new: Substance) -> None:
     assert len(describe(old, new)) <= 80
 
 
-@effort(deadline=None, database=None)
+@effort(database=None)
 @given(SUBSTANCES)
 def test_nothing_differs_from_itself(page: Substance) -> None:
     spaced = page._replace(title=f"\n{page.title} ", text=page.text.replace(" ", " \t\n"))
@@ -378,7 +378,7 @@ WORDS = st.lists(
 )
 
 
-@effort(deadline=None, database=None)
+@effort(database=None)
 @given(st.lists(st.tuples(WORDS, WORDS), min_size=3, max_size=8))
 def test_whatever_stands_around_it_a_stamp_is_found(pages: list[tuple[list[str], list[str]]]) -> None:
     def write(page: tuple[list[str], list[str]], stamp: str) -> Substance:

@@ -89,14 +89,14 @@ ANY_NUMBER = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)
 ABSURD = st.builds(VisitHistory, ANY_NUMBER, ANY_NUMBER, ANY_NUMBER, ANY_NUMBER, ANY_NUMBER)
 
 
-@effort(database=None, deadline=None)
+@effort(database=None)
 @given(SANE | ABSURD, ANY_NUMBER)
 def test_a_likelihood_is_one_whatever_the_clock_says(history: VisitHistory, now: int) -> None:
     assert 0 <= likelihood(history, now) <= 1
     assert 0 < rate(history) < math.inf
 
 
-@effort(database=None, deadline=None)
+@effort(database=None)
 @given(SANE, MOMENTS, MOMENTS)
 def test_it_grows_with_the_time_since_last_seen(history: VisitHistory, waited: int, more: int) -> None:
     now = history.last_ms + waited
@@ -106,7 +106,7 @@ def test_it_grows_with_the_time_since_last_seen(history: VisitHistory, waited: i
         assert likelihood(history, now) == 0
 
 
-@effort(database=None, deadline=None)
+@effort(database=None)
 @given(SANE, st.integers(1, NOW))
 def test_it_grows_with_the_changes_seen(history: VisitHistory, waited: int) -> None:
     more = history._replace(visits=history.visits + 1, changes=history.changes + 1)
@@ -116,7 +116,7 @@ def test_it_grows_with_the_changes_seen(history: VisitHistory, waited: int) -> N
     assert rate(more) > rate(history)
 
 
-@effort(database=None, deadline=None)
+@effort(database=None)
 @given(SANE, SANE, st.integers(1, DAY))
 def test_what_is_announced_comes_before_what_is_guessed(
     announced: VisitHistory, guessed: VisitHistory, after: int
@@ -129,7 +129,7 @@ def test_what_is_announced_comes_before_what_is_guessed(
 PAGES = st.dictionaries(st.integers(0, 50), SANE, max_size=30)
 
 
-@effort(database=None, deadline=None)
+@effort(database=None)
 @given(PAGES, st.randoms(use_true_random=False))
 def test_the_order_has_every_page_once_and_does_not_depend_on_how_they_came(
     pages: dict[int, VisitHistory], rng: random.Random
@@ -140,7 +140,7 @@ def test_the_order_has_every_page_once_and_does_not_depend_on_how_they_came(
     assert found == order(pages.items(), 3 * NOW)
 
 
-@effort(database=None, deadline=None)
+@effort(database=None)
 @given(PAGES)
 def test_the_longest_unseen_come_soon(pages: dict[int, VisitHistory]) -> None:
     places = {name: place for place, name in enumerate(order(pages.items(), 3 * NOW), 1)}

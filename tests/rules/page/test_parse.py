@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from inchworm.model import Kind, Reading, Source, Substance
 from inchworm.rules.formats.media import Media, media_of
-from inchworm.rules.page import describe, parse
+from inchworm.rules.metadata import describe
+from inchworm.rules.page import parse
 from inchworm.rules.page.parse import How, Resolver, read, substance
 from inchworm.rules.web.url import Canonicalizer
 
@@ -469,7 +470,7 @@ BITS = [
 PIECES = st.lists(st.sampled_from([*TAGS, *BITS, "&#xd800;", "\0", "\n"]) | st.text(max_size=5)).map("".join)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.binary() | PIECES.map(lambda text: text.encode("utf-8", "surrogatepass")),
     st.sampled_from(["", "text/html", HTML, "text/html; charset=utf-16", "text/css", "text/html; charset=gbk"]),
@@ -663,7 +664,7 @@ def test_substance_is_cut_like_a_reading(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(found.targets) == 2
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.binary() | PIECES.map(lambda text: text.encode("utf-8", "surrogatepass")), st.sampled_from([URL, ""]))
 def test_substance_takes_anything(body: bytes, url: str) -> None:
     found, reading = substance(body, "text/html", url), read(body, "text/html", url, How(anchors=True))

@@ -297,7 +297,7 @@ BLOCKS = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(BLOCKS, max_size=6).map("".join))
 def test_where_there_are_words_some_are_read(markup: str) -> None:
     reading = html(f"<title>no</title><body>{markup}")

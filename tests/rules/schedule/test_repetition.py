@@ -87,7 +87,7 @@ STANDINGS = st.builds(
 INTERVALS = st.floats(0.001, 10 * 365 * DAY)
 
 
-@effort(database=None, deadline=None)
+@effort(database=None)
 @given(STANDINGS, st.floats(0, 1e9), st.integers(0, 2**62), INTERVALS)
 def test_never_a_freeze_and_never_a_burst_whatever_the_clock_says(
     standing: RepeatState, now: float, now_ms: int, every: float
@@ -126,7 +126,7 @@ SHORT = st.lists(st.tuples(st.floats(0, 4), st.floats(0, 0.5)), min_size=2, max_
 ANY_LENGTH = st.lists(st.tuples(st.floats(0, 1000), st.floats(0, 0.5)), min_size=2, max_size=50)
 
 
-@effort(database=None, deadline=None)
+@effort(database=None)
 @given(SHORT)
 def test_no_drift(runs: list[tuple[float, float]]) -> None:
     """However late the process wakes up, the tenth run is due after nine intervals."""
@@ -134,7 +134,7 @@ def test_no_drift(runs: list[tuple[float, float]]) -> None:
     assert [planned for planned, _, _ in made] == pytest.approx([5.0 * number for number in range(len(runs))])
 
 
-@effort(database=None, deadline=None)
+@effort(database=None)
 @given(ANY_LENGTH)
 def test_nothing_piles_up(runs: list[tuple[float, float]]) -> None:
     """A run that takes too long is followed at once by one run, and the next interval counts from that one."""

@@ -165,7 +165,7 @@ def in_words(text: str) -> int:
     return sum(1 + len(word) // 8 for word in re.findall(r"\w+|[^\w\s]", text))
 
 
-@effort(max_examples=400, deadline=None, database=None)
+@effort(max_examples=400, database=None)
 @given(any_text, any_limits, st.booleans())
 @example("\r\n" * 30, Limits(20, 0), True)
 def test_no_piece_is_too_large_and_nothing_is_lost(text, limits, has_headings):
@@ -181,7 +181,7 @@ def test_no_piece_is_too_large_and_nothing_is_lost(text, limits, has_headings):
     assert PLACES.sub("", "".join(whole)) == PLACES.sub("", text), "without overlap each character comes once"
 
 
-@effort(max_examples=200, deadline=None, database=None)
+@effort(max_examples=200, database=None)
 @given(st.lists(st.text("ab. \n", min_size=1, max_size=12).filter(str.strip), max_size=40), any_limits)
 def test_every_word_is_in_some_piece(words, limits):
     text = " ".join(words)
@@ -200,7 +200,7 @@ sections = st.lists(
 )
 
 
-@effort(max_examples=200, deadline=None, database=None)
+@effort(max_examples=200, database=None)
 @given(sections, sections, sections, any_limits)
 def test_what_is_put_in_or_taken_out_elsewhere_changes_no_text(before, new, after, limits):
     without = texts("".join(before + after), limits)

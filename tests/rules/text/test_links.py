@@ -88,7 +88,7 @@ def by_others(text: str) -> list[str]:
     return [str(url) for url in found]
 
 
-@effort(max_examples=300, deadline=None, database=None)
+@effort(max_examples=300, database=None)
 @given(st.lists(pieces, max_size=8))
 def test_links_of_pages_are_found_as_others_find_them(parts):
     """Whatever a page holds: what we find in its Markdown is what a reader of Markdown finds."""

@@ -262,7 +262,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(PIECES, max_size=30).map(" ".join) | st.text(),
     st.sampled_from([HTML, "text/plain", ""]),
@@ -276,7 +276,7 @@ def test_markdown_takes_anything(markup: str, content_type: str, url: str) -> No
     READER.render(written)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.binary(max_size=200), st.sampled_from(["text/html", "text/plain", "text/html; charset=utf-16", "image/png", ""])
 )
@@ -307,7 +307,7 @@ def solid(text: str) -> str:
     return "".join(text.split())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["h1", "h2", "h3", "p", "li", "pre", "td", "dd", "blockquote"]), LINES),

@@ -10,7 +10,8 @@ import gzip
 import pytest
 
 from inchworm.model import Cookie, FoundUrl, FrontierEntry, Kind, Reason, Seed, Source
-from inchworm.rules.page import describe, parse
+from inchworm.rules.metadata import describe
+from inchworm.rules.page import parse
 from inchworm.rules.web import cookies, robots, scope, sitemap
 
 AROUND = (-1, 0, 1)

@@ -59,7 +59,7 @@ def test_a_page_is_sent_for_only_if_it_could_be_kept(kept, requests, reserved, l
     assert may_reserve(seed(kept, requests), reserved, limit) is may
 
 
-@effort(max_examples=200, deadline=None, database=None)
+@effort(max_examples=200, database=None)
 @given(limit=st.integers(1, 20), outcomes=st.lists(st.booleans(), max_size=300), workers=st.integers(1, 50))
 def test_limits_are_exact_at_any_number_of_workers(limit, outcomes, workers):
     """Whatever is under way when, the limit is reached if it can be and never passed, by pages or by requests."""

@@ -36,7 +36,7 @@ def test_pauses_double_up_to_a_cap(attempts, longest):
     assert backoff(attempts, 0.999999) == pytest.approx(longest, rel=1e-5)
 
 
-@effort(max_examples=200, deadline=None, database=None)
+@effort(max_examples=200, database=None)
 @given(attempts=st.integers(0, 1000), chance=st.floats(0, 1, exclude_max=True))
 def test_a_pause_is_spread_over_the_upper_half(attempts, chance):
     seconds = backoff(attempts, chance)

@@ -487,7 +487,7 @@ PATTERNS = st.text(alphabet="/ab*$", max_size=10)
 
 
 @given(PATTERNS, st.text(alphabet="/ab$", max_size=12))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_matching_equals_the_obvious_regex(pattern, path):
     body = pattern.removesuffix("$")
     obvious = "".join(".*" if char == "*" else re.escape(char) for char in body)
@@ -507,7 +507,7 @@ FILES = st.one_of(st.binary(), st.lists(LINES, max_size=20).map(b"\n".join))
 
 
 @given(FILES, st.text(), st.one_of(st.text(), st.just("http://h/a/b?c")))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_anything_can_be_parsed_and_asked_r7(data, agent, url):
     robots = parse(data)
     robots.allows(agent, url)
@@ -585,7 +585,7 @@ RULE_LINES = st.tuples(
     st.lists(st.text(alphabet="/ab$?", max_size=14), max_size=10),
     st.sampled_from([1, 32, 1_000]),
 )
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 def test_looking_rules_up_equals_trying_them_all(lines, paths, few_pieces):
     text = "\n".join(["user-agent: *", *lines]).encode()
     before = module._FEW_RULES, module._FEW_PIECES

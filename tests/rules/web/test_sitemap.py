@@ -325,7 +325,7 @@ FILES = st.one_of(st.binary(), st.lists(st.sampled_from([*PARTS, *BINARY]), max_
 
 
 @given(FILES, st.booleans(), st.text(max_size=9))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_anything_can_be_read_x8(data, pack, url):
     found = read(gzip.compress(data) if pack else data, url, date(2024, 6, 1))
     assert all(page.url.startswith("http") for page in found.pages)

@@ -214,7 +214,7 @@ TEXTS = st.one_of(NASTY, HREFS)
 
 
 @given(TEXTS, st.one_of(st.none(), TEXTS))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @example("http://h/%%aA?%a&%", None)
 @example("http://h//..//?&", None)
 @example("\ud800", "http://\udc00")
@@ -399,7 +399,7 @@ SESSIONS = st.lists(
 
 
 @given(SESSIONS)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_taking_sessions_off_is_idempotent_and_leaves_no_dots_u3_u5(rest):
     once = u.canonicalize(f"http://h/{rest}")
     assert once is not None

@@ -6,7 +6,7 @@ import math
 import re
 from datetime import UTC, datetime, timedelta
 
-from inchworm.rules.page import dates
+from inchworm.rules.metadata import dates
 
 _MOST = 2**63 - 1
 _GAPS = " \u00a0\u2007\u2009\u202f'\u2019"

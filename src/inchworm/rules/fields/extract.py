@@ -13,9 +13,9 @@ from turbohtml import Document, Element, Node, Text, XPathString
 
 from inchworm.rules.fields import convert
 from inchworm.rules.fields.selectors import EACH, ElementPart, Field, Rules, Selector, ValueType, pattern
+from inchworm.rules.metadata.data import depth_is_fair
+from inchworm.rules.metadata.describe import squeeze
 from inchworm.rules.page import parse
-from inchworm.rules.page.data import depth_is_fair
-from inchworm.rules.page.describe import squeeze
 from inchworm.rules.web import url as urls
 
 MAX_ROWS = 100_000

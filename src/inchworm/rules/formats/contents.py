@@ -8,7 +8,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import NamedTuple
 
-from inchworm.rules.page.describe import MAX_FIELD, MAX_ITEMS, clean
+from inchworm.rules.metadata.describe import MAX_FIELD, MAX_ITEMS, clean
 
 MAX_LINKS = 100_000
 MAX_TITLE = 1_000

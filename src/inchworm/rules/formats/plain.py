@@ -6,7 +6,7 @@ import re
 
 from inchworm.rules.formats.contents import Contents
 from inchworm.rules.formats.media import Media
-from inchworm.rules.page.describe import squeeze
+from inchworm.rules.metadata.describe import squeeze
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _WIDE = ((b"<\0", "utf-16-le"), (b"\0<", "utf-16-be"))

@@ -10,7 +10,7 @@ import unicodedata
 
 import re2
 
-from inchworm.rules.page.describe import squeeze
+from inchworm.rules.metadata.describe import squeeze
 
 # ---- a form that asks for a password
 

@@ -14,9 +14,9 @@ from inchworm.model import Reading, Substance
 from inchworm.rules.formats import contents, pdf, plain
 from inchworm.rules.formats.contents import MAX_TEXT, MAX_TITLE, Contents
 from inchworm.rules.formats.media import OFFICE, TEXTS, Media, media_of
+from inchworm.rules.metadata.data import Data
+from inchworm.rules.metadata.describe import squeeze
 from inchworm.rules.page import parse
-from inchworm.rules.page.data import Data
-from inchworm.rules.page.describe import squeeze
 from inchworm.rules.text import markdown
 
 _WITH_TEXT = parse.How(text=True)

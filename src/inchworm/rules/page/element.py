@@ -9,8 +9,8 @@ import turbohtml
 from turbohtml import Document
 
 from inchworm.errors import WrongUse
+from inchworm.rules.metadata.describe import address, squeeze
 from inchworm.rules.page import parse
-from inchworm.rules.page.describe import address, squeeze
 
 _ADDRESSES = ("href", "src", "action", "data", "poster", "xlink:href")
 _NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})

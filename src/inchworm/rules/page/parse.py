@@ -23,12 +23,13 @@ from turbohtml import Document, Element, Namespace, Node
 from inchworm.model import FoundUrl, Kind, Reading, Source, Substance
 from inchworm.rules.formats.contents import MAX_LINKS, MAX_TEXT, MAX_TITLE
 from inchworm.rules.formats.media import Media, media_of
-from inchworm.rules.page import data, frame, main_text
-from inchworm.rules.page.data import Data
-from inchworm.rules.page.describe import MAX_ITEMS, WANTED, PageMetadata, address, describe, squeeze
+from inchworm.rules.metadata import byline, data
+from inchworm.rules.metadata.data import Data
+from inchworm.rules.metadata.describe import MAX_ITEMS, WANTED, PageMetadata, address, describe, squeeze
+from inchworm.rules.metadata.title import MAX_HEADINGS, seen
+from inchworm.rules.page import frame, main_text
 from inchworm.rules.page.disguise import has_password_field as has_password_field
 from inchworm.rules.page.disguise import looks_missing as looks_missing
-from inchworm.rules.page.title import MAX_HEADINGS, seen
 from inchworm.rules.web import url as urls
 
 MAX_LINK_CHARS = 64_000_000
@@ -336,6 +337,8 @@ def _read_html(document: Document, url: str, how: How) -> Reading:
         _add_anchors(links, document, base, resolver)
     title = squeeze(page.title or "")
     meta = describe(page.said, base.url) if page.said != _NOTHING_SAID else {}
+    if byline.may_show(document, (words for _, words in page.marks.small)):
+        _add_what_shows(meta, document, base.url)
     if (shared := page.said.metas.get("og:title", "")) or page.headings:
         # A line break in a heading is no reason to write two words as one.
         meta.update(seen(title, (element.to_text() for element in page.headings), shared))
@@ -364,6 +367,14 @@ def _read_html(document: Document, url: str, how: How) -> Reading:
 
 
 _NOTHING_SAID = PageMetadata()
+
+
+def _add_what_shows(meta: dict[str, object], document: Document, url: str) -> None:
+    """What a page does not say for machines, people may see."""
+    if "author" not in meta and (name := byline.author(document)):
+        meta["author"] = name
+    if "published" not in meta and (day := byline.published(document, url)):
+        meta["published"] = day
 
 
 def _hrefs(part: Node) -> list[str]:

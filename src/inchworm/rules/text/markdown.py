@@ -14,8 +14,8 @@ from itertools import islice
 import turbohtml
 from turbohtml import Element, Markdown, Node, Text
 
+from inchworm.rules.metadata.describe import address
 from inchworm.rules.page import parse
-from inchworm.rules.page.describe import address
 
 MAX_CHARS = 10_000_000
 

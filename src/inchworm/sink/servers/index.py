@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from inchworm.errors import Broken, WrongUse
 from inchworm.model import Json
-from inchworm.rules.page.dates import standard
-from inchworm.rules.page.title import own_title
+from inchworm.rules.metadata.dates import standard
+from inchworm.rules.metadata.title import own_title
 from inchworm.rules.words.times import iso
 from inchworm.sink.servers.elastic import Door, NoAnswer, ServerAddress, ServerAnswer, door_to, wrong_credentials
 

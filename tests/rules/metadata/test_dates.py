@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inchworm.rules.page.dates import standard
+from inchworm.rules.metadata.dates import standard
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from inchworm.rules.formats.media import Media, said_by
-from inchworm.rules.page.describe import clean
+from inchworm.rules.metadata.describe import clean
 
 MAX_HEADINGS = 5
 LONGEST_HEADING = 300

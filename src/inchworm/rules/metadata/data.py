@@ -8,7 +8,7 @@ from typing import Any
 
 from turbohtml import Document, MicrodataItem
 
-from inchworm.rules.page.describe import MAX_ITEMS, MAX_JSON
+from inchworm.rules.metadata.describe import MAX_ITEMS, MAX_JSON
 
 MAX_DEPTH = 50
 _JSON_LD = "application/ld+json"
