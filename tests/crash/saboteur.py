@@ -149,7 +149,8 @@ def poison(text: str, then: Callable[[], None]) -> None:
     from inchworm.rules.page import parse
     from inchworm.rules.web import robots, sitemap
 
-    readers = ((parse, "read"), (parse, "main_of"), (parse, "substance"), (sitemap, "read"), (robots, "parse"))
+    parts = ("read", "text_of", "main_of", "substance")
+    readers = (*((parse, name) for name in parts), (sitemap, "read"), (robots, "parse"))
     for module, name in readers:
         setattr(module, name, _poisoned(getattr(module, name), text.encode(), then))
 

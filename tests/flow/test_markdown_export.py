@@ -29,7 +29,7 @@ def made() -> dict[str, Any]:
     image = Page(PNG, headers={"Content-Type": "image/png"})
     body = "<img src='/logo.png' alt='Logo'> <img src='/pic?id=3' alt='Pic'> <img src='/lost.png' alt='Lost'>"
     names = ("/docs", "/docs/install.html#linux", "/docs/install", "/copy", "/empty", "/a%20b", "/old")
-    linked = "".join(f"<p><a href='{name}'>{name}</a></p>" for name in names)
+    linked = "".join(f"<p>Of all there is to read you may like this: <a href='{name}'>{name}</a></p>" for name in names)
     return {
         "/": page("home", body=body + linked),
         "/docs": redirect("/docs/", 301),

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.flow.crawling import Home
+from tests.flow.crawling import Home, page
 
 from inchworm.app.act.content.export import moment
 from inchworm.app.act.content.selection import ExportOptions
@@ -277,3 +277,36 @@ def test_words_for_times(said: str, hours: float) -> None:
 def test_what_is_no_time_is_refused(said: str) -> None:
     with pytest.raises(WrongUse, match="no run and no date"):
         moment(said, 0)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_told"),
+    [
+        ({}, False),
+        ({"more": ("raw_html",)}, True),
+        ({"columns": ("url", "price")}, True),
+        ({"columns": ("url",)}, False),
+    ],
+)
+def test_what_changed_beside_the_text_is_told_to_whoever_wants_it(
+    home: Home, wanted: dict[str, Any], is_told: bool
+) -> None:
+    """A price in the footer is no change of the page, but one of its row."""
+    pages = {"/": page("worms") + "<footer>Price: <b>5</b></footer>"}
+    rules = {"extract": ["price=footer b"]} if "columns" in wanted else {}
+    with Site(pages).serve() as served:
+        home.crawl(served.url("/"), sitemap=False, **rules)
+        pages["/"] = page("worms") + "<footer>Price: <b>6</b></footer>"
+        assert home.crawl(served.url("/"), sitemap=False).unchanged == 1
+    told = exported(home, "jsonl", ExportOptions(since="0", **wanted))
+    assert len(told) == is_told
+    assert all(row.get("price", "6") == "6" for row in told)
+
+
+def test_a_crawl_that_goes_by_bytes_tells_of_them(home: Home) -> None:
+    pages = {"/": page("worms") + "<footer>5</footer>"}
+    with Site(pages).serve() as served:
+        home.crawl(served.url("/"), sitemap=False, compare_by="bytes")
+        pages["/"] = page("worms") + "<footer>6</footer>"
+        assert home.crawl(served.url("/"), sitemap=False).modified == 1
+    assert len(exported(home, "jsonl", ExportOptions(since="0"))) == 1

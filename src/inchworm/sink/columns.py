@@ -139,6 +139,9 @@ CONTENT = (
 )
 """What is read out of the archive, on request."""
 
+BEYOND_TEXT = frozenset({"markdown", "html", "raw_html", "links", "data", "headers"})
+"""Columns that may change while title, text and the links in it are what they were."""
+
 USUAL = (*KNOWN, *(column for column in CONTENT if column.name == "text"))
 ALL = (*KNOWN, *CONTENT)
 

@@ -12,7 +12,7 @@ from inchworm.engine.stored import StoredPages
 from inchworm.errors import WrongUse
 from inchworm.model import JsonObject, RunInfo
 from inchworm.page import Page
-from inchworm.sink.columns import Column, chosen
+from inchworm.sink.columns import BEYOND_TEXT, Column, chosen
 from inchworm.store.crawl.place import CrawlPlace
 from inchworm.store.crawl.read.now import Now, Since
 from inchworm.store.crawl.read.visits import RecordedVisit, VisitReader
@@ -79,10 +79,11 @@ class Selection:
     ) -> None:
         self._visits, self._now = VisitReader(store), Now(store)
         self._chosen, self._wanted, self._fields = chosen, wanted, fields
+        # Before the line: copies that are newer than the line must not be named.
+        self.stored = StoredPages(store, place)
         # Taken once: whoever goes through all of it twice has to see the same.
         self._line = self._now.line(chosen.end)
         self._progress = progress or (lambda _done, _total: None)
-        self.stored = StoredPages(store, place)
 
     def columns(self) -> tuple[Column, ...]:
         """What each row of a table holds."""
@@ -119,9 +120,15 @@ class Selection:
 
     def _changed(self, since: Since) -> Iterator[Page]:
         only = self._wanted.only
-        changes = self._counted(self._now.changed(since, self._line))
+        changes = self._counted(self._now.changed(since, self._line, self._goes_by_bytes()))
         told = (one for one in changes if not only or one.change in only)
         return self.stored.changed_pages(told, self._now.line_at(since))
+
+    def _goes_by_bytes(self) -> bool:
+        """Whether what is wanted of a page may have changed though its text and links are what they were: a price in a
+        field may stand outside of the text."""
+        has_more = any(one in self._fields.columns or one.name in BEYOND_TEXT for one in self.columns())
+        return has_more or self._chosen.run.settings.get("compare_by") == "bytes"
 
     def visits(self, resources: bool = False, is_first_look: bool = False) -> Iterator[RecordedVisit]:
         """One visit after the other: the record of a run, or the newest of each URL that is there."""

@@ -164,8 +164,9 @@ class Now:
 
     # What changed
 
-    def changed(self, since: Since, line: LineOfRuns) -> Iterator[ChangedUrl]:
-        """What became of each page since then: those that differ, and all of which nobody can tell."""
+    def changed(self, since: Since, line: LineOfRuns, by_bytes: bool) -> Iterator[ChangedUrl]:
+        """What became of each page since then: those that differ, and all of which nobody can tell. `by_bytes`: pages
+        differ as soon as their bytes do."""
         before = self.line_at(since)
         runs, redone = tuple(set(before.run_ids) ^ set(line.run_ids)), self._redone(since.run)
         is_candidate = "(v.run_id = ANY (?) OR (v.run_id = ? AND v.log_id > ?))"
@@ -173,18 +174,23 @@ class Now:
         for url_ids in self._steps(query, runs, *redone):
             urls = self._urls(url_ids)
             doubted = self._withdrawn(since, list(urls.values()))
-            yield from self._compared(urls, (before, line), redone, doubted)
+            yield from self._compared(urls, (before, line), redone, doubted, by_bytes)
         yield from self._withdrawn_only(since, line, (is_candidate, (runs, *redone)))
 
     def _compared(
-        self, urls: dict[int, str], lines: tuple[LineOfRuns, LineOfRuns], redone: tuple[int, int], doubted: set[str]
+        self,
+        urls: dict[int, str],
+        lines: tuple[LineOfRuns, LineOfRuns],
+        redone: tuple[int, int],
+        doubted: set[str],
+        by_bytes: bool,
     ) -> Iterator[ChangedUrl]:
         then, now = (self._newest(list(urls), line) for line in lines)
         told: dict[int, Change] = {}
         for url_id, url in urls.items():
             old, new = then.get(url_id), now.get(url_id)
             is_doubted = url in doubted or (new is not None and new.run_id == redone[0] and new.log_id > redone[1])
-            if (change := _difference(old, new, is_doubted)) is not None:
+            if (change := _difference(old, new, is_doubted, by_bytes)) is not None:
                 told[url_id] = change
         visits = {visit.url: visit for visit in self._visits([now[one].log_id for one in told if one in now])}
         yield from (ChangedUrl(change, urls[url_id], visits.get(urls[url_id])) for url_id, change in told.items())
@@ -237,7 +243,7 @@ class Now:
         return {url: one.url_id for url, one in self._store.frontier.known(0, urls, rows=False).items()}
 
 
-def _difference(old: _Newest | None, new: _Newest | None, is_doubted: bool) -> Change | None:
+def _difference(old: _Newest | None, new: _Newest | None, is_doubted: bool, by_bytes: bool) -> Change | None:
     was_there, is_there = old is not None and old.is_there, new is not None and new.is_there
     if not is_there:
         return Change.DELETED if was_there or is_doubted else None
@@ -245,7 +251,9 @@ def _difference(old: _Newest | None, new: _Newest | None, is_doubted: bool) -> C
         return Change.NEW
     assert old is not None
     assert new is not None
-    is_same = old.payload == new.payload or (old.text_hash, old.link_hash) == (new.text_hash, new.link_hash)
+    is_same = old.payload == new.payload
+    if not (is_same or by_bytes):
+        is_same = (old.text_hash, old.link_hash) == (new.text_hash, new.link_hash)
     return None if is_same and not is_doubted else Change.MODIFIED
 
 
