@@ -36,7 +36,8 @@ USER_AGENT = "inchworm/0.1 (+https://github.com/inchworm/inchworm)"
 def _row(default: Any, belongs: str, unit: str, text: str, **extra: Any) -> Any:
     """A setting. `extra`: `flag` when it is not --its-name, `least` and `most`, `choices`, `once` when it is about the
     session that it was named for and never belongs to the crawl, `kept` when whoever names it means all sessions from
-    now on, `pairs` for a list whose items are name=value, and may come as a mapping."""
+    now on, `reads` when pages that were read with another value have to be read again, `pairs` for a list whose items
+    are name=value, and may come as a mapping."""
     return dataclasses.field(default=default, metadata={"belongs": belongs, "unit": unit, "help": text, **extra})
 
 
@@ -62,7 +63,7 @@ class Settings:
     order: str = _row("breadth", RUN, "", "what comes first", choices=("breadth", "best", "freshness"))
     query: str = _row("", RUN, "text", "what the crawl looks for: pages that promise most for it come first")
     page_limit: int = _row(0, RUN, "pages", "keep at most this many unique pages per seed (0: no limit)", least=0)
-    resources: bool = _row(False, RUN, "", "also fetch scripts, styles, images and fonts")
+    resources: bool = _row(False, RUN, "", "also fetch scripts, styles, images and fonts", reads=True)
     sitemap: bool = _row(True, RUN, "", "read sitemaps", flag="--no-sitemap")
     robots: bool = _row(True, RUN, "", "obey robots.txt and meta robots", flag="--ignore-robots")
     cookies: bool = _row(True, RUN, "", "keep cookies and send them back", flag="--no-cookies")
@@ -72,6 +73,7 @@ class Settings:
         RUN,
         "names",
         "query parameters that do not tell pages apart (default: a list of trackers)",
+        reads=True,
     )
     user_agent: str = _row(USER_AGENT, RUN, "text", "what to call ourselves")
     rotate_user_agent: bool = _row(False, RUN, "", "call ourselves by the names of common browsers, in turn")
@@ -198,6 +200,12 @@ def belongs_to_crawl(name: str) -> bool:
     """Whether a session setting that was named when a crawl was made holds for all its sessions. What ends a session is
     about that session, and a permission is given anew."""
     return belongs_to(name, SESSION) and not FIELDS[name].metadata.get("once")
+
+
+def of_reading(values: Settings) -> dict[str, SettingValue]:
+    """Those that say how pages are read, where they are not as usual."""
+    found = {name: getattr(values, name) for name, row in FIELDS.items() if row.metadata.get("reads")}
+    return {name: value for name, value in found.items() if value != FIELDS[name].default}
 
 
 def is_kept(name: str) -> bool:

@@ -48,6 +48,6 @@ def run(text: str, serving: Served, home: Path, **environment: str) -> subproces
         env={**kept, "PATH": path, "HOME": str(home), "INCHWORM_DELAY": "0", **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )

@@ -17,7 +17,7 @@ def test_the_demo(tmp_path: Path) -> None:
     home = tmp_path / "home"
     environment = {**os.environ, "INCHWORM_HOME": str(home), "INCHWORM_BUDGET": "3", "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-m", "inchworm", "demo"]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     said = ended.stdout
     assert ended.returncode == 0, said + ended.stderr
     assert said.count("✓") >= 12

@@ -63,7 +63,7 @@ def run(path: Path, folder: Path, *words: str) -> str:
     environment = {**os.environ, "INCHWORM_HOME": str(folder), "INCHWORM_DELAY": "0"}
     command = [sys.executable, str(path.resolve()), *words]
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

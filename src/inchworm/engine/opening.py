@@ -85,7 +85,7 @@ def _tools(start: SessionStart, fetcher: Fetcher, reader: DocumentReader, store:
         deaths=store.sessions.suspects(run_id),
         bare_seeds=run.bare_seeds(start.crawl.seeds),
         canonicalizer=urls.canonicalizer(settings.drop_params),
-        fingerprint=content.fingerprint(settings.resources, settings.drop_params),
+        fingerprint=content.fingerprint(settings),
         how=reader.how,
         jar=Jar(store.hosts.cookies(run_id)),
         earlier=EarlierRuns(store, start.run, settings, owner.archive) if start.run.number else None,

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inchworm.rules.text.content import MIN_TEXT, READER, fingerprint, text_hash
+from inchworm.settings import Settings
 
 LONG = "the quick brown fox jumps over the lazy dog, again and again and again, until the evening comes"
 
@@ -36,6 +37,9 @@ def test_anything_has_a_hash(title: str, text: str, body: bytes) -> None:
 
 
 def test_the_fingerprint_names_all_that_changes_a_reading() -> None:
-    assert fingerprint(True) != fingerprint(False)
-    assert READER in fingerprint(False)
-    assert turbohtml.__version__ in fingerprint(False)
+    usual = fingerprint(Settings())
+    assert READER in usual
+    assert turbohtml.__version__ in usual
+    others = {fingerprint(Settings(resources=True)), fingerprint(Settings(drop_params=("a",)))}
+    assert len({usual, *others}) == 3
+    assert fingerprint(Settings(workers=40)) == usual

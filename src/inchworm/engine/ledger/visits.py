@@ -54,7 +54,7 @@ class VisitRecords:
         self._ranking = ranking
         self._settings = settings
         self._path_matters = discovery.path_matters
-        self._reader = content.fingerprint(settings.resources, settings.drop_params)
+        self._reader = content.fingerprint(settings)
 
     def expect(self, visits: Sequence[FinishedVisit]) -> None:
         """These come next: what has to be known of them is looked up together."""

@@ -24,7 +24,7 @@ class EarlierRuns:
         self._store = store
         self._run = run
         self._bodies = Bodies(store, archive)
-        self._fingerprint = content.fingerprint(values.resources, values.drop_params)
+        self._fingerprint = content.fingerprint(values)
         self._how = parse.How(values.resources, parse.Resolver(urls.canonicalizer(values.drop_params)))
         self._distrusted = store.evidence.distrusted(run.run_id, run.horizon)
         self._asks_in_full = run.mode != Mode.INCREMENTAL or values.skip_cache

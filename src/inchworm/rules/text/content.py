@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from typing import TYPE_CHECKING
 
 from xxhash import xxh3_64_digest
+
+if TYPE_CHECKING:  # whoever only reads a page does not wait for it
+    from inchworm.settings import Settings
 
 READER = "5"
 """Raised whenever the links or the text that we read out of the same bytes change."""
@@ -34,9 +38,11 @@ def link_hash(hrefs: str) -> bytes:
     return xxh3_64_digest(hrefs.encode("utf-8", "surrogatepass"))
 
 
-def fingerprint(resources: bool, drop_params: tuple[str, ...] = ()) -> str:
+def fingerprint(values: Settings) -> str:
     """Names what reads pages and how. Readings of different fingerprints cannot be compared."""
     import turbohtml  # takes long to load, and most who know of pages never read one
 
-    named = f"{READER} turbohtml={turbohtml.__version__} resources={int(resources)}"
-    return f"{named} drop={','.join(drop_params)}" if drop_params else named
+    from inchworm import settings
+
+    how = (f" {name}={value}" for name, value in settings.of_reading(values).items())
+    return f"{READER} turbohtml={turbohtml.__version__}{''.join(how)}"
