@@ -250,7 +250,8 @@ def test_the_drawn_layers_are_the_real_ones() -> None:
 
 
 def test_the_map_is_short() -> None:
-    assert len(ARCHITECTURE.read_text().split()) < 1000
+    words = (word for word in ARCHITECTURE.read_text().split() if word.strip("|-"))
+    assert len(list(words)) < 900
 
 
 def test_every_way_to_change_something_leads_somewhere() -> None:
