@@ -94,7 +94,8 @@ NOTES = {
     ),
     "the text": (OTHER_BODY, kept(), Before(None), Change.MODIFIED, ()),
     "the text, to what it was": (OTHER_BODY, kept(), Before(None, had_it=True), Change.MODIFIED, (Note.FLAPPING,)),
-    "it is back": (BODY, kept(missing=1), Before(None), Change.UNCHANGED, (Note.VALIDATORS_CHANGED, Note.BACK)),
+    "it is back": (BODY, kept(missing=1), Before(None), Change.NEW, (Note.VALIDATORS_CHANGED, Note.BACK)),
+    "it is back with other text": (OTHER_BODY, kept(missing=1), Before(None), Change.NEW, (Note.BACK,)),
 }
 
 

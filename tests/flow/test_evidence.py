@@ -185,8 +185,8 @@ def test_e9_a_page_that_is_not_found_is_asked_for_in_three_runs_and_may_come_bac
         assert numbers(crawl(home, served)) == (0, 0, 2, 0, 0)
         assert not {"/p0", "/p1"} & set(asked_for(served, since))
         pages["/"] = page("home", "/p1", "/p2")
-        assert numbers(crawl(home, served)) == (0, 0, 3, 0, 0)
-        assert verdicts(home)["/p1"] == ("page", "unchanged", {"back", "asked_in_full"}, 200)
+        assert numbers(crawl(home, served)) == (1, 0, 2, 0, 0)
+        assert verdicts(home)["/p1"] == ("page", "new", {"back", "asked_in_full"}, 200)
 
 
 def test_e9_a_page_that_is_gone_for_good_is_not_asked_for_again(home: Home) -> None:

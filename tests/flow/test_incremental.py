@@ -251,6 +251,29 @@ def test_compare_goes_by_bytes_where_the_run_does(home: Home) -> None:
         assert compared(home)["modified"] == ["/p1"]
 
 
+# Pages that come back
+
+
+@pytest.mark.parametrize("gone", [Page("not found", 404), redirect("/other", 301)], ids=["404", "moved"])
+@pytest.mark.parametrize("text", ["same", "other"])
+def test_a_page_that_is_there_again_is_new_and_back(home: Home, gone: Page, text: str) -> None:
+    pages = star(4, **{"/other": page("elsewhere")})
+    pages["/"] = page("home", *pages)
+    with serving(Site(pages)) as served:
+        crawl(home, served)
+        before, pages["/p1"] = pages["/p1"], gone
+        assert numbers(crawl(home, served)) == (0, 0, 5, 1, 0)
+        assert numbers(crawl(home, served)) == (0, 0, 5, 0, 0)
+        assert compared(home, 0, 2)["deleted"] == ["/p1"], "it stays gone, though nobody says so again"
+        pages["/p1"] = before if text == "same" else page("p1", body="<p>Other text.</p>")
+        assert numbers(crawl(home, served)) == (1, 0, 5, 0, 0)
+        assert verdicts(home)["/p1"].change == "new"
+        assert "back" in verdicts(home)["/p1"].notes
+        assert compared(home, 2, 3)["new"] == ["/p1"]
+        assert compared(home, 0, 3)["unchanged" if text == "same" else "modified"].count("/p1") == 1
+        assert numbers(crawl(home, served)) == (0, 0, 6, 0, 0)
+
+
 # News under a page limit
 
 
@@ -739,7 +762,7 @@ def test_runs_lists_every_run_with_its_numbers(four: Home) -> None:
     assert [one["branch_of"] for one in found] == [*[None] * 5, 4]
     assert [tuple(one[name] for name in CHANGES) for one in found if one["run"] in (1, 3)] == [
         (1, 1, 4, 2, 0),
-        (1, 1, 4, 1, 1),
+        (2, 1, 3, 1, 1),
     ]
     said = four.cli("runs", four.word).stdout.splitlines()
     assert [line.split()[:3] for line in said if line.split()[0].isdecimal()][2] == ["2", "incremental", "cancelled"]

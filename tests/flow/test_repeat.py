@@ -588,6 +588,19 @@ def test_a_web_hook_is_told_of_changes(home: Home, hook: Hook, tmp_path: Path) -
     assert body["finished_at"] == tale.runs[0]["ended_at"]
 
 
+def test_a_page_that_is_back_is_told_of_and_no_reason_to_stop(home: Home, hook: Hook) -> None:
+    pages = site()
+    with Site(pages).serve() as served:
+        home.crawl(served.url("/"))
+        away = pages.pop("/a")
+        repeat(home, Tale())
+        pages["/a"] = away
+        wanted = {"notify": (hook.url(),), "stop_if_no_changes": True}
+        assert repeat(home, Tale(), every=SOON, max_iterations=5, **wanted) == Ending(Stop.NO_CHANGES, 3)
+    (got,) = hook.got
+    assert json.loads(got.body)["changes"]["new"] == [served.url("/a")]
+
+
 def test_a_web_hook_is_told_of_every_run(home: Home, hook: Hook) -> None:
     with Site(site()).serve() as served:
         home.crawl(served.url("/"), budget=1)

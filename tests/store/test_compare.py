@@ -53,7 +53,13 @@ def refused(reason: Reason) -> Seen:
     return Seen("refused", reason=reason)
 
 
+def back(text: str, note: str = "back", reader: str = "r1") -> Seen:
+    """A page that is there again."""
+    return replace(read(text, "new", reader=reader), note=note)
+
+
 GONE = Seen("deleted", change="deleted")
+SAME = "bytes no_validators back"
 STILL_GONE = Seen("deleted")
 LATE = Seen("failed", failure="timeout")
 PENDING = Seen("pending")
@@ -175,7 +181,12 @@ THREE: dict[str, tuple[Step, Step, Step, tuple[str, str]]] = {
     "gone-and-not-asked-for-again": (read("A"), GONE, None, ("deleted", "")),
     "gone-and-still-gone": (read("A"), GONE, STILL_GONE, ("deleted", "")),
     "gone-and-failed": (read("A"), GONE, LATE, ("deleted", "")),
-    "gone-and-back": (read("A"), GONE, read("A", "unchanged"), ("unchanged", "")),
+    "gone-and-back": (read("A"), GONE, back("A", SAME), ("unchanged", "")),
+    "gone-and-back-with-other-text": (read("A"), GONE, back("B"), ("modified", "")),
+    "gone-and-back-and-read-otherwise": (read("A"), GONE, back("A'", SAME, reader="r2"), ("unchanged", "")),
+    "gave-way-and-still-does": (read("A"), redirected("deleted", "moved"), redirected(None), ("deleted", "")),
+    "gave-way-and-failed": (read("A"), redirected("deleted", "moved"), LATE, ("deleted", "")),
+    "gave-way-for-a-while": (read("A"), redirected("unknown", "moved"), redirected(None), ("unknown", "redirect")),
     "there-and-not-met": (read("A"), read("A", "unchanged"), None, ("unknown", "not_reached")),
     "modified-and-not-met": (read("A"), read("B", "modified"), None, ("unknown", "not_reached")),
     "changed-and-back": (read("A"), read("B", "modified"), read("A", "modified"), ("unchanged", "")),
@@ -204,7 +215,27 @@ def test_the_first_and_the_last_of_three_runs(compare: Compare, name: str) -> No
 
 
 def test_gone_and_back_and_not_met_is_unknown(compare: Compare) -> None:
-    assert compare(read("A"), GONE, read("A", "unchanged"), None) == ("unknown", "not_reached")
+    assert compare(read("A"), GONE, back("A", SAME), None) == ("unknown", "not_reached")
+
+
+GONE_FROM = {"gone": GONE, "gave-way": redirected("deleted", "moved")}
+
+
+@pytest.mark.parametrize("gone", GONE_FROM)
+@pytest.mark.parametrize("seen", [back("A", SAME), back("B"), read("A", "unchanged"), read("B", "modified")])
+def test_a_page_that_is_back_is_new_since_it_was_gone(book: Book, gone: str, seen: Seen) -> None:
+    """Runs of earlier versions called it unchanged or modified, and said `back` beside it."""
+    book.run(read("A"))
+    first, second = book.run(GONE_FROM[gone]), book.run(seen)
+    assert book.compare(first, second) == ("new", "")
+
+
+@pytest.mark.parametrize(("seen", "change"), [(back("A", SAME), "unchanged"), (back("B"), "modified")])
+def test_a_page_that_was_gone_only_for_a_while_is_not_new(book: Book, seen: Seen, change: str) -> None:
+    book.run(read("A"))
+    first = book.run(LATE)
+    book.run(GONE)
+    assert book.compare(first, book.run(seen)) == (change, "")
 
 
 @pytest.mark.parametrize("seen", [read("A"), GONE, LATE, EXCLUDED, redirected("unknown"), None])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from inchworm.engine.own.bodies import Bodies
 from inchworm.errors import Unknown
-from inchworm.model import Change, Failure, JsonObject
+from inchworm.model import Change, Failure, JsonObject, Note
 from inchworm.page import Page
 from inchworm.sink.columns import renamed
 from inchworm.store.crawl.place import CrawlPlace
@@ -138,7 +138,7 @@ class StoredPages:
 
     def _earlier(self, visit: RecordedVisit, before: LineOfRuns | None) -> Callable[[], Page | None]:
         def earlier() -> Page | None:
-            if visit.change == Change.NEW:
+            if visit.change == Change.NEW and Note.BACK not in (visit.note or "").split():
                 return None
             with contextlib.suppress(Unknown), self._open_sources() as asked:
                 line = before if before is not None else asked.now.before(visit.run_id)

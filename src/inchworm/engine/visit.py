@@ -330,7 +330,7 @@ def _compared(made: FinishedVisit, given: Document, known: _Known | None, tools:
     notes += (Note.BACK,) if version.missing else ()
     notes += (Note.UNLINKED,) if made.entry.unlinked else ()
     return made._replace(
-        change=verdict.change,
+        change=Change.NEW if version.missing else verdict.change,
         notes=notes,
         differences=verdict.differences,
         message=made.message or verdict.message,

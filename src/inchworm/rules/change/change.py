@@ -84,6 +84,15 @@ def is_login(url: str) -> bool:
     return _LOGIN.search(path_of(url)) is not None
 
 
+def is_as_before(change: Change, notes: str) -> bool:
+    """Whether a page is what it was when it was last there. One that came back is new, whatever it was before; that it
+    is the same again is told by what is noted of pages that were asked for in full and proved to be unchanged."""
+    if change is not Change.NEW:
+        return change is Change.UNCHANGED
+    words = notes.split()
+    return Note.BACK in words and (Note.NO_VALIDATORS in words or Note.ASKED_IN_FULL in words)
+
+
 def alarm(deleted: int, known: int) -> str:
     """What to say loudly when most of a crawl would be gone."""
     if deleted * 2 <= known:

@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-from inchworm.model import Change, RunInfo
-from inchworm.store.crawl.joins import ITSELF, SETTLED, SETTLING, line_from
+from inchworm.model import Change, Note, RunInfo
+from inchworm.rules.change import change as rules
+from inchworm.store.crawl.joins import IS_GONE, ITSELF, SETTLED, SETTLING, TELLING, line_from
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Row
 
 _PRESENT = (
-    "SELECT f.url_id, v.payload, v.text_hash, v.link_hash, v.reader, v.change, v.request_url FROM frontier f"
+    "SELECT f.url_id, v.payload, v.text_hash, v.link_hash, v.reader, v.change, v.note, v.request_url FROM frontier f"
     f" JOIN {SETTLING}"
     " WHERE f.run_id = ? AND f.state = 'done' AND v.kind = 'page' AND v.outcome IN ('page', 'duplicate')"
     " AND f.url_id > ? AND f.url_id <= ?"
@@ -27,19 +28,19 @@ _BOTH = (
     f" LEFT JOIN {SETTLING} AND v.url_id = f.url_id ORDER BY a.url_id"
 )
 _ONLY_LATER = (
-    f"SELECT u.url_id, COALESCE(b.request_url, u.url), b.change FROM ({_PRESENT}) b JOIN url u USING (url_id) WHERE NOT EXISTS (SELECT 1 FROM frontier f"
+    f"SELECT u.url_id, COALESCE(b.request_url, u.url), b.change, b.note FROM ({_PRESENT}) b JOIN url u USING (url_id) WHERE NOT EXISTS (SELECT 1 FROM frontier f"
     f" JOIN {SETTLING} WHERE f.run_id = ? AND f.url_id = b.url_id"
     " AND f.state = 'done' AND v.outcome IN ('page', 'duplicate')) ORDER BY b.url_id"
 )
 _BETWEEN = (
-    f"SELECT v.outcome, v.change FROM {SETTLED} JOIN run r ON r.run_id = v.run_id WHERE v.url_id = ? AND /*sqlite +*/v.run_id IN ({line_from(ITSELF)})"
+    f"SELECT {IS_GONE}, v.outcome, v.change, v.note FROM {SETTLED} JOIN run r ON r.run_id = v.run_id WHERE v.url_id = ? AND /*sqlite +*/v.run_id IN ({line_from(ITSELF)})"
     " AND r.horizon > ? ORDER BY v.run_id"
 )
 
 
 _LAST_HEARD = (
-    f"SELECT outcome FROM visit WHERE url_id = ? AND /*sqlite +*/run_id IN ({line_from(ITSELF)})"
-    " AND outcome IN ('page', 'duplicate', 'deleted') ORDER BY run_id DESC, seq DESC LIMIT 1"
+    f"SELECT {IS_GONE} FROM visit v WHERE v.url_id = ? AND /*sqlite +*/v.run_id IN ({line_from(ITSELF)})"
+    f" AND {TELLING} ORDER BY v.run_id DESC, v.seq DESC LIMIT 1"
 )
 _STEP = 2_000
 """Numbers of URLs that are looked at together."""
@@ -55,6 +56,23 @@ class Compared(NamedTuple):
     url: str
     change: Change
     why: str = ""
+
+
+class _Finding(NamedTuple):
+    """What a run found out about a page."""
+
+    is_gone: bool
+    outcome: str
+    change: Change | None
+    notes: str
+
+    @property
+    def is_heard_of(self) -> bool:
+        return self.is_gone or self.change is not None
+
+    @property
+    def is_as_before(self) -> bool:
+        return self.change is not None and rules.is_as_before(self.change, self.notes)
 
 
 class ComparisonReader:
@@ -85,7 +103,7 @@ class ComparisonReader:
         both = self._db.execute(_BOTH, (first, after, until, second)).fetchall()
         later = self._db.execute(_ONLY_LATER, (second, after, until, first)).fetchall()
         found = [(row[0], self._judged(row)) for row in both]
-        found += [(url_id, Compared(url, self._came_back(url_id, change))) for url_id, url, change in later]
+        found += [(url_id, Compared(url, self._came_back(url_id, change, note))) for url_id, url, change, note in later]
         return sorted(found)
 
     def unchanged(self, after: int, last: int, limit: int) -> tuple[list[int], int | None]:
@@ -117,31 +135,38 @@ class ComparisonReader:
         why = failure or reason or ("redirect" if outcome == "redirect" else state) or "not_reached"
         return Compared(url, Change.UNKNOWN, why)
 
-    def _came_back(self, url_id: int, change: str | None) -> Change:
+    def _came_back(self, url_id: int, change: str | None, notes: str | None) -> Change:
         """A page that only the later run has is new, unless the earlier one did not get to it though it was known."""
-        was_known = change in (Change.UNCHANGED, Change.MODIFIED)
         before = self._db.execute(_LAST_HEARD, (url_id, self._first.run_id)).fetchone()
-        is_there = before is not None and before[0] != "deleted"
-        return Change(change) if change and was_known and is_there else Change.NEW
+        if change is None or before is None or before[0]:
+            return Change.NEW
+        found = Change(change)
+        if found is Change.NEW and Note.BACK in (notes or "").split():
+            return Change.UNCHANGED if rules.is_as_before(found, notes or "") else Change.MODIFIED
+        return found
 
-    def _between(self, url_id: int) -> list[tuple[str, str | None]]:
+    def _between(self, url_id: int) -> list[_Finding]:
         """What the runs after the first one, up to the second, found out about a page."""
         if not self._is_one_line:
             return []
-        return self._db.execute(_BETWEEN, (url_id, self._second.run_id, self._first.run_id)).fetchall()
+        rows = self._db.execute(_BETWEEN, (url_id, self._second.run_id, self._first.run_id)).fetchall()
+        return [
+            _Finding(bool(gone), outcome, Change(change) if change else None, notes or "")
+            for gone, outcome, change, notes in rows
+        ]
 
     def _is_unchanged(self, url_id: int) -> bool:
         """Whether every run in between found the page unchanged, whatever its bytes or its reader."""
-        found = [change for outcome, change in self._between(url_id) if change and outcome in ("page", "duplicate")]
-        return bool(found) and all(change == Change.UNCHANGED for change in found)
+        found = [one for one in self._between(url_id) if one.change and one.outcome in ("page", "duplicate")]
+        return bool(found) and all(one.is_as_before for one in found)
 
     def _was_modified(self, url_id: int) -> bool:
-        return any(change == Change.MODIFIED for _, change in self._between(url_id))
+        return any(one.change is Change.MODIFIED for one in self._between(url_id))
 
     def _was_deleted(self, url_id: int) -> bool:
         """Whether the last that was heard of it is that it is gone."""
-        heard = [outcome for outcome, change in self._between(url_id) if outcome == "deleted" or change]
-        return bool(heard) and heard[-1] == "deleted"
+        heard = [one for one in self._between(url_id) if one.is_heard_of]
+        return bool(heard) and heard[-1].is_gone
 
 
 # Bit by bit
