@@ -398,6 +398,7 @@ class FinishedVisit(NamedTuple):
     change: Change | None = None
     notes: tuple[Note, ...] = ()
     differences: tuple[int, ...] | None = None
+    alike: int | None = None
     missing: int = 0
     relevance: float = 0.0
     matches: bool = False

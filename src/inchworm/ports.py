@@ -229,6 +229,7 @@ class VisitRow(NamedTuple):
     missing: int = 0
     share: int | None = None
     parts: bytes | None = None
+    alike: int | None = None
 
 
 class Judgement(NamedTuple):

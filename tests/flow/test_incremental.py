@@ -251,6 +251,43 @@ def test_compare_goes_by_bytes_where_the_run_does(home: Home) -> None:
         assert compared(home)["modified"] == ["/p1"]
 
 
+# The same difference on many pages
+
+NOTICE = "<p>This manual is for an old version. You may want to see the same page of the current one.</p>"
+
+
+def noticed(pages: Pages, paths: list[str]) -> None:
+    """These pages bear a notice from now on."""
+    for path in paths:
+        pages[path] = str(pages[path]).replace("<main>", f"<main>{NOTICE}")
+
+
+def test_pages_that_changed_in_the_same_way_are_one_group(home: Home) -> None:
+    pages = star(14)
+    many = [f"/p{number}" for number in range(2, 7)]
+    with serving(Site(pages)) as served:
+        crawl(home, served)
+        noticed(pages, many)
+        pages["/p9"] = str(pages["/p9"]).replace("sentence 2", "sentence two")
+        crawl(home, served)
+        first, second = home.ask("compare", home.word)["modified_groups"]
+        assert [path_of(url) for url in first["urls"]] == many
+        assert (first["pages"], second["pages"], [path_of(url) for url in second["urls"]]) == (5, 1, ["/p9"])
+        (passage,) = first["difference"]
+        assert (passage["where"], passage["before"]) == ("text", "")
+        assert passage["after"].startswith("This manual is for an old version.")
+        said = home.cli("compare", home.word).stdout
+        assert said.count("This manual is for an old version") == 1
+        assert "/p2 and 4 more" in said
+        # Backwards, and over a run in which others changed as well.
+        pages["/p11"] = str(pages["/p11"]).replace("sentence 2", "sentence two")
+        crawl(home, served)
+        back = home.ask("compare", home.word, "1", "0")["modified_groups"][0]
+        assert (back["pages"], back["difference"][0]["after"]) == (5, "")
+        groups = home.ask("compare", home.word, "0", "2")["modified_groups"]
+        assert [one["pages"] for one in groups] == [5, 2]
+
+
 # Pages that come back
 
 

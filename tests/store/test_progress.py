@@ -140,14 +140,14 @@ def test_changes_are_listed_in_order_from_behind_a_step_on(book):
     book.visit(3, 4, change="modified")
     book.visit(4, 5, change="unchanged")
     found = book.progress.changed("modified", 1, 0, 10)
-    assert found == [ChangedPage(1, address(1), "Title 1", "bytes"), ChangedPage(4, address(3), "Title 3", "")]
+    assert found == [ChangedPage(1, address(1), "Title 1", "bytes", 1), ChangedPage(4, address(3), "Title 3", "", 3)]
     assert book.progress.changed("modified", 1, 1, 10) == found[1:]
     assert book.progress.changed("modified", 1, 0, 1) == found[:1]
-    assert book.progress.changed("deleted", 1, 0, 10) == [ChangedPage(2, address(2), "Title 2", "")]
+    assert book.progress.changed("deleted", 1, 0, 10) == [ChangedPage(2, address(2), "Title 2", "", 2)]
     assert [one.number for one in book.progress.changed("unchanged", 1, 0, 10)] == [5]
     assert Whole(book.store).titled([2, 4], (1, second.run_id)) == [
-        ChangedPage(2, address(2), "Title 2", ""),
-        ChangedPage(4, address(4), "Title 4", ""),
+        ChangedPage(2, address(2), "Title 2", "", 2),
+        ChangedPage(4, address(4), "Title 4", "", 4),
     ]
 
 

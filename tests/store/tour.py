@@ -30,6 +30,7 @@ from inchworm.model import (
     SessionState,
 )
 from inchworm.ports import Commit
+from inchworm.rules.change.alike import GroupPlace
 from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.redelivery import DeliveryTry
 from inchworm.rules.schedule.timetable import Shift
@@ -43,7 +44,7 @@ from inchworm.store.crawl.read.counts import CountReader
 from inchworm.store.crawl.read.failures import FailureReader
 from inchworm.store.crawl.read.frontier import _FILTERS, FrontierReader
 from inchworm.store.crawl.read.now import LineOfRuns, Now, Since
-from inchworm.store.crawl.read.progress import ProgressReader, Whole
+from inchworm.store.crawl.read.progress import AlikeReader, ProgressReader, Whole
 from inchworm.store.crawl.read.reports import Reports
 from inchworm.store.crawl.read.urls import LinkReader, UrlReader
 from inchworm.store.crawl.read.visits import VisitReader, WantedVisits
@@ -115,6 +116,7 @@ def _crawl(path: Path) -> None:
             *(made(store) for made in (RecordReader, RecordChecks, Copies, CountReader, FailureReader)),
             *(made(store) for made in (LinkReader, UrlReader, VisitReader)),
             ProgressReader(store, 2),
+            AlikeReader(store, 2),
             Whole(store),
             Reports(store, 1),
             FrontierReader(store, 1),
@@ -162,6 +164,8 @@ def _call_all(reader: Any, names: dict[str, Any]) -> None:
         own |= {"wanted": dict.fromkeys(_FILTERS, "page"), "after": 0}
     if isinstance(reader, VisitReader | UrlReader | FailureReader | LinkReader | ProgressReader | ComparisonReader):
         own["after"] = 0
+    if isinstance(reader, AlikeReader):
+        own |= {"after": 0, "last": GroupPlace(2, 1)}
     if isinstance(reader, Copies | Now):
         own["text_hash"] = HASH.hex()
     if isinstance(reader, VisitReader):
@@ -219,6 +223,7 @@ def _more(store: CrawlStore, token: int) -> None:
         (lambda: now.pages(both, resources=False), lambda: now.has_text(both, HERE, HASH.hex())),
         (lambda: now.changed(Since(RUN, 0), both), lambda: now.changed(Since(RUN), both)),
         (lambda: log.visits(VISIT, 0, 9), lambda: log.judged(VISIT, 1, 0)),
+        (lambda: AlikeReader(store, 1).groups(None, 3),),
         (lambda: ProgressReader(store, 1).changed("unchanged", 0, 0, 3), lambda: store.evidence.believed(1, 1)),
         (
             lambda: store.evidence.shared_validators(2),

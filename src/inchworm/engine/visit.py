@@ -333,6 +333,7 @@ def _compared(made: FinishedVisit, given: Document, known: _Known | None, tools:
         change=Change.NEW if version.missing else verdict.change,
         notes=notes,
         differences=verdict.differences,
+        alike=verdict.alike,
         message=made.message or verdict.message,
         version=version,
     )
@@ -351,7 +352,8 @@ def _verdict(made: FinishedVisit, given: Document, version: Version, tools: Tool
     old = tools.earlier.substance(version, made.entry.request_url)
     if old is None:
         return change.ChangeVerdict(Change.MODIFIED)
-    return change.by_substance(old, document.substance(given.body, given.content_type, given.url, tools.how))
+    new = document.substance(given.body, given.content_type, given.url, tools.how)
+    return change.by_substance(old, new, given.url)
 
 
 async def _probe(given: Document, tools: Tools) -> Probe | Failure | None:

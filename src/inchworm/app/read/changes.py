@@ -6,12 +6,14 @@ import contextlib
 import difflib
 import json
 import shutil
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO
 
+from inchworm.app.read.content.differences import Differences, ModifiedGroup
 from inchworm.app.read.runs import iteration_id
 from inchworm.app.workspace import Workspace, identity
 from inchworm.engine.own.bodies import Bodies
@@ -19,9 +21,16 @@ from inchworm.errors import NotNow, Unknown
 from inchworm.model import Change, CrawlInfo, Json, RunInfo
 from inchworm.page import opened
 from inchworm.ports import VisitRow
-from inchworm.rules.words.json_form import FLAT, json_object
+from inchworm.rules.change import alike
+from inchworm.rules.change.alike import AlikePages
+from inchworm.rules.words.json_form import FLAT, json_form, json_object
 from inchworm.store.crawl.read.compare import Compared, ComparisonReader, turned
+from inchworm.store.crawl.read.progress import Whole
 from inchworm.store.crawl.store import CrawlStore
+
+GROUPS = 100
+GROUP_URLS = 10
+"""Of modified pages so many groups are told at the most, and so many pages of each."""
 
 _IN_MEMORY = 250_000
 """Bytes of each list of a comparison; what is more goes to disk."""
@@ -55,6 +64,7 @@ class RunComparison:
     unchanged_documents: Sequence[str]
     deleted_documents: Sequence[str]
     unknown_documents: Sequence[str]
+    modified_groups: Sequence[ModifiedGroup]
     counts: ChangeCounts = field(metadata=FLAT)
 
 
@@ -88,14 +98,19 @@ class Changes:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def compare(self, word: str, first: int | None = None, second: int | None = None) -> RunComparison:
-        """Every page of two runs by what became of it; without numbers: the last run and the one it builds on."""
-        crawl, reasons = self._workspace.find(word), Counter[str]()
+    def compare(
+        self, word: str, first: int | None = None, second: int | None = None, most_groups: int = GROUPS
+    ) -> RunComparison:
+        """Every page of two runs by what became of it; without numbers: the last run and the one it builds on. What
+        differs on modified pages is told of so many groups, the largest first."""
+        crawl, reasons, modified = self._workspace.find(word), Counter[str](), _Modified()
         listed: dict[Change, list[str]] = {change: [] for change in Change}
-        with self._side_by_side(crawl, first, second) as (a, b, found):
-            for one in found:
+        with self._side_by_side(crawl, first, second) as (store, a, b, found):
+            for number, one in found:
                 listed[one.change].append(one.url)
                 reasons.update([one.why] if one.change is Change.UNKNOWN else ())
+                modified.note(number, one)
+            groups = modified.groups(store, self._differences(crawl, store, a, b), most_groups)
         counts = {change: len(urls) for change, urls in listed.items()}
         return RunComparison(
             _runs(crawl, a, b),
@@ -104,19 +119,23 @@ class Changes:
             listed[Change.UNCHANGED],
             listed[Change.DELETED],
             listed[Change.UNKNOWN],
+            groups,
             _counts(a, b, counts, reasons),
         )
 
     def write_comparison(self, word: str, first: int | None, second: int | None, out: BinaryIO) -> None:
         """The same as JSON, however many pages there are: only a part of them is in memory."""
         crawl, counts, reasons = self._workspace.find(word), Counter[Change](), Counter[str]()
+        modified = _Modified()
         with contextlib.ExitStack() as stack:
             lists = {change: stack.enter_context(SpooledTemporaryFile(_IN_MEMORY)) for change in Change}
-            with self._side_by_side(crawl, first, second) as (a, b, found):
-                for one in found:
+            with self._side_by_side(crawl, first, second) as (store, a, b, found):
+                for number, one in found:
                     lists[one.change].write(b"%s%s" % (b", " if counts[one.change] else b"", _as_json(one.url)))
                     counts[one.change] += 1
                     reasons.update([one.why] if one.change is Change.UNKNOWN else ())
+                    modified.note(number, one)
+                groups = modified.groups(store, self._differences(crawl, store, a, b), GROUPS)
             # The brace that ends it comes last.
             head = json_object(_runs(crawl, a, b)) | json_object(_counts(a, b, counts, reasons))
             out.write(_as_json(head)[:-1])
@@ -125,19 +144,24 @@ class Changes:
                 urls.seek(0)
                 shutil.copyfileobj(urls, out)
                 out.write(b"]")
-            out.write(b"}")
+            out.write(b', "modified_groups": %s}' % _as_json(json_form(groups)))
 
     @contextlib.contextmanager
     def _side_by_side(
         self, crawl: CrawlInfo, first: int | None, second: int | None
-    ) -> Iterator[tuple[RunInfo, RunInfo, Iterator[Compared]]]:
-        """Two runs, and what became of each page from the one to the other, as it comes from the store."""
+    ) -> Iterator[tuple[CrawlStore, RunInfo, RunInfo, Iterator[tuple[int, Compared]]]]:
+        """Two runs, and what became of each page from the one to the other, as it comes from the store, with the number
+        of its URL."""
         with self._workspace.reading(crawl) as store:
             a, b = self._two(crawl, store, first, second)
             comparison = ComparisonReader(store, *sorted((a, b), key=lambda one: one.run_id))
             turn = turned if a.run_id > b.run_id else lambda change: change
             with comparison.snapshot():
-                yield a, b, (one._replace(change=turn(one.change)) for one in comparison)
+                numbered = comparison.numbered()
+                yield store, a, b, ((number, one._replace(change=turn(one.change))) for number, one in numbered)
+
+    def _differences(self, crawl: CrawlInfo, store: CrawlStore, a: RunInfo, b: RunInfo) -> Differences:
+        return Differences(store, self._workspace.place(crawl), (a, b))
 
     def _two(
         self, crawl: CrawlInfo, store: CrawlStore, first: int | None, second: int | None
@@ -198,6 +222,33 @@ class Changes:
         if not said.text and not said.title:
             return [f"{kind or 'unknown type'}, {visit.size:,} bytes, SHA-256 {(visit.payload or b'').hex()}"]
         return [f"title: {said.title}", "", *said.text.splitlines(), "", "links:", *targets]
+
+
+class _Modified:
+    """Modified pages of a comparison, as numbers: a million of them take little memory."""
+
+    def __init__(self) -> None:
+        self._pages, self._alike = array("q"), array("q")
+
+    def note(self, number: int, one: Compared) -> None:
+        if one.change is Change.MODIFIED:
+            self._pages.append(number)
+            self._alike.append(one.alike or 0)
+
+    def groups(self, store: CrawlStore, differences: Differences, most: int) -> list[ModifiedGroup]:
+        """The largest groups, each with its first pages and what differs on them."""
+        found = alike.behind(alike.grouped(self._pages, self._alike), None, most)
+        members: dict[int, list[int]] = {one.alike: [] for one in found if one.alike is not None}
+        for page, number in zip(self._pages, self._alike, strict=True):
+            if number in members and len(members[number]) < GROUP_URLS:
+                members[number].append(page)
+        return [_group(one, members.get(one.alike or 0) or [one.first], store, differences) for one in found]
+
+
+def _group(one: AlikePages, pages: Sequence[int], store: CrawlStore, differences: Differences) -> ModifiedGroup:
+    urls = {page.url_id: page.url for page in Whole(store).titled(pages, (0, 0))}
+    told = differences.of(one.first, urls[one.first])
+    return ModifiedGroup(one.pages, [urls[page] for page in pages], told.passages, told.is_cut, told.said)
 
 
 def _last_visit(store: CrawlStore, one: RunInfo, url: str) -> VisitRow | None:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from inchworm.app.memory import Memory
+from inchworm.app.read.content.differences import Difference, Differences
 from inchworm.app.workspace import Workspace
 from inchworm.errors import NotNow, WrongUse
 from inchworm.model import Change, CrawlInfo, RunInfo, RunState
+from inchworm.rules.change.alike import GroupPlace
 from inchworm.rules.words import explain, failures
 from inchworm.store.crawl.read.compare import ComparisonReader, Tally
-from inchworm.store.crawl.read.progress import ChangedPage, ProgressReader, Whole
+from inchworm.store.crawl.read.progress import AlikeReader, ChangedPage, ProgressReader, Whole
 from inchworm.store.crawl.store import CrawlStore
 
 _STEADY = 10_000
@@ -43,18 +45,32 @@ _TALLIES: Memory[Counting] = Memory(8)
 
 class PagesWanted(NamedTuple):
     """Which pages of a comparison are wanted: those with which this happened, with this in their URL, behind this
-    number, at most so many. Without a change: those of the first one that there is."""
+    number, at most so many. Without a change: those of the first one that there is. `alike`: only modified pages that
+    have this in common; `behind`: groups of modified pages from behind this one on."""
 
     change: str = ""
     text: str = ""
     after: int = 0
     limit: int = 50
+    alike: int | None = None
+    behind: GroupPlace | None = None
+
+
+class PageGroup(NamedTuple):
+    """Modified pages that changed in the same way: how many, the first of them, what they have in common, and what
+    differs on them."""
+
+    pages: int
+    first: ChangedPage
+    alike: int | None
+    difference: Difference
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonPart:
     """Two runs side by side: how many pages came to what, and a part of those that are wanted. `looked_at` of `urls`
-    says how far they are counted."""
+    says how far they are counted. `groups`: of modified pages, when nothing else is asked for, the largest groups, of
+    which there are more behind `next_group`."""
 
     baseline: int
     current: int
@@ -65,6 +81,8 @@ class ComparisonPart:
     change: str
     rows: Sequence[ChangedPage]
     next_after: int | None
+    groups: Sequence[PageGroup] = ()
+    next_group: GroupPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +125,8 @@ class Comparisons:
             tally = _go_on(pair, last) if needs_count else None
             counts = _on_record(pair.second) if pair.is_on_record or tally is None else tally.counts()
             change = _chosen(wanted.change, counts)
-            rows, next_after = _sifted(_source(pair, change, tally), wanted)
+            groups, next_group = self._groups(crawl, pair, tally, wanted) if _has_groups(change, wanted) else ([], None)
+            rows, next_after = ([], None) if groups else _sifted(_source(pair, change, tally, wanted.alike), wanted)
             return ComparisonPart(
                 pair.first.number,
                 pair.second.number,
@@ -118,7 +137,29 @@ class Comparisons:
                 change.value,
                 _pages(pair, change, rows),
                 next_after,
+                groups,
+                next_group,
             )
+
+    def _groups(
+        self, crawl: CrawlInfo, pair: Pair, tally: Tally | None, wanted: PagesWanted
+    ) -> tuple[list[PageGroup], GroupPlace | None]:
+        """Modified pages by what they have in common, and behind which group it goes on."""
+        differences = Differences(pair.store, self._workspace.place(crawl), (pair.first, pair.second))
+        if tally is None:
+            reader = AlikeReader(pair.store, pair.second.run_id)
+            found = reader.groups(wanted.behind, wanted.limit + 1)
+            pages = {one.number: one for one in reader.at([one.first for one in found], pair.first.run_id)}
+        else:
+            found = tally.groups(wanted.behind, wanted.limit + 1)
+            pages = {one.number: one for one in _titled(pair, [one.first for one in found])}
+        shown = found[: wanted.limit]
+        groups = [
+            PageGroup(one.pages, first, one.alike, differences.of(first.url_id, first.url))
+            for one in shown
+            if (first := pages.get(one.first))
+        ]
+        return groups, shown[-1].place if len(found) > wanted.limit else None
 
     def _pair(self, crawl: CrawlInfo, store: CrawlStore, runs: tuple[int | None, int | None]) -> Pair:
         """The runs of these numbers; else the last one, and the one that it builds on or that comes before it. What
@@ -164,11 +205,17 @@ def _chosen(wanted: str, counts: Mapping[str, int]) -> Change:
     return Change(wanted) if wanted else next((one for one in first if counts[one.value]), Change.MODIFIED)
 
 
-def _source(pair: Pair, change: Change, tally: Tally | None) -> Source:
+def _has_groups(change: Change, wanted: PagesWanted) -> bool:
+    return change is Change.MODIFIED and not wanted.text and wanted.alike is None
+
+
+def _source(pair: Pair, change: Change, tally: Tally | None, number: int | None) -> Source:
     last = Whole(pair.store).last_url()
+    if number is not None:
+        return _same(pair, tally, number)
     if tally is None or (pair.is_on_record and change is not Change.UNKNOWN):
         return _recorded(pair, change)
-    return _alike(pair, last) if change is Change.UNCHANGED else _tallied(pair, change, tally, last)
+    return _unchanged(pair, last) if change is Change.UNCHANGED else _tallied(pair, change, tally, last)
 
 
 def _recorded(pair: Pair, change: Change) -> Source:
@@ -181,7 +228,21 @@ def _recorded(pair: Pair, change: Change) -> Source:
     return source
 
 
-def _alike(pair: Pair, last: int) -> Source:
+def _same(pair: Pair, tally: Tally | None, number: int) -> Source:
+    """Modified pages that have this in common."""
+    reader = AlikeReader(pair.store, pair.second.run_id)
+
+    def source(after: int, limit: int) -> tuple[list[ChangedPage], int | None]:
+        if tally is None:
+            found = reader.alike(number, pair.first.run_id, after, limit + 1)
+        else:
+            found = _titled(pair, tally.alike(number, after, limit + 1))
+        return found[:limit], found[limit - 1].number if len(found) > limit else None
+
+    return source
+
+
+def _unchanged(pair: Pair, last: int) -> Source:
     comparison = pair.comparison()
 
     def source(after: int, limit: int) -> tuple[list[ChangedPage], int | None]:

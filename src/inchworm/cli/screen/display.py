@@ -12,11 +12,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from inchworm.app.read.content.differences import ModifiedGroup
 from inchworm.cli.screen.door import folded, paragraph, say, styled
 from inchworm.cli.screen.table import table
 from inchworm.cli.screen.words import MOST_DOWN, closing, counted, line, opening, quoted, taking
 from inchworm.errors import InchwormError
 from inchworm.model import CrawlInfo, LiveProgress, Mode, RunInfo, RunState
+from inchworm.rules.change.alike import Passage
 from inchworm.rules.order.order import EXACT
 from inchworm.rules.web.url import host_of, shorten
 from inchworm.rules.words import failures
@@ -34,6 +36,9 @@ if TYPE_CHECKING:  # whoever shows something else does not wait for it
 LOG_SECONDS = 5.0
 LATER_LOG_SECONDS = 60.0
 SHOWN_URLS = 20
+SHOWN_GROUPS = 20
+SHOWN_PASSAGES = 3
+LONGEST_PASSAGE = 300
 SHOWN_FAILURES = 10
 SHOWN_GROUPS = 20
 _HANGING = len("inchworm: ")
@@ -280,11 +285,38 @@ def comparison(found: RunComparison, show_all: bool) -> None:
         if not urls:
             continue
         why = ", ".join(f"{count:,} {word}" for word, count in found.counts.unknown_reasons.items())
+        if kind == "modified" and not show_all:
+            _groups(found.modified_groups, len(urls))
+            continue
         say(f"\n{kind} ({len(urls):,})" + (f": {why}" if kind == "unknown" else ""))
         for url in urls if show_all else urls[:SHOWN_URLS]:
             say(f"  {shorten(url, LONGEST)}")
         if not show_all and len(urls) > SHOWN_URLS:
             say(f"  … and {len(urls) - SHOWN_URLS:,} more; --all lists them")
+
+
+def _groups(groups: Sequence[ModifiedGroup], pages: int) -> None:
+    """Pages that changed in the same way are one thing to a reader: what differs is said once."""
+    say(f"\nmodified ({pages:,})")
+    for one in groups[:SHOWN_GROUPS]:
+        more = f" and {one.pages - 1:,} more" if one.pages > 1 else ""
+        say(f"  {shorten(one.urls[0], LONGEST)}{more}")
+        for passage in one.difference[:SHOWN_PASSAGES]:
+            _passage(passage)
+        if one.difference_is_cut or len(one.difference) > SHOWN_PASSAGES:
+            say("      …")
+        if not one.difference and one.note:
+            say(f"      {shorten(one.note, LONGEST)}")
+    if (rest := pages - sum(one.pages for one in groups[:SHOWN_GROUPS])) > 0:
+        say(f"  … and {rest:,} more; --all lists them")
+
+
+def _passage(one: Passage) -> None:
+    where = "" if one.where == "text" else f"{one.where}: "
+    for sign, text, colour in (("-", one.before, "red"), ("+", one.after, "green")):
+        if text:
+            said = shorten(clip(" ".join(text.split()), LONGEST_PASSAGE), LONGEST_PASSAGE)
+            say(styled(f"    {sign} {where}{said}", fg=colour))
 
 
 def difference(found: PageDifference) -> None:

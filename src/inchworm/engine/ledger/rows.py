@@ -46,6 +46,7 @@ def of_visit(
         stored.file_id, stored.offset, stored.length, stored.revisit,
         change and change._value_, " ".join(visit.notes) or None, visit.link_hash or None,
         json.dumps(visit.differences) if visit.differences else None, visit.missing,
+        None, None, visit.alike,
     )  # fmt: skip
 
 

@@ -24,12 +24,14 @@ _LOGIN = re.compile(r"(?:^|[/._-])(?:log[-_]?in|log[-_]?on|sign[-_]?in|sso|auth|
 
 
 class ChangeVerdict(NamedTuple):
-    """A change, words that say more of it, and how the substance differs (None: by more than any stamp)."""
+    """A change, words that say more of it, and how the substance differs (None: by more than any stamp). `alike`: a
+    number that pages have in common that changed in the same way."""
 
     change: Change
     notes: tuple[Note, ...] = ()
     differences: tuple[int, ...] | None = None
     message: str = ""
+    alike: int | None = None
 
 
 class Print(NamedTuple):
@@ -56,16 +58,17 @@ def by_print(old: Print, new: Print, by_bytes: bool) -> ChangeVerdict | None:
     return None
 
 
-def by_substance(old: Substance, new: Substance) -> ChangeVerdict:
-    """The verdict on two versions that were read side by side."""
-    from inchworm.rules.change import stamps  # only where something differs
+def by_substance(old: Substance, new: Substance, url: str = "") -> ChangeVerdict:
+    """The verdict on two versions of the page at this URL that were read side by side."""
+    from inchworm.rules.change import alike, stamps  # only where something differs
 
     if not (old.text or old.title or new.text or new.title):
         return ChangeVerdict(Change.MODIFIED)
     differences = stamps.differences(old, new)
     if differences == ():
         return ChangeVerdict(Change.UNCHANGED, (Note.BYTES,))
-    return ChangeVerdict(Change.MODIFIED, (), differences, stamps.describe(old, new))
+    number = alike.number(alike.passages(old, new), url)
+    return ChangeVerdict(Change.MODIFIED, (), differences, stamps.describe(old, new), number)
 
 
 def of_redirect(is_permanent: bool, text: bytes, target: bytes, is_login: bool) -> ChangeVerdict:

@@ -312,3 +312,14 @@ _WORD = re.compile(rf"(?P<date>(?:{_MOMENT})(?!\d))|{_HEX}|{_NUMBER}|{_LETTERS}|
 space between the cells of a table, so a word ends where digits or a capital begin."""
 
 _URL = re.compile(r"\S+")
+
+_DATE_ALONE = re.compile(rf"(?<![^\W_])(?:{_MOMENT})(?!\d)", re.IGNORECASE)
+
+
+def is_in_date(text: str, start: int, end: int) -> bool:
+    """Whether this part of a text is a date or time, or a part of one."""
+    near = _DATE_ALONE.finditer(text, max(0, start - _BEHIND), end + _BEHIND)
+    return end - start <= _BEHIND and any(one.start() <= start and end <= one.end() for one in near)
+
+
+agreement = _agreement

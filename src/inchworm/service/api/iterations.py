@@ -104,6 +104,22 @@ class IterationAnswer(Answer):
     alarm: str | None
 
 
+class PassageAnswer(Answer):
+    where: Literal["title", "text", "link"]
+    before: str
+    after: str
+
+
+class ModifiedGroupAnswer(Answer):
+    """Modified pages that changed in the same way: how many they are, the first of them, and what changed."""
+
+    pages: int
+    urls: list[str]
+    difference: list[PassageAnswer]
+    difference_is_cut: bool
+    note: str
+
+
 class ComparisonAnswer(Answer):
     baseline_iteration_id: str
     current_iteration_id: str
@@ -112,6 +128,7 @@ class ComparisonAnswer(Answer):
     unchanged_documents: list[str]
     deleted_documents: list[str]
     unknown_documents: list[str]
+    modified_groups: list[ModifiedGroupAnswer]
     total_changes: int
     has_changes: bool
     summary: str
@@ -160,7 +177,8 @@ def iterations(app: Home, crawl_id: CrawlId, page: Paged, response: Response) ->
 
 @routes.get("/crawl/{crawl_id}/iterations/compare", response_model=ComparisonAnswer, responses=refusals(404, 409, 503))
 def compare(app: Home, crawl_id: CrawlId, baseline: AnyNumber = None, current: AnyNumber = None) -> Any:
-    """Every page of two runs by what became of it. Without numbers: the last run and the one it builds on."""
+    """Every page of two runs by what became of it. Without numbers: the last run and the one it builds on. The hundred
+    largest groups of modified pages that changed in the same way are told with what changed."""
     word = crawl_of(app, crawl_id).crawl_id
     return written("application/json", lambda out: app.changes.write_comparison(word, baseline, current, out))
 

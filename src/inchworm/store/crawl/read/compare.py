@@ -7,10 +7,13 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import islice
 from typing import NamedTuple
 
 from inchworm.model import Change, Note, RunInfo
+from inchworm.rules.change import alike
 from inchworm.rules.change import change as rules
+from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.joins import IS_GONE, ITSELF, SETTLED, SETTLING, TELLING, line_from
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Row
@@ -33,7 +36,7 @@ _ONLY_LATER = (
     " AND f.state = 'done' AND v.outcome IN ('page', 'duplicate')) ORDER BY b.url_id"
 )
 _BETWEEN = (
-    f"SELECT {IS_GONE}, v.outcome, v.change, v.note FROM {SETTLED} JOIN run r ON r.run_id = v.run_id WHERE v.url_id = ? AND /*sqlite +*/v.run_id IN ({line_from(ITSELF)})"
+    f"SELECT {IS_GONE}, v.outcome, v.change, v.note, v.alike FROM {SETTLED} JOIN run r ON r.run_id = v.run_id WHERE v.url_id = ? AND /*sqlite +*/v.run_id IN ({line_from(ITSELF)})"
     " AND r.horizon > ? ORDER BY v.run_id"
 )
 
@@ -51,11 +54,12 @@ _BACKWARDS = {Change.NEW: Change.DELETED, Change.DELETED: Change.NEW, Change.UNK
 
 class Compared(NamedTuple):
     """One page by its address as it was requested, what became of it between two runs, and why nothing certain is
-    known."""
+    known. `alike`: modified pages that have this number in common changed in the same way."""
 
     url: str
     change: Change
     why: str = ""
+    alike: int | None = None
 
 
 class _Finding(NamedTuple):
@@ -65,6 +69,7 @@ class _Finding(NamedTuple):
     outcome: str
     change: Change | None
     notes: str
+    alike: int | None
 
     @property
     def is_heard_of(self) -> bool:
@@ -93,9 +98,13 @@ class ComparisonReader:
 
     def __iter__(self) -> Iterator[Compared]:
         """Every page of either run, in the order of the numbers of their URLs. Only a part of them is in memory."""
+        return (one for _, one in self.numbered())
+
+    def numbered(self) -> Iterator[tuple[int, Compared]]:
+        """The same, each with the number of its URL."""
         (last,) = self._db.execute("SELECT COALESCE(MAX(url_id), 0) FROM url").fetchone()
         for after in range(0, last, _STEP):
-            yield from (one for _, one in self.part(after, after + _STEP))
+            yield from self.part(after, after + _STEP)
 
     def part(self, after: int, until: int) -> list[tuple[int, Compared]]:
         """The pages whose URLs have numbers behind `after` and up to `until`, in the order of their numbers."""
@@ -124,10 +133,16 @@ class ComparisonReader:
         url_id, url, payload, *then, state, reason, outcome, failure, change, note, payload_now = row[:13]
         now = list(row[13:])
         if outcome in ("page", "duplicate"):
-            same = payload == payload_now or (not self._by_bytes and (then == now or self._is_unchanged(url_id)))
-            return Compared(url, Change.UNCHANGED if same else Change.MODIFIED)
-        if outcome == "redirect" and change == Change.UNCHANGED and self._was_modified(url_id):
-            return Compared(url, Change.MODIFIED, note or "")
+            if payload == payload_now or (then == now and not self._by_bytes):
+                return Compared(url, Change.UNCHANGED)
+            found = self._between(url_id)
+            if not self._by_bytes and _is_unchanged(found):
+                return Compared(url, Change.UNCHANGED)
+            return Compared(url, Change.MODIFIED, alike=_alike(found))
+        if outcome == "redirect" and change == Change.UNCHANGED:
+            found = self._between(url_id)
+            if any(one.change is Change.MODIFIED for one in found):
+                return Compared(url, Change.MODIFIED, note or "", _alike(found))
         if outcome == "redirect" and change:
             return Compared(url, Change(change), note or "")
         if outcome == "deleted" or self._was_deleted(url_id):
@@ -151,22 +166,28 @@ class ComparisonReader:
             return []
         rows = self._db.execute(_BETWEEN, (url_id, self._second.run_id, self._first.run_id)).fetchall()
         return [
-            _Finding(bool(gone), outcome, Change(change) if change else None, notes or "")
-            for gone, outcome, change, notes in rows
+            _Finding(bool(gone), outcome, Change(change) if change else None, notes or "", alike)
+            for gone, outcome, change, notes, alike in rows
         ]
-
-    def _is_unchanged(self, url_id: int) -> bool:
-        """Whether every run in between found the page unchanged, whatever its bytes or its reader."""
-        found = [one for one in self._between(url_id) if one.change and one.outcome in ("page", "duplicate")]
-        return bool(found) and all(one.is_as_before for one in found)
-
-    def _was_modified(self, url_id: int) -> bool:
-        return any(one.change is Change.MODIFIED for one in self._between(url_id))
 
     def _was_deleted(self, url_id: int) -> bool:
         """Whether the last that was heard of it is that it is gone."""
         heard = [one for one in self._between(url_id) if one.is_heard_of]
         return bool(heard) and heard[-1].is_gone
+
+
+def _is_unchanged(found: Sequence[_Finding]) -> bool:
+    """Whether every run in between found the page unchanged, whatever its bytes or its reader."""
+    looks = [one for one in found if one.change and one.outcome in ("page", "duplicate")]
+    return bool(looks) and all(one.is_as_before for one in looks)
+
+
+def _alike(found: Sequence[_Finding]) -> int | None:
+    """What all the changes of a page in between have in common with those of others; None where one is not known."""
+    numbers = [one.alike for one in found if one.change is Change.MODIFIED]
+    if not numbers or None in numbers:
+        return None
+    return numbers[0] if len(numbers) == 1 else hash64(" ".join(map(str, numbers)))
 
 
 # Bit by bit
@@ -184,6 +205,7 @@ class Tally:
     def __init__(self, is_backwards: bool) -> None:
         self._is_backwards = is_backwards
         self._seen: dict[Change, array[int]] = {one: array("q") for one in Change if one is not Change.UNCHANGED}
+        self._alike = array("q")
         self._unchanged = 0
         self.looked_at = 0
 
@@ -193,13 +215,15 @@ class Tally:
         while self.looked_at < last and time.monotonic() < until:
             after, self.looked_at = self.looked_at, min(self.looked_at + _STEP, last)
             for url_id, one in comparison.part(after, self.looked_at):
-                self._note(url_id, turned(one.change) if self._is_backwards else one.change)
+                self._note(url_id, one._replace(change=turned(one.change)) if self._is_backwards else one)
 
-    def _note(self, url_id: int, change: Change) -> None:
-        if change is Change.UNCHANGED:
+    def _note(self, url_id: int, one: Compared) -> None:
+        if one.change is Change.UNCHANGED:
             self._unchanged += 1
-        else:
-            self._seen[change].append(url_id)
+            return
+        self._seen[one.change].append(url_id)
+        if one.change is Change.MODIFIED:
+            self._alike.append(one.alike or 0)
 
     def counts(self) -> dict[str, int]:
         found = {change.value: len(seen) for change, seen in self._seen.items()}
@@ -210,3 +234,12 @@ class Tally:
         seen = self._seen[change]
         start = bisect_right(seen, after)
         return list(seen[start : start + limit])
+
+    def groups(self, after: alike.GroupPlace | None, limit: int) -> list[alike.AlikePages]:
+        """Modified pages by what they have in common, from behind one group on; the numbers are those of their URLs."""
+        return alike.behind(alike.grouped(self._seen[Change.MODIFIED], self._alike), after, limit)
+
+    def alike(self, number: int, after: int, limit: int) -> list[int]:
+        """The numbers of the URLs that changed in this way, from behind one on."""
+        pairs = zip(self._seen[Change.MODIFIED], self._alike, strict=True)
+        return list(islice((url_id for url_id, found in pairs if found == number and url_id > after), limit))

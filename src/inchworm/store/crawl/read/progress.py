@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from inchworm.model import Change
+from inchworm.rules.change.alike import AlikePages, GroupPlace
 from inchworm.store.crawl.joins import ADDRESS, ROW
 from inchworm.store.crawl.store import CrawlStore
 
@@ -13,10 +15,17 @@ _TITLE = (
     " WHERE g.run_id = ? AND g.url_id = u.url_id)"
 )
 _CHANGED = (
-    f"SELECT v.seq, {ADDRESS}, COALESCE(v.title, {_TITLE}, ''), COALESCE(v.note, '') FROM visit v"
+    f"SELECT v.seq, {ADDRESS}, COALESCE(v.title, {_TITLE}, ''), COALESCE(v.note, ''), v.url_id FROM visit v"
     f" /*sqlite CROSS*/ JOIN {ROW} AND f.done = v.seq"
     " /*sqlite CROSS*/ JOIN url u ON u.url_id = v.url_id WHERE v.run_id = ? AND v.change = ? AND v.seq > ?"
 )
+_GROUPS = (
+    "SELECT COUNT(*), MIN(seq), alike FROM visit v WHERE run_id = :run AND change = 'modified'"
+    " AND EXISTS (SELECT 1 FROM frontier f WHERE f.run_id = v.run_id AND f.done = v.seq)"
+    " GROUP BY alike, CASE WHEN alike IS NULL THEN seq END"
+)
+_BEHIND = " HAVING COUNT(*) < :pages OR (COUNT(*) = :pages AND MIN(seq) > :first)"
+_LARGEST = " ORDER BY COUNT(*) DESC, MIN(seq) LIMIT :limit"
 _INDEXED = ("new", "modified", "deleted")
 _IN_INDEX = " AND v.change IN ('new', 'modified', 'deleted')"
 """SQLite takes an index of some rows only where the question says the same as the index."""
@@ -48,6 +57,7 @@ class ChangedPage(NamedTuple):
     url: str
     title: str
     note: str
+    url_id: int
 
 
 class ProgressReader:
@@ -139,6 +149,34 @@ class ProgressReader:
         return self._db.execute(query, (self._run_id,)).fetchall()
 
 
+class AlikeReader:
+    """Pages that one run found modified, by what they have in common. Reads only, and only what was modified."""
+
+    def __init__(self, store: CrawlStore, run_id: int) -> None:
+        self._db = store.db
+        self._run_id = run_id
+
+    def groups(self, last: GroupPlace | None, limit: int) -> list[AlikePages]:
+        """Modified pages by what they have in common, from behind the `last` group on, the largest first; their numbers
+        are seqs. One that has nothing in common with others is alone."""
+        behind, values = ("", {}) if last is None else (_BEHIND, last._asdict())
+        rows = self._db.execute(f"{_GROUPS}{behind}{_LARGEST}", {"run": self._run_id, "limit": limit, **values})
+        return [AlikePages(*row) for row in rows]
+
+    def alike(self, number: int, before: int, after: int, limit: int) -> list[ChangedPage]:
+        """Modified pages that changed in this way, in the order of record from behind a seq on."""
+        query = f"{_CHANGED} AND v.change = 'modified' AND v.alike = ? ORDER BY v.seq LIMIT ?"
+        values = (before, self._run_id, Change.MODIFIED.value, after, number, limit)
+        return [ChangedPage(*row) for row in self._db.execute(query, values)]
+
+    def at(self, seqs: Sequence[int], before: int) -> list[ChangedPage]:
+        """Modified pages by their seqs, in the order of these."""
+        query = f"{_CHANGED} AND v.seq = ANY (?)"
+        values = (before, self._run_id, Change.MODIFIED.value, 0, list(seqs))
+        found = {row[0]: ChangedPage(*row) for row in self._db.execute(query, values)}
+        return [found[seq] for seq in seqs if seq in found]
+
+
 class Whole:
     """Questions about all runs of a crawl. Reads only."""
 
@@ -163,7 +201,7 @@ class Whole:
         """These URLs, each with its title in the second run, or else in the first; in the order of their numbers."""
         first, second = runs
         query = (
-            f"SELECT u.url_id, u.url, COALESCE({_TITLE}, {_TITLE}, ''), '' FROM url u"
+            f"SELECT u.url_id, u.url, COALESCE({_TITLE}, {_TITLE}, ''), '', u.url_id FROM url u"
             " WHERE u.url_id = ANY (?) ORDER BY u.url_id"
         )
         return [ChangedPage(*row) for row in self._db.execute(query, (second, first, list(url_ids)))]

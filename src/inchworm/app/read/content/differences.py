@@ -1,0 +1,77 @@
+"""What differs on pages between two runs: the passages themselves, read from the archive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from inchworm.engine.own.bodies import Bodies
+from inchworm.model import RunInfo, Substance
+from inchworm.rules.change import alike
+from inchworm.rules.change.alike import Passage
+from inchworm.rules.formats import media
+from inchworm.rules.page import document
+from inchworm.store.crawl.place import CrawlPlace
+from inchworm.store.crawl.store import CrawlStore
+
+MOST_PASSAGES = 8
+LONGEST = 400
+"""Of a difference so many passages are told, and so many characters of each."""
+
+
+class Difference(NamedTuple):
+    """What differs on a page, as far as it is told. `is_cut`: there is more. `said`: what the run noted of it, where
+    the passages are not known, because bodies are lost or too large."""
+
+    passages: Sequence[Passage] = ()
+    is_cut: bool = False
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModifiedGroup:
+    """Modified pages that changed in the same way: how many they are, the first of them, and what changed."""
+
+    pages: int
+    urls: Sequence[str]
+    difference: Sequence[Passage]
+    difference_is_cut: bool = False
+    note: str = field(default="")
+
+
+class Differences:
+    """Reads what differs on pages between two runs of a crawl, the first one and the second one."""
+
+    def __init__(self, store: CrawlStore, place: CrawlPlace, runs: tuple[RunInfo, RunInfo]) -> None:
+        self._store = store
+        self._bodies = Bodies(store, place.archive)
+        self._runs = runs
+
+    def of(self, url_id: int, url: str) -> Difference:
+        """What differs on the page at this URL, which has this number."""
+        said = self._said(url_id)
+        before, after = (self._substance(one, url_id, url) for one in self._runs)
+        if before is None or after is None:
+            return Difference(said=said)
+        found = alike.passages(before, after)
+        told = [_short(one) for one in found[:MOST_PASSAGES]]
+        return Difference(told, len(found) > MOST_PASSAGES or told != found[:MOST_PASSAGES], said)
+
+    def _said(self, url_id: int) -> str:
+        visit = self._store.visits.of(self._runs[1].run_id, url_id)
+        return (visit.message or "") if visit is not None and visit.change else ""
+
+    def _substance(self, one: RunInfo, url_id: int, url: str) -> Substance | None:
+        visit = self._store.visits.of(one.run_id, url_id)
+        if visit is None or visit.outcome not in ("page", "duplicate"):
+            return None
+        response = self._bodies.of(visit.payload)
+        kind = visit.content_type or ""
+        if response is None or media.is_risky(response.body, kind):
+            return None
+        return document.substance(response.body, kind, visit.request_url or url)
+
+
+def _short(one: Passage) -> Passage:
+    return Passage(one.where, *(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for text in one[1:]))
