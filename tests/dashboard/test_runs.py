@@ -319,6 +319,26 @@ def test_comparing_shows_the_modified_pages_of_the_last_run_first(world: World) 
     assert f"/crawls/{world.done}/page?url={quote(world.url('/p0'), safe='')}&run=1" in hrefs(text, "p0")
 
 
+@pytest.mark.parametrize("pair", ["baseline=0&current=1", "baseline=1&current=0"])
+def test_pages_that_changed_in_the_same_way_are_one_row(world: World, pair: str) -> None:
+    """The difference is shown once, whether the run noted it down or both runs have to be looked at."""
+    path = f"/crawls/{world.done}/compare?{pair}&change=modified"
+    text = get(world.api, path)
+    assert plain(text).count("A sentence more.") == 1
+    assert "alert(2)&gt;" in text
+    (group,) = [one for one in hrefs(text, "alike=") if re.search(r"alike=-?\d", one)]
+    assert "All 3 pages that changed like this" in plain(text)
+    pages = get(world.api, group)
+    assert [len(hrefs(pages, f"{quote(world.url(name), safe='')}&")) for name in ("/p0", "/p1", "/p2")] == [2, 2, 2]
+    assert "evil" not in plain(pages)
+    # One group at a time.
+    first = get(world.api, f"{path}&limit=1")
+    assert "alert(2)" not in first
+    (more,) = [one for one in hrefs(first, "cursor=") if not one.endswith("cursor=")]
+    second = get(world.api, more.replace("&cursor", "&limit=1&cursor"))
+    assert "alert(2)&gt;" in second and "A sentence more." not in plain(second)
+
+
 @pytest.mark.parametrize(
     ("change", "path", "run"), [("new", "/new", 1), ("deleted", "/gone", 0), ("unchanged", "/p9", 1)]
 )

@@ -487,3 +487,31 @@ def test_it_stops_when_nothing_changes(api: Api, crawl_id: str) -> None:
     api.ended(job_id)
     told = api.get(f"/jobs/{job_id}")
     assert (told["status"], told["reason"]) == ("completed", "no_changes")
+
+
+def test_modified_pages_are_listed_by_what_differs_on_them(api: Api, pages: Pages, served: Served) -> None:
+    crawl_id = api.crawled(served.url("/"))
+    for name in ("a", "b"):
+        pages[f"/{name}"] = page(name, "/", body="<p>All of them say so.</p>")
+    pages["/c"] = page("c", "/", body="<p>Only one says that.</p>")
+    api.run_once(crawl_id, Task("recrawl"))
+    path = f"/crawl/{crawl_id}/iterations/compare/groups"
+    both, one = (found := api.get(path))["items"]
+    assert (found["next_cursor"], found["is_counted"], both["pages"], one["pages"]) == (None, True, 2, 1)
+    assert both["difference"] == [{"where": "text", "before": "", "after": "All of them say so."}]
+    assert (one["url"], one["difference"][0]["after"]) == (served.url("/c"), "Only one says that.")
+    first = api.get(path, limit=1)
+    assert first["items"] == [both]
+    assert api.get(path, limit=1, cursor=first["next_cursor"])["items"] == [one]
+    members = api.get(f"{path}/{both['alike']}")
+    assert [item["url"] for item in members["items"]] == [served.url("/a"), served.url("/b")]
+    part = api.get(f"{path}/{both['alike']}", limit=1)
+    assert api.get(f"{path}/{both['alike']}", limit=1, cursor=part["next_cursor"])["items"] == members["items"][1:]
+    assert api.get(f"{path}/7")["items"] == []
+    whole = api.get(f"/crawl/{crawl_id}/iterations/compare")["modified_groups"]
+    assert [(group["pages"], group["urls"]) for group in whole] == [
+        (2, [served.url("/a"), served.url("/b")]),
+        (1, [served.url("/c")]),
+    ]
+    api.get(path, 400, cursor="bm8")
+    api.get(f"{path}/none", 422)

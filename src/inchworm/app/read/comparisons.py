@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from inchworm.app.memory import Memory
@@ -24,6 +25,9 @@ _STEADY = 10_000
 COUNT_SECONDS = 0.12
 _SIFTED = 5_000
 _CHUNK = 500
+_MOST_GROUPS = 50
+"""What differs is read from the archive: of so many groups at once."""
+
 _NOT_REACHED = {
     "pending": "it waits for its turn",
     "not_reached": "no page led to it",
@@ -41,6 +45,7 @@ class Counting:
 
 
 _TALLIES: Memory[Counting] = Memory(8)
+_DIFFERENCES: Memory[Difference] = Memory(1_000)
 
 
 class PagesWanted(NamedTuple):
@@ -145,21 +150,22 @@ class Comparisons:
         self, crawl: CrawlInfo, pair: Pair, tally: Tally | None, wanted: PagesWanted
     ) -> tuple[list[PageGroup], GroupPlace | None]:
         """Modified pages by what they have in common, and behind which group it goes on."""
+        limit = min(wanted.limit, _MOST_GROUPS)
         differences = Differences(pair.store, self._workspace.place(crawl), (pair.first, pair.second))
         if tally is None:
             reader = AlikeReader(pair.store, pair.second.run_id)
-            found = reader.groups(wanted.behind, wanted.limit + 1)
+            found = reader.groups(wanted.behind, limit + 1)
             pages = {one.number: one for one in reader.at([one.first for one in found], pair.first.run_id)}
         else:
-            found = tally.groups(wanted.behind, wanted.limit + 1)
+            found = tally.groups(wanted.behind, limit + 1)
             pages = {one.number: one for one in _titled(pair, [one.first for one in found])}
-        shown = found[: wanted.limit]
-        groups = [
-            PageGroup(one.pages, first, one.alike, differences.of(first.url_id, first.url))
-            for one in shown
-            if (first := pages.get(one.first))
-        ]
-        return groups, shown[-1].place if len(found) > wanted.limit else None
+        shown, groups = found[:limit], []
+        for one in shown:
+            first = pages[one.first]
+            key = (pair.key(), first.url_id)
+            told = _DIFFERENCES.get(key, partial(differences.of, first.url_id, first.url))
+            groups.append(PageGroup(one.pages, first, one.alike, told))
+        return groups, shown[-1].place if len(found) > limit else None
 
     def _pair(self, crawl: CrawlInfo, store: CrawlStore, runs: tuple[int | None, int | None]) -> Pair:
         """The runs of these numbers; else the last one, and the one that it builds on or that comes before it. What

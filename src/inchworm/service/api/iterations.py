@@ -9,10 +9,12 @@ from fastapi import Path, Query, Response
 from pydantic import ConfigDict, Field
 
 from inchworm.app.act.jobs.repetition import Rhythm
+from inchworm.app.read.comparisons import PagesWanted
 from inchworm.app.read.iterations import CrawlCosts, IterationLine
 from inchworm.app.read.runs import iteration_id
 from inchworm.job import JobState
-from inchworm.model import RunState
+from inchworm.model import Change, RunState
+from inchworm.rules.change.alike import GroupPlace
 from inchworm.rules.schedule.repetition import Occasion
 from inchworm.service.api.web import (
     Answer,
@@ -23,6 +25,7 @@ from inchworm.service.api.web import (
     api_routes,
     crawl_of,
     cursor_of,
+    goes_on,
     listed,
     refusals,
     written,
@@ -120,6 +123,35 @@ class ModifiedGroupAnswer(Answer):
     note: str
 
 
+class GroupAnswer(Answer):
+    """Modified pages that changed in the same way: how many, what they have in common, the first of them, and what
+    changed."""
+
+    pages: int
+    alike: str | None
+    url: str
+    title: str
+    difference: list[PassageAnswer]
+    difference_is_cut: bool
+    note: str
+
+
+class GroupList(Answer):
+    items: list[GroupAnswer]
+    next_cursor: str | None
+    is_counted: bool
+
+
+class GroupPageAnswer(Answer):
+    url: str
+    title: str
+
+
+class GroupPages(Answer):
+    items: list[GroupPageAnswer]
+    next_cursor: str | None
+
+
 class ComparisonAnswer(Answer):
     baseline_iteration_id: str
     current_iteration_id: str
@@ -181,6 +213,49 @@ def compare(app: Home, crawl_id: CrawlId, baseline: AnyNumber = None, current: A
     largest groups of modified pages that changed in the same way are told with what changed."""
     word = crawl_of(app, crawl_id).crawl_id
     return written("application/json", lambda out: app.changes.write_comparison(word, baseline, current, out))
+
+
+@routes.get("/crawl/{crawl_id}/iterations/compare/groups", response_model=GroupList, responses=refusals(400, 404, 409))
+def modified_groups(
+    app: Home, crawl_id: CrawlId, paged: Paged, baseline: AnyNumber = None, current: AnyNumber = None
+) -> Any:
+    """Modified pages of two runs by what differs on them, the largest group first; those that are alone come last. Not
+    more than 50 at once. `is_counted` false: two runs that do not follow each other are counted a while at a time, and
+    there may be more; ask again."""
+    place = cursor_of(paged, int, int)
+    wanted = PagesWanted(Change.MODIFIED, limit=paged.limit, behind=GroupPlace(*place) if place else None)
+    found = app.comparisons.part(crawl_of(app, crawl_id), (baseline, current), wanted)
+    items = [
+        {
+            "pages": one.pages,
+            "alike": None if one.alike is None else str(one.alike),
+            "url": one.first.url,
+            "title": one.first.title,
+            "difference": one.difference.passages,
+            "difference_is_cut": one.difference.is_cut,
+            "note": one.difference.said,
+        }
+        for one in found.groups
+    ]
+    return {**goes_on(items, found.next_group)._asdict(), "is_counted": found.looked_at >= found.urls}
+
+
+@routes.get(
+    "/crawl/{crawl_id}/iterations/compare/groups/{alike}", response_model=GroupPages, responses=refusals(400, 404, 409)
+)
+def pages_of_group(
+    app: Home,
+    crawl_id: CrawlId,
+    alike: Annotated[int, Path(ge=-(1 << 63), lt=1 << 63, description="what the pages have in common")],
+    paged: Paged,
+    baseline: AnyNumber = None,
+    current: AnyNumber = None,
+) -> Any:
+    """Every modified page of one group."""
+    after = cursor_of(paged, int)
+    wanted = PagesWanted(Change.MODIFIED, after=after[0] if after else 0, limit=paged.limit, alike=alike)
+    found = app.comparisons.part(crawl_of(app, crawl_id), (baseline, current), wanted)
+    return goes_on([{"url": one.url, "title": one.title} for one in found.rows], found.next_after)
 
 
 @routes.get("/crawl/{crawl_id}/iterations/stats", response_model=dict[str, Any], responses=refusals(404, 409))

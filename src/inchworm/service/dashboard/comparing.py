@@ -11,10 +11,11 @@ from typing import Annotated, Any, NamedTuple
 
 from fastapi import Query, Request
 
-from inchworm.app.read.comparisons import ComparisonPart, PagesWanted
+from inchworm.app.read.comparisons import ComparisonPart, PageGroup, PagesWanted
 from inchworm.app.root import App
 from inchworm.errors import Unknown
 from inchworm.model import Change, CrawlInfo
+from inchworm.rules.change.alike import GroupPlace, Passage
 from inchworm.service.api.iterations import CrawlId
 from inchworm.service.api.web import Home, ListSlice, Paged, crawl_of, cursor_of, listed
 from inchworm.service.dashboard.frame import page, pages, part
@@ -66,18 +67,28 @@ def compare(
     current: Chosen = "",
     change: Word = "",
     q: Text = "",
+    alike: Annotated[str, Query(max_length=20, pattern=r"^(-?\d+)?$")] = "",
 ) -> Any:
     crawl = crawl_of(app, crawl_id)
     context: dict[str, Any] = {"crawl": crawl, "tab": "compare", "runs": app.runs.choices(crawl, RUNS), "q": q}
     if len(context["runs"]) < 2:
         return page(request, "compare.html", **context, found=None, parts={})
-    after = cursor_of(paged, int)
     runs = (_number(baseline), _number(current))
-    found = app.comparisons.part(crawl, runs, PagesWanted(change, q, after[0] if after else 0, paged.limit))
-    shown = _parts(crawl, found, q, request.query_params.get("cursor", ""))
-    is_counting = found.looked_at < found.urls and after is None
+    wanted = _wanted(paged, PagesWanted(Change.MODIFIED if alike else change, q, alike=_number(alike)))
+    found = app.comparisons.part(crawl, runs, wanted)
+    shown = _parts(crawl, found, q, request.query_params.get("cursor", ""), alike)
+    is_counting = found.looked_at < found.urls and paged.after is None and not alike
     named = f"compare:{crawl_id}:{found.baseline}:{found.current}:{found.change}:{q}"
     return page(request, "compare.html", **context, found=found, parts=shown, view=named if is_counting else "")
+
+
+def _wanted(paged: ListSlice, wanted: PagesWanted) -> PagesWanted:
+    """With the place that the cursor tells: that of a group, or that of a page."""
+    if isinstance(paged.after, list):
+        pages, first = cursor_of(paged, int, int) or (0, 0)
+        return wanted._replace(behind=GroupPlace(pages, first), limit=paged.limit)
+    (after,) = cursor_of(paged, int) or (0,)
+    return wanted._replace(after=after, limit=paged.limit)
 
 
 def _number(text: str) -> int | None:
@@ -96,20 +107,44 @@ def compare_parts(app: App, name: str) -> Parts:
     return _parts(crawl, found, q, "")
 
 
-def _parts(crawl: CrawlInfo, found: ComparisonPart, q: str, cursor: str) -> Parts:
+def _parts(crawl: CrawlInfo, found: ComparisonPart, q: str, cursor: str, alike: str = "") -> Parts:
     numbers = {"baseline": found.baseline, "current": found.current}
     context = {
         "at": f"/crawls/{crawl.crawl_id}",
         "found": found,
         "order": [(change.value, found.counts[change.value]) for change in _ORDER],
-        "query": {**numbers, "change": found.change, "q": q, "cursor": cursor},
-        "next_cursor": _cursor(found.next_after),
+        "query": {**numbers, "change": found.change, "q": q, "alike": alike, "cursor": cursor},
+        "groups": [ShownGroup(one, [_marked(passage) for passage in one.difference.passages]) for one in found.groups],
+        "next_cursor": _cursor(found.next_group or found.next_after),
         "owner": found.baseline if found.change in ("deleted", "unknown") else found.current,
     }
     return {f"compare-{name}": part(f"_compare_{name}.html", **context) for name in ("counts", "pages")}
 
 
-def _cursor(after: int | None) -> str | None:
+class ShownGroup(NamedTuple):
+    """Modified pages that changed in the same way, with what differs on them, its words marked."""
+
+    group: PageGroup
+    passages: list[ShownPassage]
+
+
+class ShownPassage(NamedTuple):
+    """A passage of both versions, the words that differ marked."""
+
+    where: str
+    before: tuple[Piece, ...]
+    after: tuple[Piece, ...]
+
+
+def _marked(one: Passage) -> ShownPassage:
+    """Words are marked where the rest is the same: a mark on everything says nothing."""
+    before, after = words(one.before, one.after)
+    if all(piece.is_marked for piece in before + after):
+        before, after = (Piece(one.before),), (Piece(one.after),)
+    return ShownPassage(one.where, before, after)
+
+
+def _cursor(after: int | GroupPlace | None) -> str | None:
     """The cursor of what comes behind a number."""
     more = [after, after] if after is not None else []
     return listed(more, ListSlice(None, 1), lambda number: number).next_cursor
