@@ -583,6 +583,15 @@ def test_a_web_hook_is_told_of_changes(home: Home, hook: Hook, tmp_path: Path) -
     assert {kind: len(urls) for kind, urls in body["changes"].items()} == counts
     assert body["changes"]["new"] == [served.url("/c")]
     assert body["changes"]["deleted"] == [served.url("/b")]
+    assert body["modified_groups"] == [
+        {
+            "pages": 1,
+            "urls": [served.url("/a")],
+            "difference": [{"where": "text", "before": "first", "after": "second"}],
+            "difference_is_cut": False,
+            "note": '"first" → "second"',
+        }
+    ]
     assert body["summary"] == tale.runs[0]["summary"]
     assert "1 new, 1 modified, 1 deleted" in body["summary"]
     assert body["finished_at"] == tale.runs[0]["ended_at"]

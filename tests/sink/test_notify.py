@@ -24,6 +24,7 @@ import pytest
 from tests.fetch.test_http import KEY_AND_CERTIFICATE
 
 from inchworm.errors import WrongUse
+from inchworm.rules.change.alike import ModifiedGroup, Passage
 from inchworm.sink.servers.notify import (
     USUAL,
     DeliveryResult,
@@ -446,3 +447,18 @@ def test_a_wrong_address_of_apprise_is_not_quoted(capfd: pytest.CaptureFixture[s
     with pytest.raises(WrongUse) as refused:
         Notifier(["mailto://:XXXX@"])
     assert "XXXX" not in refused.value.message + refused.value.hint + "".join(capfd.readouterr())
+
+
+def test_people_are_told_once_of_pages_that_changed_in_the_same_way() -> None:
+    notice = ModifiedGroup(294, ("http://a.test/1", "http://a.test/2"), (Passage("text", "Old\nversion. " * 40, ""),))
+    price = ModifiedGroup(1, ("http://a.test/price",), (Passage("text", "485", "490"),), note='"485" → "490"')
+    urls = [f"http://a.test/{number}" for number in range(300)]
+    made = message(RUN, {"modified": urls, "new": ["http://a.test/new"]}, EVENT, [notice, price])
+    body = json.loads(made.body)
+    assert [one["pages"] for one in body["modified_groups"]] == [294, 1]
+    assert body["modified_groups"][1]["difference"] == [{"where": "text", "before": "485", "after": "490"}]
+    lines = made.text.splitlines()
+    assert lines[1:3] == ["new: http://a.test/new", "modified: http://a.test/1 and 293 more"]
+    assert lines[3].startswith("  - Old version. Old")
+    assert len(lines[3]) < 250
+    assert lines[4:] == ["modified: http://a.test/price", "  - 485", "  + 490", "modified: … and 5 more"]

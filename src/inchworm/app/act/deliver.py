@@ -23,6 +23,7 @@ from inchworm.engine.caller import Hooks
 from inchworm.errors import InchwormError, WrongUse
 from inchworm.fetch.guard import is_public
 from inchworm.model import CrawlInfo, RunInfo, RunState
+from inchworm.rules.change.alike import ModifiedGroup
 from inchworm.rules.schedule import redelivery, repetition
 from inchworm.rules.schedule.redelivery import DeliveryTry
 from inchworm.rules.schedule.repetition import Occasion
@@ -99,8 +100,10 @@ class Deliverer:
         """The message that tells of a complete run: the same, under the same event id, whenever it is made."""
         found = json_object(self._runs.outcome(crawl, current))
         changes: dict[str, Sequence[str]] = {}
+        groups: Sequence[ModifiedGroup] = ()
         if current.parent is not None:
-            compared = self._changes.compare(crawl.crawl_id, current.parent, current.number)
+            compared = self._changes.compare(crawl.crawl_id, current.parent, current.number, notify.MOST_GROUPS)
+            groups = compared.modified_groups
             changes = {kind: getattr(compared, f"{kind}_documents") for kind in _CHANGES}
         rest = {name: value for name, value in found.items() if name not in (*_COUNTED, "pending", "ended_at")}
         whole = {
@@ -109,7 +112,8 @@ class Deliverer:
             "counts": {name: found[name] for name in _COUNTED},
             "finished_at": found["ended_at"],
         }
-        return notify.message(whole, changes, notify.event_id(crawl.crawl_id, current.number, current.ended_ms or 0))
+        event_id = notify.event_id(crawl.crawl_id, current.number, current.ended_ms or 0)
+        return notify.message(whole, changes, event_id, groups)
 
 
 class Sender:

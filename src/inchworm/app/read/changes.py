@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO
 
-from inchworm.app.read.content.differences import Differences, ModifiedGroup
+from inchworm.app.read.content.differences import Differences
 from inchworm.app.read.runs import iteration_id
 from inchworm.app.workspace import Workspace, identity
 from inchworm.engine.own.bodies import Bodies
@@ -22,7 +22,7 @@ from inchworm.model import Change, CrawlInfo, Json, RunInfo
 from inchworm.page import opened
 from inchworm.ports import VisitRow
 from inchworm.rules.change import alike
-from inchworm.rules.change.alike import AlikePages
+from inchworm.rules.change.alike import AlikePages, ModifiedGroup
 from inchworm.rules.words.json_form import FLAT, json_form, json_object
 from inchworm.store.crawl.read.compare import Compared, ComparisonReader, turned
 from inchworm.store.crawl.read.progress import Whole

@@ -12,13 +12,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from inchworm.app.read.content.differences import ModifiedGroup
 from inchworm.cli.screen.door import folded, paragraph, say, styled
 from inchworm.cli.screen.table import table
 from inchworm.cli.screen.words import MOST_DOWN, closing, counted, line, opening, quoted, taking
 from inchworm.errors import InchwormError
 from inchworm.model import CrawlInfo, LiveProgress, Mode, RunInfo, RunState
-from inchworm.rules.change.alike import Passage
+from inchworm.rules.change.alike import ModifiedGroup, Passage
 from inchworm.rules.order.order import EXACT
 from inchworm.rules.web.url import host_of, shorten
 from inchworm.rules.words import failures

@@ -15,6 +15,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import dropwhile, groupby, islice
 from typing import NamedTuple
 
@@ -37,7 +38,7 @@ _AROUND = 20
 """A difference is looked for up to so many words and characters, until so many characters are the same; this far before
 it the look begins."""
 
-_TOKEN = re.compile(r"\w+(?:[.,:/-](?=[a-z\d])\w+)*|[^\w\s]")
+_TOKEN = re.compile(r"\d+(?:[.,:/-]\d+)*|[^\W\d]+|[^\w\s]")
 _ENDS = (".", "!", "?")
 _ITSELF = "\0"
 
@@ -267,6 +268,18 @@ class AlikePages(NamedTuple):
     @property
     def place(self) -> GroupPlace:
         return GroupPlace(self.pages, self.first)
+
+
+@dataclass(frozen=True, slots=True)
+class ModifiedGroup:
+    """Modified pages that changed in the same way, as people are told: how many they are, the first of them, and what
+    changed. `note`: what a run said of the first one."""
+
+    pages: int
+    urls: Sequence[str]
+    difference: Sequence[Passage]
+    difference_is_cut: bool = False
+    note: str = ""
 
 
 def grouped(numbers: Sequence[int], differences: Sequence[int]) -> Iterator[AlikePages]:

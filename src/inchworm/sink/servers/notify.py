@@ -38,17 +38,23 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import pycurl
 
 from inchworm.errors import WrongUse
+from inchworm.rules.change.alike import ModifiedGroup
 from inchworm.rules.schedule import redelivery as rules
 from inchworm.rules.schedule.redelivery import DeliveryTry
 from inchworm.rules.web import politeness
 from inchworm.rules.web import url as urls
+from inchworm.rules.words.figures import clip
+from inchworm.rules.words.json_form import json_form
 from inchworm.settings import USER_AGENT
 
 MOST_URLS = 100
-"""How many URLs of each kind of change a message lists."""
+MOST_GROUPS = 20
+"""How many URLs of each kind of change a message lists, and how many groups of modified pages with what differs."""
 
 SECRET_VARIABLE = "INCHWORM_NOTIFY_SECRET"  # noqa: S105 - the name of a variable
 _SHOWN_IN_CHAT = 10
+_PASSAGES_IN_CHAT = 2
+_LONGEST_IN_CHAT = 200
 _KINDS = ("new", "modified", "deleted", "unknown")
 _EVENTS = uuid.UUID("6d0c5a1e-0d5b-5f0e-9a55-3c1f6a2f7b10")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=://)")
@@ -107,17 +113,40 @@ def event_id(crawl_id: str, number: int, ended_ms: int) -> str:
     return str(uuid.uuid5(_EVENTS, f"{crawl_id} {number} {ended_ms}"))
 
 
-def message(run: Mapping[str, Any], changes: Mapping[str, Sequence[str]], event_id: str) -> Message:
-    """What there is to say of a run, with the first URLs of each kind of change."""
+def message(
+    run: Mapping[str, Any],
+    changes: Mapping[str, Sequence[str]],
+    event_id: str,
+    groups: Sequence[ModifiedGroup] = (),
+) -> Message:
+    """What there is to say of a run, with the first URLs of each kind of change, and what differs on modified pages."""
     listed = {kind: list(changes.get(kind, ()))[:MOST_URLS] for kind in _KINDS}
     is_cut = any(len(changes.get(kind, ())) > MOST_URLS for kind in _KINDS)
     whole = {**run, "delivery_id": event_id, "changes": listed, "changes_are_cut": is_cut}
+    whole["modified_groups"] = json_form(groups)
     text = [str(run["summary"])]
     for kind in _KINDS[:3]:
+        if kind == "modified" and groups:
+            text += _groups(groups, len(changes.get(kind, ())))
+            continue
         text += [f"{kind}: {url}" for url in listed[kind][:_SHOWN_IN_CHAT]]
         if (more := len(changes.get(kind, ())) - _SHOWN_IN_CHAT) > 0:
             text.append(f"{kind}: … and {more:,} more")
     return Message(event_id, json.dumps(whole).encode(), f"inchworm: {run['name']}", "\n".join(text))
+
+
+def _groups(groups: Sequence[ModifiedGroup], pages: int) -> list[str]:
+    """Pages that changed in the same way are one thing to tell."""
+    text, shown = [], groups[:_SHOWN_IN_CHAT]
+    for one in shown:
+        more = f" and {one.pages - 1:,} more" if one.pages > 1 else ""
+        text.append(f"modified: {one.urls[0]}{more}")
+        for passage in one.difference[:_PASSAGES_IN_CHAT]:
+            sides = (("-", passage.before), ("+", passage.after))
+            text += [f"  {sign} {clip(said, _LONGEST_IN_CHAT)}" for sign, said in sides if said]
+    if (rest := pages - sum(one.pages for one in shown)) > 0:
+        text.append(f"modified: … and {rest:,} more")
+    return text
 
 
 def signature(secret: bytes, timestamp: str, body: bytes) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from inchworm.engine.own.bodies import Bodies
@@ -27,17 +26,6 @@ class Difference(NamedTuple):
     passages: Sequence[Passage] = ()
     is_cut: bool = False
     said: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ModifiedGroup:
-    """Modified pages that changed in the same way: how many they are, the first of them, and what changed."""
-
-    pages: int
-    urls: Sequence[str]
-    difference: Sequence[Passage]
-    difference_is_cut: bool = False
-    note: str = field(default="")
 
 
 class Differences:
