@@ -59,7 +59,7 @@ def test_an_error_of_the_store_is_told_as_it_is(begin: Begin) -> None:
         raise InchwormError("The disk is full.", "Make room.")
 
     works = begin(Star(_0=never), workers=1)
-    works.orders = [write]
+    works.orders, works.orders_behind = [write], "/0"
     ended = works.work()
     assert (ended.by, ended.message) == (EndedBy.ERROR, "The disk is full.")
     assert [path for path, _ in works.broken_off] == ["/0"]

@@ -73,7 +73,8 @@ class Works:
         """What was told at each poll, and how often the owner had shown by then that it lives."""
         self.seconds = SECONDS
         self.orders: list[EndedBy | Edit] = []
-        """What somebody wants of the session, one at each poll."""
+        self.orders_behind = "/robots.txt"
+        """What somebody wants of the session, one at each poll, once this was asked for."""
         self.slow, self.asked_meanwhile = "", 0
         """What is answered when nobody has asked for anything else for a while, and how much was asked for by then."""
         self.stopping: asyncio.Event | None = None
@@ -138,7 +139,7 @@ class Works:
 
     def poll(self) -> EndedBy | Edit | None:
         """What somebody wants."""
-        if self.orders:
+        if self.orders and self.orders_behind in self.asked:
             return self.orders.pop(0)
         if self.stopping is None or self.stopping.is_set():
             return None

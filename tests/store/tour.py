@@ -150,6 +150,7 @@ def _names(token: int) -> dict[str, Any]:
         "subject": URL, "seen": 0, "log_ids": [1, 2], "run": NEXT, "state": RunState.PAUSED, "now_ms": 1, "me": None,
         "settings": "{}", "session": _SESSION, "run_state": RunState.PAUSED, "file_id": 1, "name": "one",
         "numbers": [9], "changes": Commit(2, 1, seq=9), "run_ids": [1, 2], "resources": True, "rows": True,
+        "by_bytes": False,
     }  # fmt: skip
 
 
