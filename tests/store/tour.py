@@ -222,7 +222,10 @@ def _more(store: CrawlStore, token: int) -> None:
         (lambda: visits.of_run(1, 9), lambda: RecordReader(store).of_run(1, 9)),
         (lambda: now.page(both, HERE), lambda: now.version(both, HERE), lambda: now.there(both, [HERE])),
         (lambda: now.pages(both, resources=False), lambda: now.has_text(both, HERE, HASH.hex())),
-        (lambda: now.changed(Since(RUN, 0), both), lambda: now.changed(Since(RUN), both)),
+        (
+            lambda: now.changed(Since(RUN, 0), both, by_bytes=False),
+            lambda: now.changed(Since(RUN), both, by_bytes=True),
+        ),
         (lambda: log.visits(VISIT, 0, 9), lambda: log.judged(VISIT, 1, 0)),
         (lambda: AlikeReader(store, 1).groups(None, 3),),
         (lambda: ProgressReader(store, 1).changed("unchanged", 0, 0, 3), lambda: store.evidence.believed(1, 1)),
