@@ -268,8 +268,9 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 class Reading(NamedTuple):
-    """What one parse of a page gives. `words` is the main text as it stands in the source, which tells pages apart, and
-    `hrefs` its links as they are written; `text` is the text laid out for people, there only when somebody wants it."""
+    """What one parse of a page gives. `words` is the main text with its white space as it shows, which tells pages
+    apart, and `hrefs` its links as they are written; `text` is the text laid out for people, there only when somebody
+    wants it."""
 
     links: tuple[FoundUrl, ...] = ()
     title: str = ""
@@ -284,8 +285,8 @@ class Reading(NamedTuple):
 
 
 class Substance(NamedTuple):
-    """What makes a page what it is: two versions with the same substance are unchanged, whatever their bytes. `targets`
-    are the URLs that the links in its main part lead to, in their order."""
+    """What makes a page what it is: two versions with the same substance are unchanged, whatever their bytes. `text`
+    has its white space as it shows; `targets` are the URLs that the links in its main part lead to, in their order."""
 
     title: str
     text: str

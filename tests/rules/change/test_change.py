@@ -66,8 +66,9 @@ PAGE = Substance("Title", "Some words that make up the text of a page.", ("http:
 @pytest.mark.parametrize(
     ("new", "is_modified"),
     [
-        (PAGE._replace(text=PAGE.text.replace(" ", "\n  ")), False),
-        (PAGE._replace(title=" Title "), False),
+        (PAGE, False),
+        (PAGE._replace(text=PAGE.text.replace("make up", "makeup")), True),
+        (PAGE._replace(title="Tit le"), True),
         (PAGE._replace(title="Another"), True),
         (PAGE._replace(text=PAGE.text.replace("words", "signs")), True),
         (PAGE._replace(text=PAGE.text + " And more."), True),
@@ -76,7 +77,18 @@ PAGE = Substance("Title", "Some words that make up the text of a page.", ("http:
         (PAGE._replace(targets=PAGE.targets[::-1]), True),
         (PAGE._replace(targets=()), True),
     ],
-    ids=["spaces", "title-spaces", "title", "word", "more", "nothing-left", "link-gone", "links-turned", "no-links"],
+    ids=[
+        "same",
+        "spaces",
+        "title-spaces",
+        "title",
+        "word",
+        "more",
+        "nothing-left",
+        "link-gone",
+        "links-turned",
+        "no-links",
+    ],
 )
 def test_title_text_and_targets_make_a_page(new: Substance, is_modified: bool) -> None:
     verdict = by_substance(PAGE, new)

@@ -8,7 +8,7 @@ import turbohtml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inchworm.rules.text.content import MIN_TEXT, READER, fingerprint, text_hash
+from inchworm.rules.text.content import MIN_TEXT, READER, as_written, fingerprint, text_hash
 from inchworm.settings import Settings
 
 LONG = "the quick brown fox jumps over the lazy dog, again and again and again, until the evening comes"
@@ -20,8 +20,19 @@ def test_title_and_text_count_and_the_body_does_not() -> None:
     assert text_hash("Foxes", LONG, b"") != text_hash("Dogs", LONG, b"")
 
 
-def test_spacing_does_not_count() -> None:
-    assert text_hash("", "\n " + LONG.replace(" ", " \t\n"), b"") == text_hash("", LONG, b"")
+def test_white_space_counts() -> None:
+    assert text_hash("", LONG.replace("quick brown", "quickbrown"), b"") != text_hash("", LONG, b"")
+    assert text_hash("", LONG.replace("quick brown", "quick\nbrown"), b"") != text_hash("", LONG, b"")
+
+
+@given(st.text(st.characters()))
+def test_of_lines_as_written_only_what_nobody_sees_is_dropped(text: str) -> None:
+    written = as_written(text)
+    assert as_written(written) == written
+    assert "".join(written.split()) == "".join(text.split())
+    shown = [line.rstrip() for line in text.split("\n")]
+    assert written.split("\n") == shown[: len(written.split("\n"))]
+    assert not any(shown[len(written.split("\n")) :])
 
 
 def test_with_next_to_no_text_the_body_counts() -> None:

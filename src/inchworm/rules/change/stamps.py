@@ -98,6 +98,7 @@ def describe(old: Substance, new: Substance, stamps: frozenset[int] = frozenset(
 
 def _shown(where: str, passage: str, room: int) -> str:
     """In quotes, cut to fit, with nothing in it that could steer a terminal."""
+    passage = passage.replace("\n", "↵")
     if where != _LINK and len(passage) > room:
         passage = passage[: room - 1] + "…"
     return passage and f'"{shorten(passage, room)}"'
@@ -120,11 +121,16 @@ class _Difference(NamedTuple):
 
 
 class _Word(NamedTuple):
-    """A word, a number, a whole date or a lone sign, without the white space in it."""
+    """A word, a number, a whole date or a lone sign, and the white space before it."""
 
     text: str
     start: int
     is_date: bool = False
+    gap: str = ""
+
+    @property
+    def key(self) -> str:
+        return self.gap + self.text
 
 
 def _places(old: Substance, new: Substance) -> Iterator[_Difference]:
@@ -141,9 +147,7 @@ def _compare(where: str, old: str, new: str) -> Iterator[_Difference]:
         at = _agreement(old, new, 0, 0)
         yield _Difference(where, (old[at : at + _NOTE_CHARS], new[at : at + _NOTE_CHARS]), whole=False)
         return
-    old_words, new_words = old.split(), new.split()
-    if "".join(old_words) != "".join(new_words):
-        yield from _walk(where, " ".join(old_words), " ".join(new_words))
+    yield from _walk(where, old, new)
 
 
 def _walk(where: str, old: str, new: str) -> Iterator[_Difference]:
@@ -154,18 +158,21 @@ def _walk(where: str, old: str, new: str) -> Iterator[_Difference]:
             return
         ours, theirs = _words_near(where, old, i, i + same), _words_near(where, new, j, j + same)
         first = _first_difference(ours, theirs)
+        ahead = [words[first - 1].start if first else at for words, at in ((ours, i), (theirs, j))]
         ours, theirs = ours[first:], theirs[first:]
         i, j = (words[0].start if words else at + same for words, at in ((ours, i), (theirs, j)))
         skip = _meeting(ours, theirs)
-        if skip is None:
+        if not skip or not any(skip):
             break
         before, after = tuple(ours[: skip[0]]), tuple(theirs[: skip[1]])
         end = ours[skip[0]].start, theirs[skip[1]].start
-        if not _same_words(where, before, after):
-            passages = old[i : end[0]].strip(), new[j : end[1]].strip()
-            yield _Difference(where, passages, before, after, *_neighbours(where, new, j, end[1]))
+        passages = old[i : end[0]].strip(), new[j : end[1]].strip()
+        if _texts(before) == _texts(after):
+            # Only white space differs, and that shows between two words.
+            passages = old[ahead[0] : end[0]].rstrip(), new[ahead[1] : end[1]].rstrip()
+        yield _Difference(where, passages, before, after, *_neighbours(where, new, j, end[1]))
         i, j = end
-    # Here without end: a passage written anew, or white space that came and went everywhere.
+    # Here without end: a passage written anew.
     yield _Difference(where, (old[i : i + _NOTE_CHARS], new[j : j + _NOTE_CHARS]), whole=False)
 
 
@@ -195,37 +202,36 @@ def _words_near(where: str, text: str, low: int, at: int) -> list[_Word]:
 def _words(where: str, text: str, start: int, stop: int) -> list[_Word]:
     """The words of a passage, and a mark at the end of the text. What a cut might have made shorter is left out."""
     last = len(text) if stop >= len(text) else stop - _BEHIND
-    found = _WORD if where != _LINK else _URL
-    words = [
-        _Word("".join(match[0].split()), match.start(), True) if match.lastgroup else _Word(match[0], match.start())
-        for match in found.finditer(text, start, stop)
-        if match.end() <= last
-    ]
+    before = text[max(0, start - _BEHIND) : start]
+    words, end = [], start - len(before) + len(before.rstrip())
+    for match in (_WORD if where != _LINK else _URL).finditer(text, start, stop):
+        if match.end() <= last:
+            gap = text[end : match.start()] if where != _LINK else ""
+            words.append(_Word(match[0], match.start(), bool(match.lastgroup), gap))
+        end = match.end()
     if stop >= len(text):
         words.append(_Word(_EDGE, len(text)))
     return words
 
 
 def _first_difference(ours: list[_Word], theirs: list[_Word]) -> int:
-    """The index of the first word that differs; of the last word, when it was only white space."""
+    """The index of the first word that differs, or that has other white space before it."""
     pairs = zip(ours, theirs, strict=False)
     shorter = min(len(ours), len(theirs))
-    return next((index for index, (a, b) in enumerate(pairs) if a.text != b.text), max(0, shorter - 1))
+    return next((index for index, (a, b) in enumerate(pairs) if a.key != b.key), max(0, shorter - 1))
 
 
 def _meeting(ours: list[_Word], theirs: list[_Word]) -> tuple[int, int] | None:
     """How many words to skip on either side, as few as can be, until both go on with the same word."""
-    new = {word.text: index for index, word in reversed(list(enumerate(theirs[: MAX_WORDS + 1])))}
-    old = enumerate(word.text for word in ours[: MAX_WORDS + 1])
+    new = {word.key: index for index, word in reversed(list(enumerate(theirs[: MAX_WORDS + 1])))}
+    old = enumerate(word.key for word in ours[: MAX_WORDS + 1])
     meetings = ((index + new[word], index, new[word]) for index, word in old if word in new)
     nearest = min(meetings, default=None)
     return nearest and nearest[1:]
 
 
-def _same_words(where: str, before: Iterable[_Word], after: Iterable[_Word]) -> bool:
-    """Whether only white space differs: "foot note" is "footnote". Two URLs are never one."""
-    between = " " if where == _LINK else ""
-    return between.join(word.text for word in before) == between.join(word.text for word in after)
+def _texts(words: Iterable[_Word]) -> list[str]:
+    return [word.text for word in words]
 
 
 # ---- the same difference in the same place
@@ -238,6 +244,8 @@ def _signatures(place: _Difference) -> tuple[int, int]:
         " ".join(_DATE if hidden and word.is_date else word.text for word in words)
         for words in (place.before, place.after)
     )
+    if _texts(place.before) == _texts(place.after):
+        before, after = ("".join(word.key for word in words) for words in (place.before, place.after))
     difference = f"{place.where}\n{before}\n{after}\n"
     return hash64(f"{difference}<{' '.join(place.left)}"), hash64(f"{difference}>{' '.join(place.right)}")
 

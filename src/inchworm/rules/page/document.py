@@ -18,6 +18,7 @@ from inchworm.rules.metadata.data import Data
 from inchworm.rules.metadata.describe import squeeze
 from inchworm.rules.page import parse
 from inchworm.rules.text import markdown
+from inchworm.rules.text.content import as_written
 
 _WITH_TEXT = parse.How(text=True)
 _WITH_ANCHORS = parse.How(anchors=True)
@@ -25,11 +26,12 @@ _WITH_ANCHORS = parse.How(anchors=True)
 
 def read(body: bytes, content_type: str, url: str, how: parse.How) -> Reading:
     """What a document says. Links are those that a crawl follows: texts and data have none."""
-    held = _contents(body, content_type, media_of(body, content_type))
-    return parse.read(body, content_type, url, how) if held is None else _reading(held, url, how)
+    media = media_of(body, content_type)
+    held = _contents(body, content_type, media)
+    return parse.read(body, content_type, url, how) if held is None else _reading(held, media, url, how)
 
 
-def _reading(held: Contents, url: str, how: parse.How) -> Reading:
+def _reading(held: Contents, media: Media, url: str, how: parse.How) -> Reading:
     links, is_capped = parse.named_links(((run.href, run.text) for run in held.links), url, how)
     title, text = squeeze(held.title), held.text[:MAX_TEXT]
     flags = {
@@ -40,7 +42,7 @@ def _reading(held: Contents, url: str, how: parse.How) -> Reading:
     return Reading(
         links=links,
         title=title[:MAX_TITLE],
-        words="" if held.is_thin else text,
+        words="" if held.is_thin else as_written(text) if media in TEXTS else squeeze(text),
         hrefs="\n".join(link.url for link in links),
         text=text if how.text else "",
         language=held.language,
@@ -139,7 +141,7 @@ class OpenDocument:
     def _read(self, how: parse.How) -> Reading:
         if self._held is None:
             return parse.read(self._body, self._type, self._url, how)
-        return _reading(self._held, self._url, how)
+        return _reading(self._held, self._media, self._url, how)
 
     @cached_property
     def said(self) -> DocumentContent:

@@ -23,6 +23,7 @@ from inchworm.rules.page import frame
 from inchworm.rules.page.frame import Marks, Title
 from inchworm.rules.page.prose import PARAGRAPHS, SHORTEST, Prose, gather, linked, solid
 from inchworm.rules.page.trim import Cuttings, trim
+from inchworm.rules.text.content import as_written
 
 NEXT_TO_NOTHING = 32
 """With fewer characters than this a page has lost its text, and not its frame."""
@@ -74,12 +75,64 @@ def find(document: Document, marks: Marks, title: str = "") -> MainPart:
 def laid_out(part: Node) -> str:
     """The text of a part as people would see it. The tree is put in order for it, as nothing is read from it after."""
     for caption in list(part.iter_elements("caption")):
-        table = caption.parent
-        # Tables are laid out without their captions.
-        if isinstance(table, Element) and table != part:
-            caption.tag = "p"
-            table.insert_before(caption)
+        _put_first(caption, part)
     return part.to_text()
+
+
+def _put_first(caption: Element, part: Node) -> None:
+    """Tables are laid out without their captions, so those go before them, where they are shown."""
+    table = caption.parent
+    if isinstance(table, Element) and table != part:
+        caption.tag = "p"
+        table.insert_before(caption)
+
+
+_BLOCK = "address article aside blockquote br caption center dd details dialog dir div dl dt fieldset figcaption figure"
+_BLOCK += " footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr legend li listing main menu nav ol optgroup option"
+_BLOCK += " p plaintext pre search section select summary table tbody td textarea tfoot th thead tr ul xmp"
+_BLOCKS = frozenset(_BLOCK.split())
+_BLOCK_TAGS = tuple(_BLOCKS)
+_OTHERWISE = ("caption", "listing", "plaintext", "pre", "textarea", "xmp")
+# White space that has to survive until all other is folded. These characters have no meaning in a text.
+_KEPT = ((" ", "\x01"), ("\n", "\x02"), ("\t", "\x03"))
+
+
+def shown(part: Node) -> str:
+    """The text of a part with its white space as it shows: one space between words and between blocks, and lines as
+    they are in what is set as it was written. The tree is marked for it: nothing can be read from it after."""
+    has_lines = False
+    for element in list(part.iter_elements(_OTHERWISE, include_self=True)):
+        if element.tag == "caption":
+            _put_first(element, part)
+        else:
+            _keep_lines(element)
+            has_lines = True
+    # Whatever is no block, as links, emphasis and elements that nobody knows, stands in a line and adds no space.
+    for block in list(part.iter_elements(_BLOCK_TAGS)):
+        beside = block.previous_sibling or block.parent
+        if type(beside) is not Element or beside.tag not in _BLOCKS:
+            block.insert_before(Text(" "))
+        block.append(Text(" "))
+    text = " ".join(part.text.split())
+    for character, mark in _KEPT if has_lines else ():
+        text = text.replace(mark, character)
+    return text
+
+
+def _keep_lines(element: Element) -> None:
+    if next(element.iter_elements(_BLOCK_TAGS), None) is None:
+        element.set_text(_kept(as_written(element.text)))
+        return
+    for node in list(element.descendants):
+        if isinstance(node, Text):
+            node.data = _kept(node.data)
+
+
+def _kept(text: str) -> str:
+    text = text.replace("\u00a0", " ")
+    for character, mark in _KEPT:
+        text = text.replace(character, mark)
+    return text
 
 
 def _is_next_to_nothing(words: str) -> bool:

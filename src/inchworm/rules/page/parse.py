@@ -57,9 +57,10 @@ def substance(body: bytes, content_type: str, url: str, how: How | None = None) 
         return Substance("", "")
     resolver, page = (how or _USUAL).resolver, _gather(_document(body, content_type))
     base, title = _base(url, page.base), squeeze(page.title or "")
-    main, words = main_text.find(page.document, page.marks, title)
+    main = main_text.find(page.document, page.marks, title).node
     targets = (resolver.target(href, base) for href in _hrefs(main)[: base.max_links])
-    return Substance(title[:MAX_TITLE], words[:MAX_TEXT], tuple(target for target in targets if target))
+    found = tuple(target for target in targets if target)
+    return Substance(title[:MAX_TITLE], main_text.shown(main)[:MAX_TEXT], found)
 
 
 def text_of(body: bytes, content_type: str) -> str:
@@ -342,8 +343,10 @@ def _read_html(document: Document, url: str, how: How) -> Reading:
     if (shared := page.said.metas.get("og:title", "")) or page.headings:
         # A line break in a heading is no reason to write two words as one.
         meta.update(seen(title, (element.to_text() for element in page.headings), shared))
-    main, words = main_text.find(document, page.marks, title)
+    main = main_text.find(document, page.marks, title).node
+    hrefs = "\n".join(_hrefs(main))
     text = main_text.laid_out(main) if how.text else ""
+    words = main_text.shown(main)
     flags = {
         "nofollow": not page.robots.isdisjoint(("nofollow", "none")),
         "noindex": not page.robots.isdisjoint(("noindex", "none")),
@@ -356,7 +359,7 @@ def _read_html(document: Document, url: str, how: How) -> Reading:
         links=tuple(links.values()),
         title=title[:MAX_TITLE],
         words=words[:MAX_TEXT],
-        hrefs="\n".join(_hrefs(main)),
+        hrefs=hrefs,
         text=text[:MAX_TEXT],
         language=_language(document.root),
         canonical=address(page.canonical, base.url),
