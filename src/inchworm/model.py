@@ -89,6 +89,7 @@ class Note(StrEnum):
     SHARED_VALIDATORS = "shared_validators"
     SAMPLED = "sampled"
     READER_CHANGED = "reader_changed"
+    LOST = "lost"
     ASKED_IN_FULL = "asked_in_full"
     REUSED = "reused"
 
@@ -268,9 +269,8 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 class Reading(NamedTuple):
-    """What one parse of a page gives. `words` is the main text with its white space as it shows, which tells pages
-    apart, and `hrefs` its links as they are written; `text` is the text laid out for people, there only when somebody
-    wants it."""
+    """What one parse of a page gives. `words`, the main text with its white space as it shows, and `hrefs`, its links
+    as they are written, tell pages apart; `text`, laid out for people, is there only when somebody wants it."""
 
     links: tuple[FoundUrl, ...] = ()
     title: str = ""
@@ -291,6 +291,17 @@ class Substance(NamedTuple):
     title: str
     text: str
     targets: tuple[str, ...] = ()
+
+
+class ChangeVerdict(NamedTuple):
+    """A change, words that say more of it, and how the substance differs (None: by more than any stamp). `alike`: a
+    number that pages have in common that changed in the same way."""
+
+    change: Change
+    notes: tuple[Note, ...] = ()
+    differences: tuple[int, ...] | None = None
+    message: str = ""
+    alike: int | None = None
 
 
 class Cookie(NamedTuple):
@@ -368,8 +379,7 @@ class FinishedVisit(NamedTuple):
     """One request and what came of it, ready to be committed in its turn.
 
     `version` is what it was compared with. `is_version`: that is still the page, so its content and links are those,
-    unless it `is_read_again`.
-    `unreachable`: the request could not even be sent. `probe`: what it was held against.
+    unless it `is_read_again`. `unreachable`: the request could not even be sent. `probe`: what it was held against.
     """
 
     entry: FrontierEntry

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from inchworm.model import (
+    ChangeVerdict,
     CheckpointType,
     Choice,
     Cookie,
@@ -29,7 +30,6 @@ from inchworm.model import (
     Source,
     Spot,
     State,
-    Substance,
     Substate,
     Version,
 )
@@ -72,6 +72,10 @@ class Reader(Protocol):
         """Read a large or risky one within limits of time and memory, and without holding anybody up."""
         ...
 
+    async def compare_apart(self, old: Document, new: Document) -> ChangeVerdict | Failure:
+        """The verdict on two versions of such a one, within the same limits."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -99,10 +103,6 @@ class Earlier(Protocol):
     def text_hash(self, version: Version, url: str) -> bytes:
         """What the text of a version comes to for the reader of today; empty when its body is lost, or only
         another process may read it."""
-
-    def substance(self, version: Version, url: str) -> Substance | None:
-        """What a version said, read again from the archive; None when its body is lost, or only another process
-        may read it."""
 
 
 class Clock(Protocol):

@@ -22,8 +22,9 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, BinaryIO
 
-from inchworm.model import Document, Failure, FoundUrl, Kind, Reading, Source
+from inchworm.model import Change, ChangeVerdict, Document, Failure, FoundUrl, Kind, Note, Reading, Source
 from inchworm.ports import Read
+from inchworm.rules.change import change
 from inchworm.rules.formats.media import Media, media_of
 from inchworm.rules.order.focus import FocusQuery
 from inchworm.rules.page import disguise, document, parse, wall
@@ -99,11 +100,16 @@ class DocumentReader:
         self.unread += isinstance(read, Read) and "needs" in read.reading.meta
         return read
 
-    async def _answer(self, given: Document) -> bytes | Failure:
+    async def compare_apart(self, old: Document, new: Document) -> ChangeVerdict | Failure:
+        """Compare two versions of a page in the child, within the same limits."""
+        answer = await self._answer(new, old)
+        return answer if isinstance(answer, Failure) else _verdict(answer)
+
+    async def _answer(self, given: Document, old: Document | None = None) -> bytes | Failure:
         async with self._one_at_a_time:
             try:
                 async with asyncio.timeout(SECONDS):
-                    answer = await self._ask(given)
+                    answer = await self._ask(given, old)
             except TimeoutError:
                 await self._end_child()
                 return Failure("reader_crashed", f"reading it took longer than {SECONDS:g} s")
@@ -116,7 +122,7 @@ class DocumentReader:
             if answer is None:
                 await self._end_child()
                 return Failure("reader_crashed", "reading it took more memory than it may, or broke the reader")
-            self._read_bytes += len(given.body)
+            self._read_bytes += len(given.body) + (len(old.body) if old else 0)
             if self._read_bytes > REPLACE_AFTER_BYTES:
                 await self._end_child()
             return answer
@@ -124,16 +130,18 @@ class DocumentReader:
     async def close(self) -> None:
         await self._end_child()
 
-    async def _ask(self, given: Document) -> bytes | None:
-        """The child's answer; None when it died over it."""
+    async def _ask(self, given: Document, old: Document | None) -> bytes | None:
+        """The child's answer; None when it died over it. `old`: a version that it is to be compared with."""
         child = self._child = self._child or await _start()
         assert child.stdin is not None
         assert child.stdout is not None
         job = {**self._told, "url": given.url, "content_type": given.content_type, "kind": given.kind.value}
         job |= {"at_ms": given.at_ms, "is_cut": given.is_cut}
         try:
-            child.stdin.write(json.dumps({**job, "size": len(given.body)}).encode() + b"\n")
-            child.stdin.write(given.body)
+            bodies = (old.body, given.body) if old else (given.body,)
+            job |= {"old": {"size": len(old.body), "content_type": old.content_type}} if old else {}
+            child.stdin.write(json.dumps({**job, "size": sum(map(len, bodies))}).encode() + b"\n")
+            child.stdin.writelines(bodies)
             await child.stdin.drain()
             size = int(await child.stdout.readline() or b"-1")
             return await child.stdout.readexactly(size) if size >= 0 else None
@@ -198,7 +206,7 @@ def _pack(read: Read) -> bytes:
 def _unpack(answer: bytes) -> Read | Failure:
     said: dict[str, Any] = json.loads(answer.decode("utf-8", "surrogatepass"))
     if "raised" in said:
-        return Failure("reader_crashed", f"reading the answer failed: {said['raised']}")
+        return _raised(said)
     kinds, sources = {kind.value: kind for kind in Kind}, {source.value: source for source in Source}
     links = tuple(
         FoundUrl(url, request_url, kinds[kind], sources[source], nofollow, lastmod, anchor, parts=parts)
@@ -208,6 +216,24 @@ def _unpack(answer: bytes) -> Read | Failure:
     rest = [said.pop(name) for name in ("looks_missing", "looks_blocked", "relevance", "matches")]
     note = said.pop("note")
     return Read(Reading(**said)._replace(links=links), text_hash, note, link_hash, *rest)
+
+
+def _verdict(answer: bytes) -> ChangeVerdict | Failure:
+    said: dict[str, Any] = json.loads(answer.decode("utf-8", "surrogatepass"))
+    if "raised" in said:
+        return _raised(said)
+    differences = said["differences"]
+    return ChangeVerdict(
+        Change(said["change"]),
+        tuple(map(Note, said["notes"])),
+        None if differences is None else tuple(differences),
+        said["message"],
+        said["alike"],
+    )
+
+
+def _raised(said: dict[str, Any]) -> Failure:
+    return Failure("reader_crashed", f"reading the answer failed: {said['raised']}")
 
 
 # ---- the child
@@ -236,12 +262,22 @@ def _answer(job: dict[str, Any], body: bytes, readers: _Readers) -> bytes:
             return json.dumps({"part": part}, ensure_ascii=False).encode("utf-8", "surrogatepass")
         told = (job["resources"], tuple(job["drop_params"]), job["text"], job["query"])
         reader = readers.setdefault(told, DocumentReader(*told))
+        if old := job.get("old"):
+            return _compared(job, old, body, reader.how)
         given = Document(body, job["content_type"], job["url"], Kind(job["kind"]), job["at_ms"], job["is_cut"])
         return _pack(reader.read(given))
     except MemoryError:
         raise  # who ran out of it once had better start anew
     except Exception as error:
         return json.dumps({"raised": repr(error)}).encode()
+
+
+def _compared(job: dict[str, Any], old: dict[str, Any], bodies: bytes, how: parse.How) -> bytes:
+    """The verdict on two versions of a document, whose bodies come one after the other."""
+    before = document.substance(bodies[: old["size"]], old["content_type"], job["url"], how)
+    now = document.substance(bodies[old["size"] :], job["content_type"], job["url"], how)
+    verdict = change.by_substance(before, now, job["url"])
+    return json.dumps(verdict._asdict(), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 @lru_cache(maxsize=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from inchworm.model import FrontierEntry, Note, Substance, Version
+from inchworm.model import FrontierEntry, Note, Version
 
 OLD = Version(
     run_id=1,
@@ -35,12 +35,11 @@ OLD = Version(
 
 class Before(NamedTuple):
     """A `ports.Earlier`: its version, what speaks against asking by its validators, whether a text was there before,
-    what is left of the page itself, whether it was read otherwise, and its body."""
+    whether it was read otherwise, and its body."""
 
     known: Version | None
     against: Note | None = None
     had_it: bool = False
-    left: Substance | None = None
     otherwise: bool = False
     stored: bytes | None = None
 
@@ -63,6 +62,3 @@ class Before(NamedTuple):
 
     def text_hash(self, version: Version, url: str) -> bytes:
         return b"read anew"
-
-    def substance(self, version: Version, url: str) -> Substance | None:
-        return self.left

@@ -74,7 +74,13 @@ def entry(url: str = f"{HOST}/page", kind: Kind = Kind.PAGE, **more: Any) -> Fro
 
 
 def visited(wanted: FrontierEntry, with_tools: Tools) -> FinishedVisit:
-    made = asyncio.run(visit(wanted, with_tools))
+    async def whole() -> FinishedVisit | Unanswered:
+        try:
+            return await visit(wanted, with_tools)
+        finally:
+            await with_tools.reader.close()
+
+    made = asyncio.run(whole())
     assert isinstance(made, FinishedVisit)
     return made
 

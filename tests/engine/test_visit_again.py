@@ -6,11 +6,13 @@ import dataclasses
 from typing import Any
 
 import pytest
+from tests.documents import pdf
 from tests.engine.earlier import OLD, Before
 from tests.engine.test_visit import HOST, Web, answer, entry, tools, visited
 
+from inchworm import reader
 from inchworm.engine.visit import reused
-from inchworm.model import Change, FinishedVisit, Kind, Note, Outcome, Response, Substance, Version
+from inchworm.model import Change, FinishedVisit, Kind, Note, Outcome, Response, Version
 from inchworm.rules.text import content
 
 BODY = (
@@ -120,29 +122,54 @@ def test_a_page_that_nobody_links_to_is_noted(said: Response) -> None:
     assert Note.UNLINKED not in now(said, Before(kept())).notes
 
 
-SAME = Substance(
-    "Old",
-    "Here are enough words for a text of its own, and not one of them is like any other that was ever written on such"
-    " a page before. next",
-    (f"{HOST}/next",),
-)
+READ_OTHERWISE = {"reader": "an older one", "text_hash": b"as it was read before"}
 
 
 def test_two_versions_are_held_side_by_side_where_one_was_read_otherwise() -> None:
-    known = kept(b"<title>?</title>", reader="an older one")
-    assert now(answer(BODY), Before(known)).change is Change.MODIFIED, "nothing is left of it to be compared with"
-    other = SAME._replace(text=SAME.text.replace("enough", "more"))
-    made = now(answer(BODY), Before(known, left=other))
+    known = kept(**READ_OTHERWISE)
+    made = now(answer(BODY.replace(b"<p>", b"<p >")), Before(known, stored=BODY))
+    assert (made.change, made.message) == (Change.UNCHANGED, "")
+    made = now(answer(BODY), Before(kept(OTHER_BODY, **READ_OTHERWISE), stored=OTHER_BODY))
     assert (made.change, made.message) == (Change.MODIFIED, '"more" → "enough"')
     assert made.differences
 
 
-def test_a_large_page_is_not_held_side_by_side() -> None:
-    known = kept(b"<title>?</title>", reader="an older one")
-    other = SAME._replace(text=SAME.text.replace("enough", "more"))
-    for size, is_compared in ((content.LARGE_BYTES, True), (content.LARGE_BYTES + 1, False)):
-        made = now(answer(BODY), Before(known._replace(size=size), left=other))
-        assert (made.change, bool(made.differences)) == (Change.MODIFIED, is_compared)
+def test_nothing_certain_is_known_of_a_page_whose_last_version_is_lost() -> None:
+    """What another reader read tells nothing, nor do links that are only written otherwise; two texts do."""
+    made = now(answer(BODY), Before(kept(OTHER_BODY, **READ_OTHERWISE)))
+    assert (made.outcome, made.change, made.notes) == (Outcome.PAGE, Change.UNKNOWN, (Note.LOST,))
+    made = now(answer(BODY.replace(b"/next", b"next")), Before(kept(reader="")))
+    assert (made.change, made.notes) == (Change.UNKNOWN, (Note.LOST,))
+    assert now(answer(OTHER_BODY), Before(kept(reader=""))).change is Change.MODIFIED
+
+
+LARGE = BODY + b"<p>And more of it.\n" * 100_000
+
+
+@pytest.mark.parametrize(("old", "new"), [(LARGE, LARGE), (BODY, LARGE), (LARGE, BODY)], ids=["both", "now", "then"])
+def test_large_pages_are_held_side_by_side_too(old: bytes, new: bytes) -> None:
+    assert content.is_large(LARGE)
+    known = kept(old, **READ_OTHERWISE)
+    new = new.replace(b"enough", b"some")
+    made = now(answer(new), Before(known, stored=old))
+    assert made.change is Change.MODIFIED
+    assert made.message.startswith('"enough" → "some')
+    same = now(answer(old + b"<!-- -->"), Before(known, stored=old))
+    assert (same.change, Note.BYTES in same.notes) == (Change.UNCHANGED, True)
+
+
+def test_of_a_document_it_is_told_what_changed() -> None:
+    more = "\n".join(f"Line {number} of a report that nobody else has written so far." for number in range(20))
+    old, new = (pdf(f"It costs {price} euros.\n{more}", title="A report") for price in (10, 12))
+    known = kept(**READ_OTHERWISE)._replace(content_type="application/pdf")
+    made = now(answer(new, content_type="application/pdf"), Before(known, stored=old))
+    assert (made.change, made.message) == (Change.MODIFIED, '"10" → "12"')
+
+
+def test_what_cannot_be_read_again_is_like_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "SECONDS", 0.0)
+    made = now(answer(BODY), Before(kept(OTHER_BODY, **READ_OTHERWISE), stored=LARGE))
+    assert (made.change, made.notes) == (Change.UNKNOWN, (Note.LOST,))
 
 
 @pytest.mark.parametrize(("status", "change"), [(404, Change.DELETED), (410, Change.DELETED), (403, None), (500, None)])

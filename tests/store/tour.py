@@ -49,6 +49,7 @@ from inchworm.store.crawl.read.reports import Reports
 from inchworm.store.crawl.read.urls import LinkReader, UrlReader
 from inchworm.store.crawl.read.visits import VisitReader, WantedVisits
 from inchworm.store.crawl.store import CrawlStore
+from inchworm.store.crawl.visits import KeptText
 from inchworm.store.follow.log import URL, VISIT, CrawlLog
 from inchworm.store.home.access import Access
 from inchworm.store.home.claims import Claims
@@ -150,7 +151,7 @@ def _names(token: int) -> dict[str, Any]:
         "subject": URL, "seen": 0, "log_ids": [1, 2], "run": NEXT, "state": RunState.PAUSED, "now_ms": 1, "me": None,
         "settings": "{}", "session": _SESSION, "run_state": RunState.PAUSED, "file_id": 1, "name": "one",
         "numbers": [9], "changes": Commit(2, 1, seq=9), "run_ids": [1, 2], "resources": True, "rows": True,
-        "by_bytes": False,
+        "by_bytes": False, "reader": "5 turbohtml=1", "page": KeptText(2, HERE, 1, "", HASH, HASH, "4"),
     }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.earlier import EarlierRuns
 from inchworm.engine.own.inbox import Inbox
 from inchworm.engine.own.owner import CrawlOwner
+from inchworm.engine.own.rehash import Rehash
 from inchworm.engine.session.loop import Loop, Watch
 from inchworm.engine.visit import Tools
 from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo
@@ -42,8 +43,9 @@ class SessionStart(NamedTuple):
 
 
 class OpenSession(NamedTuple):
-    """A session that can be worked."""
+    """A session that can be worked, and what it does first."""
 
+    rehash: Rehash
     loop: Loop
     ledger: Ledger
     reader: DocumentReader
@@ -66,7 +68,8 @@ async def opened(start: SessionStart, fetcher: Fetcher, hooks: Hooks) -> AsyncIt
         watch = Watch(hooks.progress or (lambda _: None), hooks.visited)
         loop = Loop(start.run, reading, ledger, _tools(start, fetcher, reader, reading), inbox, watch)
         loop.hosts.rest_from(_last_request(start))
-        yield OpenSession(loop, ledger, reader)
+        rehash = Rehash(owner.store, owner.archive, owner.token, start.run, start.clock)
+        yield OpenSession(rehash, loop, ledger, reader)
     finally:
         await reader.close()
         reading.close()

@@ -19,6 +19,7 @@ from inchworm.engine.ledger import rows
 from inchworm.errors import InchwormError
 from inchworm.model import (
     Change,
+    ChangeVerdict,
     Document,
     DownHost,
     Failure,
@@ -42,7 +43,6 @@ from inchworm.ports import Clock, Earlier, Fetcher, Read, Reader
 from inchworm.rules.change import change, validators
 from inchworm.rules.formats import media
 from inchworm.rules.page import disguise, document, parse, wall
-from inchworm.rules.text import content
 from inchworm.rules.web import control, cookies, outage, politeness, robots, sitemap
 from inchworm.rules.web import url as urls
 from inchworm.rules.web.control import sitemap_file
@@ -186,7 +186,7 @@ async def _judge_document(
     made = _with_reading(made, read, tools.settings)
     if entry.chain and disguise.has_password_field(reply.body):
         made = made._replace(reading=made.reading._replace(meta={**made.reading.meta, "login": True}))
-    return _compared(made, given, known, tools) if tools.compares and entry.kind is Kind.PAGE else made
+    return await _compared(made, given, known, tools) if tools.compares and entry.kind is Kind.PAGE else made
 
 
 def _check_for_soft_404(made: FinishedVisit, read: Read, probe: Probe | Failure | None, tools: Tools) -> FinishedVisit:
@@ -312,17 +312,17 @@ def _gone(made: FinishedVisit, version: Version) -> FinishedVisit:
     )
 
 
-def _compared(made: FinishedVisit, given: Document, known: _Known | None, tools: Tools) -> FinishedVisit:
+async def _compared(made: FinishedVisit, given: Document, known: _Known | None, tools: Tools) -> FinishedVisit:
     """The visit with what changed since the last version."""
     assert tools.earlier is not None
     if known is None:
         return made._replace(change=Change.NEW)
     version, why = known.version, known.objection or Note.VALIDATORS_CHANGED
-    verdict = _verdict(made, given, version, tools)
+    verdict = await _verdict(made, given, version, tools)
     notes = verdict.notes
     if verdict.change is Change.UNCHANGED:
         notes += (why,)
-    else:
+    elif verdict.change is Change.MODIFIED:
         is_old = made.text_hash not in (b"", version.text_hash) and tools.earlier.had(made.entry, made.text_hash)
         notes += (Note.FLAPPING,) if is_old else ()
         # Whoever believes such a validator misses changes; whether this is one is certain at the end of the run.
@@ -339,21 +339,26 @@ def _compared(made: FinishedVisit, given: Document, known: _Known | None, tools:
     )
 
 
-def _verdict(made: FinishedVisit, given: Document, version: Version, tools: Tools) -> change.ChangeVerdict:
+async def _verdict(made: FinishedVisit, given: Document, version: Version, tools: Tools) -> ChangeVerdict:
     assert tools.earlier is not None
     digest = made.record.digest if made.record else None
     now = change.Print(digest, made.text_hash, made.link_hash, tools.fingerprint)
     verdict = change.by_print(change.print_of(version), now, tools.settings.compare_by == "bytes")
     if verdict is not None:
         return verdict
-    is_large = version.size > content.LARGE_BYTES
-    if is_large or media.is_risky(given.body, given.content_type):
-        return change.ChangeVerdict(Change.MODIFIED)
-    old = tools.earlier.substance(version, made.entry.request_url)
-    if old is None:
-        return change.ChangeVerdict(Change.MODIFIED)
-    new = document.substance(given.body, given.content_type, given.url, tools.how)
-    return change.by_substance(old, new, given.url)
+    body = tools.earlier.body(version)
+    old = None if body is None else given._replace(body=body, content_type=version.content_type)
+    found = None if old is None else await _compare(old, given, tools)
+    return found or change.by_print_alone(change.print_of(version), now)
+
+
+async def _compare(old: Document, new: Document, tools: Tools) -> ChangeVerdict | None:
+    """The verdict on two versions side by side; None where they cannot be read."""
+    if any(media.is_risky(one.body, one.content_type) for one in (old, new)):
+        found = await tools.reader.compare_apart(old, new)
+        return None if isinstance(found, Failure) else found
+    before, now = (document.substance(one.body, one.content_type, one.url, tools.how) for one in (old, new))
+    return change.by_substance(before, now, new.url)
 
 
 async def _probe(given: Document, tools: Tools) -> Probe | Failure | None:

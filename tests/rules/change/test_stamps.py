@@ -282,9 +282,8 @@ def numbered(count: int, between: str = " and ") -> str:
         ("before after", f"before {numbered(stamps.MAX_WORDS)} after"),
         (numbered(10, " 15.3 "), numbered(10, " 15.4 ")),
         (numbered(5_000, " of "), numbered(5_000, " or ")),
-        ("x" * stamps.MAX_CHARS + " 1", "x" * stamps.MAX_CHARS + " 2"),
     ],
-    ids=["all new", "all gone", "long", "many places", "everywhere", "huge"],
+    ids=["all new", "all gone", "long", "many places", "everywhere"],
 )
 def test_so_much_is_no_stamp(old: str, new: str) -> None:
     assert differences(Substance("", old), Substance("", new)) is None
@@ -304,7 +303,7 @@ def test_the_same_stamp_many_times_is_one() -> None:
 
 
 def test_a_large_page_with_stamps_at_both_ends() -> None:
-    middle = numbered(60_000)
+    middle = numbered(500_000)
     old, new = (Substance("", f"Manual {version}. {middle} Manual {version}") for version in ("15.3", "15.4"))
     found = differences(old, new)
     assert found is not None

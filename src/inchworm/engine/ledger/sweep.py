@@ -14,9 +14,22 @@ from collections.abc import Sequence
 from inchworm.engine.ledger.bounds import Bounds
 from inchworm.engine.ledger.draft.draft import Draft
 from inchworm.engine.ledger.entering import Entering
-from inchworm.model import Change, FoundUrl, FrontierEntry, Kind, Note, Outcome, Place, Reason, RunInfo, Source
+from inchworm.model import (
+    Change,
+    ChangeVerdict,
+    FoundUrl,
+    FrontierEntry,
+    Kind,
+    Note,
+    Outcome,
+    Place,
+    Reason,
+    RunInfo,
+    Source,
+)
 from inchworm.ports import Believed, Differing, Judgement, Redirected, Store, Unreached
 from inchworm.rules.change import change, validators
+from inchworm.rules.text import content
 
 _CHUNK = 500
 _MOST_HOPS = 50
@@ -136,7 +149,11 @@ class Sweep:
             is_permanent = is_permanent and target.status in change.PERMANENT
             url_id = target.redirect
             target = self._draft.visit_of(url_id)
-        is_comparable = target is not None and target.failure is None and target.reader == page.reader
+        is_comparable = (
+            target is not None
+            and target.failure is None
+            and content.reads_texts_alike(target.reader or "", page.reader or "")
+        )
         text = target.text_hash if target is not None and is_comparable else None
         is_login = any(change.is_login(row.url) for row in self._draft.rows([url_id]))
         is_login = is_login or bool(target is not None and json.loads(target.meta or "{}").get("login"))
@@ -169,9 +186,9 @@ class Sweep:
 
         for page in pages:
             if recurring and stamps.explained(page.differences, recurring):
-                self._rejudge(page.seq, page.judgement, change.ChangeVerdict(Change.UNCHANGED, (Note.STAMP,)))
+                self._rejudge(page.seq, page.judgement, ChangeVerdict(Change.UNCHANGED, (Note.STAMP,)))
 
-    def _rejudge(self, seq: int, before: Judgement, verdict: change.ChangeVerdict) -> None:
+    def _rejudge(self, seq: int, before: Judgement, verdict: ChangeVerdict) -> None:
         note = " ".join(verdict.notes) or before.note
         after = before._replace(change=verdict.change.value, note=note)
         if after == before:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from inchworm.engine.ledger import rows
 from inchworm.engine.own.bodies import EXPECTED, Bodies
-from inchworm.model import FrontierEntry, Mode, Note, RunInfo, Source, Substance, Version
+from inchworm.model import FrontierEntry, Mode, Note, RunInfo, Source, Version
 from inchworm.rules.change import validators
 from inchworm.rules.formats import media
 from inchworm.rules.page import document, parse
@@ -72,9 +72,3 @@ class EarlierRuns:
             return b""
         reading = document.read(body, version.content_type, url, self._how)
         return content.text_hash(reading.title, reading.words, body)
-
-    def substance(self, version: Version, url: str) -> Substance | None:
-        body = self.body(version)
-        if body is None or media.is_risky(body, version.content_type):
-            return None
-        return document.substance(body, version.content_type, url, self._how)

@@ -30,6 +30,7 @@ _RUN = 4
 
 _MOST_SHIFTS = 40
 _MOST_SECTIONS = 100
+_MOST_CHARS = 2_000_000
 _MOST_WORDS = 200
 _ENOUGH = 48
 _REACH = 20_000
@@ -103,7 +104,7 @@ _Tokens = list[_Token]
 
 def _told_apart(where: str, old: str, new: str) -> Iterator[tuple[Passage, bool]]:
     """The differences of two texts, each with whether it is nothing but a date."""
-    if old == new or max(len(old), len(new)) > stamps.MAX_CHARS:
+    if old == new or max(len(old), len(new)) > _MOST_CHARS:
         return
     for begin, end in _sections(old, new):
         ours, theirs = _tokens(old, begin[0], end[0]), _tokens(new, begin[1], end[1])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from inchworm.model import Change, Note, Substance, Version
+from inchworm.model import Change, ChangeVerdict, Note, Substance, Version
 from inchworm.rules.web.url import path_of
 
 GONE = (404, 410)
@@ -21,17 +21,6 @@ UNLINKED_RUNS = 3
 """A page that nobody links to is asked for in so many runs."""
 
 _LOGIN = re.compile(r"(?:^|[/._-])(?:log[-_]?in|log[-_]?on|sign[-_]?in|sso|auth|oauth2?)(?:$|[/._-])", re.IGNORECASE)
-
-
-class ChangeVerdict(NamedTuple):
-    """A change, words that say more of it, and how the substance differs (None: by more than any stamp). `alike`: a
-    number that pages have in common that changed in the same way."""
-
-    change: Change
-    notes: tuple[Note, ...] = ()
-    differences: tuple[int, ...] | None = None
-    message: str = ""
-    alike: int | None = None
 
 
 class Print(NamedTuple):
@@ -56,6 +45,13 @@ def by_print(old: Print, new: Print, by_bytes: bool) -> ChangeVerdict | None:
     if old[1:] == new[1:] and old.text_hash:
         return ChangeVerdict(Change.UNCHANGED, (Note.BYTES,))
     return None
+
+
+def by_print_alone(old: Print, new: Print) -> ChangeVerdict:
+    """The verdict where the old page is lost or cannot be read: nothing certain, unless one reader read two texts."""
+    if old.reader == new.reader and old.text_hash and old.text_hash != new.text_hash:
+        return ChangeVerdict(Change.MODIFIED)
+    return ChangeVerdict(Change.UNKNOWN, (Note.LOST,))
 
 
 def by_substance(old: Substance, new: Substance, url: str = "") -> ChangeVerdict:

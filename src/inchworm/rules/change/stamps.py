@@ -31,9 +31,8 @@ from inchworm.rules.web.url import hash64, shorten
 MIN_PAGES = 3
 MAX_PLACES = 8
 MAX_WORDS = 40
-MAX_CHARS = 2_000_000
-"""A stamp is on this many pages at least. A page with differences in more places, one of more words, or a longer text,
-is not looked at further: stamps do not explain it."""
+"""A stamp is on this many pages at least. A page with differences in more places, or one of more words, is not looked
+at further: stamps do not explain it."""
 
 _MAX_LOOKS = 64
 _MAX_SIGNATURES = 100_000
@@ -41,7 +40,7 @@ _NOTE_CHARS = 80
 _NEIGHBOURS = 6
 # How far a look reaches, in characters: back over the longest date, ahead over the longest difference.
 _BEHIND = 120
-_AHEAD = 500
+_REACHES = (200, 500)
 _LINKS_AHEAD = 20_000
 
 _TITLE, _TEXT, _LINK = "title", "text", "link"
@@ -141,13 +140,8 @@ def _places(old: Substance, new: Substance) -> Iterator[_Difference]:
 
 
 def _compare(where: str, old: str, new: str) -> Iterator[_Difference]:
-    if old == new:
-        return
-    if max(len(old), len(new)) > MAX_CHARS:
-        at = _agreement(old, new, 0, 0)
-        yield _Difference(where, (old[at : at + _NOTE_CHARS], new[at : at + _NOTE_CHARS]), whole=False)
-        return
-    yield from _walk(where, old, new)
+    if old != new:
+        yield from _walk(where, old, new)
 
 
 def _walk(where: str, old: str, new: str) -> Iterator[_Difference]:
@@ -156,12 +150,18 @@ def _walk(where: str, old: str, new: str) -> Iterator[_Difference]:
         same = _agreement(old, new, i, j)
         if i + same == len(old) and j + same == len(new):
             return
-        ours, theirs = _words_near(where, old, i, i + same), _words_near(where, new, j, j + same)
-        first = _first_difference(ours, theirs)
+        # Most differences are short, and a look costs by the characters that it takes in.
+        for reach in _REACHES:
+            ours = _words_near(where, old, i, i + same, reach)
+            theirs = _words_near(where, new, j, j + same, reach)
+            first = _first_difference(ours, theirs)
+            skip = _meeting(ours[first:], theirs[first:])
+            is_nearest = skip and 0 < sum(skip) < min(len(ours), len(theirs)) - first
+            if is_nearest or max(len(old) - i, len(new) - j) - same <= reach:
+                break
         ahead = [words[first - 1].start if first else at for words, at in ((ours, i), (theirs, j))]
         ours, theirs = ours[first:], theirs[first:]
         i, j = (words[0].start if words else at + same for words, at in ((ours, i), (theirs, j)))
-        skip = _meeting(ours, theirs)
         if not skip or not any(skip):
             break
         before, after = tuple(ours[: skip[0]]), tuple(theirs[: skip[1]])
@@ -191,24 +191,26 @@ def _agreement(old: str, new: str, i: int, j: int) -> int:
     return min(same, most)
 
 
-def _words_near(where: str, text: str, low: int, at: int) -> list[_Word]:
+def _words_near(where: str, text: str, low: int, at: int, reach: int) -> list[_Word]:
     """The words around the first character that differs: from a little before, as it may stand at the end of a long
     date, but not from before `low`, where the last difference ended."""
     if where == _LINK:
         return _words(where, text, text.rfind(" ", low, at) + 1 or low, at + _LINKS_AHEAD)
-    return _words(where, text, max(low, at - _BEHIND), at + _AHEAD)
+    return _words(where, text, max(low, at - _BEHIND), at + reach)
 
 
-def _words(where: str, text: str, start: int, stop: int) -> list[_Word]:
+def _words(where: str, text: str, start: int, stop: int, most: int = 1 << 30) -> list[_Word]:
     """The words of a passage, and a mark at the end of the text. What a cut might have made shorter is left out."""
     last = len(text) if stop >= len(text) else stop - _BEHIND
     before = text[max(0, start - _BEHIND) : start]
-    words, end = [], start - len(before) + len(before.rstrip())
+    words: list[_Word] = []
+    end = start - len(before) + len(before.rstrip())
     for match in (_WORD if where != _LINK else _URL).finditer(text, start, stop):
-        if match.end() <= last:
-            gap = text[end : match.start()] if where != _LINK else ""
-            words.append(_Word(match[0], match.start(), bool(match.lastgroup), gap))
+        if match.end() > last or len(words) == most:
+            break
+        gap = text[end : match.start()] if where != _LINK else ""
         end = match.end()
+        words.append(_Word(match[0], match.start(), bool(match.lastgroup), gap))
     if stop >= len(text):
         words.append(_Word(_EDGE, len(text)))
     return words
@@ -254,10 +256,11 @@ def _neighbours(where: str, text: str, start: int, end: int) -> tuple[tuple[str,
     """What stands to the left and to the right of a passage, up to a word that tells where we are."""
     if where == _LINK:
         return (), ()
-    left = _words(where, text[:start], max(0, start - _BEHIND), start)[-2::-1]
+    near = text[max(0, start - 2 * _BEHIND) : start]
+    left = _words(where, near, max(0, len(near) - _BEHIND), len(near))[-2::-1]
     if start <= _BEHIND:
         left.append(_Word(_EDGE, 0))
-    return _up_to_telling(left), _up_to_telling(_words(where, text, end, end + 2 * _BEHIND))
+    return _up_to_telling(left), _up_to_telling(_words(where, text, end, end + 2 * _BEHIND, _NEIGHBOURS))
 
 
 def _up_to_telling(words: list[_Word]) -> tuple[str, ...]:
@@ -301,7 +304,7 @@ _CALENDAR = "|".join(
         r"\d{4}\s?[年년]\s?\d\d?\s?[月월]\s?\d\d?\s?[日일]",
         _DAY_FIRST,
         # Most words have no digit after them, and need not be compared with all those names.
-        rf"(?=\D{{3,24}}\d){_WEEKDAY}(?:{_DAY_FIRST}|{_MONTH_FIRST})",
+        rf"(?=\D{{3,24}}+\d){_WEEKDAY}(?:{_DAY_FIRST}|{_MONTH_FIRST})",
     )
 )
 _MOMENT = "|".join(
@@ -314,7 +317,8 @@ _MOMENT = "|".join(
 )
 _HEX = r"(?=\d*[a-f])[0-9a-f]{7,64}(?![^\W_])"
 _NUMBER = r"\d+(?:[.,:/-]\d+)*"
-_LETTERS = r"[^\W\d_]+?(?:(?-i:(?<=[a-z])(?=[A-Z]))|(?![^\W\d_]))"
+# As many letters as there are, but never past one that is small before one that is large.
+_LETTERS = r"(?=[^\W\d_])(?-i:(?:[^\W\d_a-z]++|[a-z]++(?![A-Z]))*+(?:[a-z]++)?)"
 _WORD = re.compile(rf"(?P<date>(?:{_MOMENT})(?!\d))|{_HEX}|{_NUMBER}|{_LETTERS}|\S", re.IGNORECASE)
 """A date as a whole, a checksum, a number or version, letters, or any other sign. Pages are often written without white
 space between the cells of a table, so a word ends where digits or a capital begin."""

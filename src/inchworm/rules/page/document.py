@@ -22,6 +22,7 @@ from inchworm.rules.text.content import as_written
 
 _WITH_TEXT = parse.How(text=True)
 _WITH_ANCHORS = parse.How(anchors=True)
+_AS_WRITTEN = TEXTS - {Media.JSON, Media.XML}
 
 
 def read(body: bytes, content_type: str, url: str, how: parse.How) -> Reading:
@@ -42,7 +43,7 @@ def _reading(held: Contents, media: Media, url: str, how: parse.How) -> Reading:
     return Reading(
         links=links,
         title=title[:MAX_TITLE],
-        words="" if held.is_thin else as_written(text) if media in TEXTS else squeeze(text),
+        words="" if held.is_thin else as_written(text) if media in _AS_WRITTEN else squeeze(text),
         hrefs="\n".join(link.url for link in links),
         text=text if how.text else "",
         language=held.language,

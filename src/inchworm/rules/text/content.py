@@ -41,11 +41,21 @@ def link_hash(hrefs: str) -> bytes:
     return xxh3_64_digest(hrefs.encode("utf-8", "surrogatepass"))
 
 
-def fingerprint(values: Settings) -> str:
-    """Names what reads pages and how. Readings of different fingerprints cannot be compared."""
+def text_reader() -> str:
+    """Names what reads texts, whatever else it is told."""
     import turbohtml  # takes long to load, and most who know of pages never read one
 
+    return f"{READER} turbohtml={turbohtml.__version__}"
+
+
+def reads_texts_alike(one: str, other: str) -> bool:
+    """Whether two readers, by their names or fingerprints, find the same text in the same page."""
+    return one.split()[:2] == other.split()[:2]
+
+
+def fingerprint(values: Settings) -> str:
+    """Names what reads pages and how. Readings of different fingerprints cannot be compared."""
     from inchworm import settings
 
     how = (f" {name}={value}" for name, value in settings.of_reading(values).items())
-    return f"{READER} turbohtml={turbohtml.__version__}{''.join(how)}"
+    return f"{text_reader()}{''.join(how)}"

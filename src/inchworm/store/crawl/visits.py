@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from inchworm.ports import Original, VisitRow
 from inchworm.store.crawl.commit import LINKS, unpack
@@ -17,6 +18,25 @@ _VISIT = ", ".join(f'v."{name}"' for name in VisitRow._fields)
 
 Spot = tuple[str, int, int]
 """Archive file, offset and length of a record."""
+
+
+class KeptText(NamedTuple):
+    """A page that a run has kept, and who read its text."""
+
+    seq: int
+    url: str
+    at_ms: int
+    content_type: str
+    payload: bytes | None
+    text_hash: bytes
+    reader: str
+
+
+_KEPT_TEXTS = (
+    f"SELECT v.seq, {ADDRESS}, v.at_ms, COALESCE(v.content_type, ''), v.payload, v.text_hash, COALESCE(v.reader, '')"
+    " FROM visit v JOIN url u USING (url_id)"
+    " WHERE v.run_id = ? AND v.outcome = 'page' AND v.text_hash IS NOT NULL"
+)
 
 
 class VisitTable:
@@ -35,6 +55,31 @@ class VisitTable:
     def owners_of(self, run_id: int, hashes: Iterable[bytes]) -> set[bytes]:
         query = "SELECT text_hash FROM visit WHERE run_id = ? AND outcome = 'page' AND text_hash = ANY (?)"
         return {text_hash for (text_hash,) in self._db.among(query, sorted(hashes), run_id)}
+
+    def first_kept(self, run_id: int) -> KeptText | None:
+        """The first page that a run has kept."""
+        row = self._db.execute(f"{_KEPT_TEXTS} ORDER BY v.seq LIMIT 1", (run_id,)).fetchone()
+        return KeptText._make(row) if row else None
+
+    def kept_by_others(self, run_id: int, reader: str, before: int | None, limit: int) -> list[KeptText]:
+        """Pages before a step that a run has kept, but that this reader did not read: the last ones first."""
+        by_others = "COALESCE(v.reader, '') <> ? AND COALESCE(v.reader, '') NOT LIKE ?"
+        query = f"{_KEPT_TEXTS} AND v.seq < ? AND {by_others} ORDER BY v.seq DESC LIMIT ?"
+        end = before if before is not None else 1 << 62
+        rows = self._db.execute(query, (run_id, end, reader, f"{reader} %", limit))
+        return [KeptText._make(row) for row in rows]
+
+    def name_text(self, run_id: int, page: KeptText, text_hash: bytes, reader: str) -> None:
+        """Name the text of a kept page, and of its duplicates, as this reader does. In a transaction of the owner."""
+        named = f"{reader} again"
+        self._db.execute(
+            "UPDATE visit SET text_hash = ?, reader = ? WHERE run_id = ? AND seq = ?",
+            (text_hash, named, run_id, page.seq),
+        )
+        self._db.execute(
+            "UPDATE visit SET text_hash = ? WHERE run_id = ? AND outcome = 'duplicate' AND text_hash = ?",
+            (text_hash, run_id, page.text_hash),
+        )
 
     def originals(self, payloads: Iterable[bytes]) -> dict[bytes, Original]:
         rows = self._db.among(

@@ -136,9 +136,10 @@ class ComparisonReader:
             if payload == payload_now or (then == now and not self._by_bytes):
                 return Compared(url, Change.UNCHANGED)
             found = self._between(url_id)
-            if not self._by_bytes and _is_unchanged(found):
-                return Compared(url, Change.UNCHANGED)
-            return Compared(url, Change.MODIFIED, alike=_alike(found))
+            verdict = Change.MODIFIED if self._by_bytes else _verdict(found)
+            if verdict is Change.MODIFIED:
+                return Compared(url, verdict, alike=_alike(found))
+            return Compared(url, verdict, note or "" if verdict is Change.UNKNOWN else "")
         if outcome == "redirect" and change == Change.UNCHANGED:
             found = self._between(url_id)
             if any(one.change is Change.MODIFIED for one in found):
@@ -176,10 +177,12 @@ class ComparisonReader:
         return bool(heard) and heard[-1].is_gone
 
 
-def _is_unchanged(found: Sequence[_Finding]) -> bool:
-    """Whether every run in between found the page unchanged, whatever its bytes or its reader."""
+def _verdict(found: Sequence[_Finding]) -> Change:
+    """What all runs in between found a page to be, whatever its bytes or its reader."""
     looks = [one for one in found if one.change and one.outcome in ("page", "duplicate")]
-    return bool(looks) and all(one.is_as_before for one in looks)
+    if not looks or not all(one.is_as_before or one.change is Change.UNKNOWN for one in looks):
+        return Change.MODIFIED
+    return Change.UNKNOWN if any(one.change is Change.UNKNOWN for one in looks) else Change.UNCHANGED
 
 
 def _alike(found: Sequence[_Finding]) -> int | None:
