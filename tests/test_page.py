@@ -64,8 +64,20 @@ def test_what_the_reader_cannot_tell_is_none() -> None:
     page = read(b"<p>hello</p>")
     assert page.text == "hello"
     said = (page.author, page.published, page.modified, page.language, page.description)
-    seen = (page.kind, page.confidence, page.comments, page.change, page.status, page.fetched_at)
+    seen = (page.comments, page.change, page.status, page.fetched_at)
     assert {*said, *seen} == {None}
+    assert (read(b"plain words").kind, read(b"plain words").confidence) == (None, None)
+
+
+def test_its_kind_how_sure_its_text_is_and_what_readers_wrote() -> None:
+    story = "<p>The lighthouse at Whitby was built of granite in 1842, and lit every night but one.</p>" * 9
+    said = "<meta property=og:type content=article>"
+    page = read(
+        f"{said}<main><h1>Whitby</h1>{story}<div class=comments>I saw it.</div></main>".encode(), URL, "text/html"
+    )
+    assert (page.kind, page.comments) == ("article", "I saw it.")
+    assert (page.confidence or 0) > 0.8
+    assert [block.why for block in page.blocks if not block.kept] == ["readers wrote it: see the comments of the page"]
 
 
 def test_data_for_machines_comes_as_it_stands() -> None:

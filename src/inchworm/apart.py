@@ -18,6 +18,7 @@ from inchworm.reader import COMMAND, REPLACE_AFTER_BYTES, SECONDS, environment
 from inchworm.rules.fields.selectors import EACH, Rules, to_json
 from inchworm.rules.metadata.data import Data
 from inchworm.rules.page.document import DocumentContent, Link
+from inchworm.rules.text.blocks import Block
 
 
 class Unreadable(Exception):
@@ -139,6 +140,15 @@ class ApartDocument:
     @property
     def text_alone(self) -> DocumentContent:
         return self.said
+
+    @cached_property
+    def comments(self) -> str:
+        said: str = self._part("comments")
+        return said
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        return [Block(*block) for block in self._part("blocks")]
 
     @cached_property
     def links(self) -> list[Link]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from inchworm.rules.metadata.data import Data
     from inchworm.rules.page.document import DocumentContent, Link, Parts
     from inchworm.rules.page.element import Element
+    from inchworm.rules.text.blocks import Block
 
 T = TypeVar("T")
 Body = bytes  # a page has a property of that name
@@ -173,6 +174,11 @@ class Page:
         return self._read(lambda parts: parts.html, "")
 
     @property
+    def blocks(self) -> list[Block]:
+        """The page block by block: what is its text, and why the rest is not."""
+        return self._read(lambda parts: parts.blocks, [])
+
+    @property
     def links(self) -> list[Link]:
         """Every link of the document, each once."""
         return self._read(lambda parts: parts.links, [])
@@ -219,18 +225,19 @@ class Page:
 
     @property
     def kind(self) -> str | None:
-        """What kind of page it is: an article, a product, … The reader cannot tell yet."""
-        return None
+        """What kind of page it is: article, collection, documentation, forum, listing, product, service."""
+        return self._meta_text("kind")
 
     @property
     def confidence(self) -> float | None:
-        """How sure the reader is of the main part. It cannot tell yet."""
-        return None
+        """How sure the reader is of the main part, from 0 to 1."""
+        value = self.meta.get("confidence")
+        return value if isinstance(value, float) else None
 
     @property
     def comments(self) -> str | None:
-        """What readers wrote below it. The reader cannot tell it from the text yet."""
-        return None
+        """What readers wrote below it, which is no part of its text; the posts of a forum are."""
+        return self._read(lambda parts: parts.comments, "") or None
 
     def _meta_text(self, name: str) -> str | None:
         value = self.meta.get(name)

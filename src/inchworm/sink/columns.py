@@ -107,6 +107,8 @@ KNOWN = (
     _said("published", "As the page says."),
     _said("modified", "As the page says."),
     _said("description", "As the page says."),
+    Column("kind", Type.TEXT, lambda page: page.kind, "What kind of page it is, by its structure: article, forum, …"),
+    Column("confidence", Type.NUMBER, lambda page: page.confidence, "How sure the reader is of its text, from 0 to 1."),
     _known("canonical", "The address that the page itself calls the canonical one."),
     _known("meta", "All that the page says of itself.", Type.JSON),
     _known("redirect", "Where it leads."),
@@ -128,11 +130,17 @@ def _links(page: Page) -> list[dict[str, str]]:
     return [link._asdict() for link in page.links]
 
 
+def _blocks(page: Page) -> list[dict[str, Any]]:
+    return [block._asdict() for block in page.blocks]
+
+
 CONTENT = (
     _content("text", "The main text."),
     _content("markdown", "The main part as Markdown."),
     _content("html", "The main part as HTML."),
     _content("raw_html", "The document as it came."),
+    _content("comments", "What readers wrote below the text."),
+    _content("blocks", "Its blocks: which are text, and why others are not.", Type.JSON, _blocks),
     _content("links", "Every link: url and text.", Type.JSON, _links),
     _content("data", "JSON-LD, microdata and Open Graph as they stand in the page.", Type.JSON),
     _content("headers", "The headers of the answer.", Type.JSON, lambda page: dict(page.headers)),
@@ -236,7 +244,8 @@ class VisitLine(NamedTuple):
 
 
 _SAID_BESIDE = ("session", "kind", "missing")
-_as_shown = nested([column for column in KNOWN if column.name.partition(".")[0] in VisitLine._fields])
+_FIELDS = frozenset(VisitLine._fields).difference(_SAID_BESIDE)
+_as_shown = nested([column for column in KNOWN if column.name.partition(".")[0] in _FIELDS])
 
 
 def visit_line(visit: Record) -> VisitLine:

@@ -145,3 +145,119 @@ def test_teasers_that_are_links_all_over_are_no_paragraphs() -> None:
     said = words(f"<div><div class=top>{CARD * 9}</div></div><div><div class=story>{STORY}</div></div>")
     assert said.count("lighthouse") == 5
     assert "teaser" not in said
+
+
+@pytest.mark.parametrize(
+    "control",
+    [
+        "<select><option>GONE</option></select>",
+        "<label for=a>GONE</label>",
+        "<svg><title>GONE</title></svg>",
+        "<svg><symbol><desc>GONE</desc></symbol></svg>",
+        "<iframe>GONE</iframe>",
+        "<span class=sr-only>GONE</span>",
+        "<div class='u-hidden notice'>GONE</div>",
+    ],
+)
+def test_what_is_for_choosing_or_is_not_shown_goes(control: str) -> None:
+    assert "GONE" not in words(f"<main><h1>Whitby</h1>{STORY}{control}{STORY}</main>")
+
+
+def test_how_a_word_is_pronounced_goes() -> None:
+    assert words(f"<p><ruby>灯台<rp>(</rp><rt>とうだい</rt><rp>)</rp></ruby>を見た。</p>{STORY}").startswith(
+        "灯台を見た。"
+    )
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "<svg><text>KEPT</text></svg>",
+        "<label for=a><h3>KEPT</h3></label>",
+        "<div class='d-none d-md-block'>KEPT</div>",
+        "<div role=tabpanel hidden>KEPT</div>",
+        "<div hidden id=S:1f>KEPT</div>",
+    ],
+)
+def test_what_only_resembles_that_stays(shown: str) -> None:
+    assert "KEPT" in words(f"<main><h1>Whitby</h1>{STORY}{shown}{STORY}</main>")
+
+
+def test_what_a_class_hides_stays_where_it_is_much_of_the_page() -> None:
+    tabs = "".join(f"<div class=hide><h2>Part {part}</h2>{P}</div>" for part in range(9))
+    assert words(f"<main>{P}{tabs}</main>").count("lighthouse") == 10
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "<section id=real-time-views-of-the-sea><h2>Views</h2>KEPT</section>",
+        "<section id=time><h2>Time</h2>KEPT</section>",
+        "<div class='post hentry category-time tag-author'>KEPT</div>",
+        "<div class='mg-bottom-16'>KEPT</div>",
+        "<div class='row page-has-toc'>KEPT</div>",
+        "<div class='table_root__adKqa'>KEPT</div>",
+        "<div class='block with-time'>KEPT</div>",
+    ],
+)
+def test_names_that_say_what_a_block_is_about_or_how_it_looks_are_not_what_it_is(named: str) -> None:
+    assert "KEPT" in words(f"<main><h1>Whitby</h1>{STORY}{named}{STORY}</main>")
+
+
+def test_what_stood_under_a_heading_at_the_end_takes_it_along() -> None:
+    assert "GONE" not in words(f"<main>{STORY}<section><h2>GONE</h2><ul>{LINKS}</ul></section></main>")
+    assert "KEPT" in words(f"<main>{STORY}<h2>KEPT</h2></main>")
+
+
+@pytest.mark.parametrize("line", ["<p>Read also</p>", "<p><strong>Related articles:</strong></p>"])
+def test_a_paragraph_that_says_what_such_a_heading_says_goes(line: str) -> None:
+    said = words(f"<main>{STORY}{line}{STORY}</main>")
+    assert "also" not in said
+    assert "Related" not in said
+
+
+@pytest.mark.parametrize("line", ["p class=image-copyright", "em class=credits", "figcaption class=credit"])
+def test_a_line_that_is_called_so_goes(line: str) -> None:
+    assert "GONE" not in words(f"<main>{STORY}<div><{line}>GONE</{line.split()[0]}></div>{STORY}</main>")
+
+
+# ---- kinds of pages
+
+POST = "<div class=post><div class=user-extras>GONE {0}</div><div class=post-body>{1}</div></div>"
+SHOP = '<script type="application/ld+json">{"@type": "Product", "name": "Lamp", "description": "%s"}</script>'
+
+
+def test_a_post_is_read_once_and_not_where_another_quotes_it() -> None:
+    first = "<p>Who saw the lamp of Whitby that night, and who was it that lit it after the keeper had gone?</p>"
+    answer = f"<blockquote>Ebb said: {first}</blockquote><p>It was me, and nobody else was there to see it at all.</p>"
+    said = words(f"<h1>Who?</h1>{POST.format(1, first)}{POST.format(2, answer)}{POST.format(3, P)}")
+    assert said.count("the lamp of Whitby") == 1
+    assert said.count("It was me") == 1
+
+
+def test_what_a_forum_tells_of_its_users_goes() -> None:
+    assert "GONE" not in words(f"<h1>Who?</h1>{''.join(POST.format(n, P) for n in range(9))}")
+
+
+def test_a_thread_that_is_called_comments_is_the_text() -> None:
+    thread = '<script type="application/ld+json">{"@type": "DiscussionForumPosting"}</script>'
+    posts = f"<div class=comments>{'<div class=comment>KEPT and little more.</div>' * 3}</div>"
+    assert words(f"{thread}<main><h1>Who?</h1>{P}{posts}</main>").count("KEPT") == 3
+
+
+def test_what_a_product_is_described_as_for_machines_only_is_read() -> None:
+    said = "It stands on gas, on induction and on the stove of a lighthouse and holds eight cups of coffee since 1842."
+    price = "<h1>Lamp</h1><p>34.50 €</p><button>Add to cart</button>"
+    assert said in words(f"{SHOP % said}<main>{price}</main>")
+    assert words(f"{SHOP % said}<main>{price}<p>{said}</p></main>").count("eight cups") == 1
+
+
+def test_reviews_of_a_product_are_no_text_of_it() -> None:
+    page = f"{SHOP % 'A lamp.'}<main><h1>Lamp</h1><p>34.50 €</p><p>Add to cart</p>{STORY}"
+    assert "GONE" not in words(f"{page}<div class=reviews><p>GONE</p></div></main>")
+
+
+def test_a_manual_keeps_paragraphs_that_are_links() -> None:
+    manual = "<meta name=generator content=Sphinx>"
+    code = "<pre>light --on --until=morning --at whitby --keeper ebb</pre>"
+    assert "KEPT" in words(f"{manual}<main><h1>Light</h1>{STORY}{code * 9}<p><a href=/k>KEPT by whom</a></p>{P}</main>")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mimetypes
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,6 +27,10 @@ from inchworm.cli.screen.progress import ProgressLine
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.page import Page
 from inchworm.page import read as read_document
+from inchworm.rules.words.figures import clip
+
+if TYPE_CHECKING:
+    from inchworm.rules.text.blocks import Block
 
 _ASKING = ("robots", "user_agent", "timeout", "max_body", "proxies", "allow_private")
 
@@ -37,6 +41,8 @@ _ASKING = ("robots", "user_agent", "timeout", "max_body", "proxies", "allow_priv
 @click.option("--markdown", "part", flag_value="markdown", help="Its main part as Markdown.")
 @click.option("--html", "part", flag_value="html", help="Its main part as HTML.")
 @click.option("--raw-html", "part", flag_value="raw_html", help="The document as it came.")
+@click.option("--comments", "part", flag_value="comments", help="What readers wrote below it.")
+@click.option("--blocks", "part", flag_value="blocks", help="Its blocks: which are text, and why others are not.")
 @click.option(
     "--with",
     "parts",
@@ -134,14 +140,28 @@ def _print_part(page: Page, part: str) -> None:
         text = "\n".join(f"{link.url}\t{link.text}".rstrip() for link in page.links)
     elif part == "headers":
         text = "\n".join(f"{name}: {value}" for name, value in page.headers.items())
+    elif part == "blocks":
+        text = "\n".join(map(_block_line, page.blocks))
     else:
-        text = str(getattr(page, part))
+        text = str(getattr(page, part) or "")
     if not text.strip():
         kind = page.content_type.partition(";")[0] or "a document of an unknown type"
         paragraph(f"There is nothing to show: {page.unreadable or f'this is {kind}'}.", err=True)
         return
     with opened_file(None) as out:
         out.write(text.rstrip("\n").encode("utf-8", "replace") + b"\n")
+
+
+def _block_line(block: Block) -> str:
+    """What became of a block: kept, or why not; what it is, and how it begins."""
+    fate = "kept   " if block.kept else "dropped"
+    lines = [f"{fate} {block.characters:>7,}  {clip(block.begins, _BEGINS)}"]
+    if not block.kept:
+        lines.append(f"{'':<17}{clip(block.element, _BEGINS)}: {block.why}")
+    return "\n".join(lines)
+
+
+_BEGINS = 90
 
 
 @main.command()
@@ -154,6 +174,8 @@ def _print_part(page: Page, part: str) -> None:
 @click.option("--raw-html", "part", flag_value="raw_html", help="The document as it came.")
 @click.option("--headers", "part", flag_value="headers", help="The headers of the answer.")
 @click.option("--links", "part", flag_value="links", help="Every link, with its text.")
+@click.option("--comments", "part", flag_value="comments", help="What readers wrote below it.")
+@click.option("--blocks", "part", flag_value="blocks", help="Its blocks: which are text, and why others are not.")
 @json_flag
 def show(word: str, url: str, number: int | None, part: str | None, as_json: bool) -> None:
     """What is known of one URL, or what its page says.

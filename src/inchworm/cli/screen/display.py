@@ -16,7 +16,7 @@ from inchworm.cli.screen.door import folded, paragraph, say, styled
 from inchworm.cli.screen.table import table
 from inchworm.cli.screen.words import MOST_DOWN, closing, counted, line, opening, quoted, taking
 from inchworm.errors import InchwormError
-from inchworm.model import CrawlInfo, LiveProgress, Mode, RunInfo, RunState
+from inchworm.model import CrawlInfo, Json, LiveProgress, Mode, RunInfo, RunState
 from inchworm.rules.change.alike import ModifiedGroup, Passage
 from inchworm.rules.order.order import EXACT
 from inchworm.rules.web.url import host_of, shorten
@@ -199,6 +199,12 @@ def entry(found: KnownUrl) -> None:
         _rows([(name, text) for name, text in _visit_rows(visit) if text])
 
 
+def _kind(meta: Mapping[str, Json]) -> str:
+    """What kind of page it is, and how sure its text."""
+    confidence = meta.get("confidence")
+    return f"{meta['kind']}, its text sure to {confidence:.0%}" if isinstance(confidence, float) else ""
+
+
 def _visit_rows(shown: StoredVisit) -> list[tuple[str, str]]:
     visit = shown.record
     where = f"{visit.file} at {visit.offset}, {counted(visit.length or 0, 'byte')}" if visit.file else ""
@@ -214,6 +220,7 @@ def _visit_rows(shown: StoredVisit) -> list[tuple[str, str]]:
         ("title", title),
         ("in full", visit.title if visit.title and visit.title != title else ""),
         ("type", visit.content_type or ""),
+        ("kind", _kind(shown.line.meta)),
         ("size", f"{counted(visit.size or 0, 'byte')} in {visit.millis} ms"),
         ("links", f"{visit.links:,}"),
         ("text hash", visit.text_hash or ""),

@@ -58,7 +58,7 @@ _CARDS = (("twitter:label1", "twitter:data1"), ("twitter:label2", "twitter:data2
 _KEYWORDS = ("keywords", "news_keywords")
 _KEYWORD_CHARS = 10 * MAX_FIELD
 WANTED = frozenset(name for _, names in _FIELDS.values() for name in names)
-WANTED |= {*_AUTHORS.split(), *_KEYWORDS, "og:title"}.union(*_CARDS)
+WANTED |= {*_AUTHORS.split(), *_KEYWORDS, "og:title", "generator"}.union(*_CARDS)
 _WRITTEN_BY = re.compile(
     r"written|author|verfasst|geschr|écrit|aut[eo]u?r|escrit|scritt|skrevet|skriv|napisan|написан", re.IGNORECASE
 )
@@ -91,6 +91,20 @@ def describe(said: PageMetadata, base: str) -> dict[str, object]:
     if feeds := _unique(address(href, base) for href in said.feeds):
         fields["feeds"] = feeds
     return fields
+
+
+def product_described(json_ld: Iterable[str]) -> str:
+    """How a page describes the product that it is about, for machines; nothing where it names several."""
+    nodes = [node for text in json_ld if _PRODUCT in text for node in _nodes(text)]
+    goods = [node for node in nodes if not _GOODS.isdisjoint(_strings(node.get("@type"), {}, ""))]
+    texts = [text for node in goods[:1] for text in _strings(node.get("description"), {}, "")]
+    return squeeze(_TAG.sub(" ", unescape(unescape(texts[0][:_LONGEST_DESCRIPTION])))) if texts else ""
+
+
+_PRODUCT = "Product"
+_GOODS = frozenset({"Product", "ProductGroup"})
+_LONGEST_DESCRIPTION = 20_000
+_TAG = re.compile(r"<[^<>]*>")
 
 
 def _authors(works: list[Json], by_id: Mapping[str, Json], metas: Mapping[str, str]) -> list[str]:

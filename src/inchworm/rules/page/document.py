@@ -18,6 +18,7 @@ from inchworm.rules.metadata.data import Data
 from inchworm.rules.metadata.describe import squeeze
 from inchworm.rules.page import parse
 from inchworm.rules.text import markdown
+from inchworm.rules.text.blocks import Block, blocks
 from inchworm.rules.text.content import as_written
 
 _WITH_TEXT = parse.How(text=True)
@@ -100,6 +101,16 @@ class Parts(Protocol):
         ...
 
     @property
+    def comments(self) -> str:
+        """What readers wrote below the text."""
+        ...
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The page block by block: what is its text, and why the rest is not."""
+        ...
+
+    @property
     def links(self) -> list[Link]:
         """Every link of the document, each once."""
         ...
@@ -154,6 +165,14 @@ class OpenDocument:
         if self._media is not Media.HTML:
             return self.said
         return DocumentContent(text=parse.text_of(self._body, self._type))
+
+    @cached_property
+    def comments(self) -> str:
+        return parse.comments_of(self._body, self._type) if self._media is Media.HTML else ""
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        return blocks(parse.found_in(self._body, self._type)) if self._media is Media.HTML else []
 
     @cached_property
     def links(self) -> list[Link]:

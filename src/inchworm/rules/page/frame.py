@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 from turbohtml import Document, Element
 
+from inchworm.rules.kinds.kind import FORUM, PRODUCT
+
 FRAME_TAGS = ("aside", "dialog", "footer", "header", "nav", "noscript", "search")
 UNSEEN_TAGS = ("datalist", "script", "style", "template")
 
@@ -24,10 +26,13 @@ _LONGEST_NAMES = 500
 
 
 class Names(NamedTuple):
-    """What a class attribute or an id says: whether it is what people call a frame, and its telling words."""
+    """What a class attribute or an id says: whether it is what people call a frame, its telling words,
+    whether it is what people call a post, and whether it is one that hides things."""
 
     is_frame: bool
     words: frozenset[str]
+    is_post: bool = False
+    is_veiled: bool = False
 
 
 @dataclass(slots=True)
@@ -40,6 +45,12 @@ class Marks:
     named: list[Element] = field(default_factory=list)
     small: list[tuple[Element, frozenset[str]]] = field(default_factory=list)
     unseen: list[Element] = field(default_factory=list)
+    controls: list[Element] = field(default_factory=list)
+    posts: list[Element] = field(default_factory=list)
+    types: frozenset[str] = frozenset()
+    described: str = ""
+    item_types: set[str] = field(default_factory=set)
+    veiled: list[Element] = field(default_factory=list)
     heading: Element | None = None
 
 
@@ -107,12 +118,32 @@ SMALL_ANYWHERE = _words(
 )
 SMALL_BESIDE_PROSE = _words(
     """
-    ad ads adv bottom category comment commentlist comments legend more next recirculation search teaser teasers time
+    ad ads adv category comment commentlist comments legend more next recirculation search teaser teasers time
     toc views
     """
 )
-COMMENTS = frozenset({"comment", "commentlist", "comments"})
-_SMALL = SMALL_ANYWHERE | SMALL_BESIDE_PROSE
+SMALL_LINES = _words("copyright credit credits disclaimer newsletter")
+"""What a single line is called that is no text."""
+
+SMALL_BY_KIND = {
+    FORUM: _words("browser expand extras notice notices signature statistics"),
+    PRODUCT: _words("carousel modal qty quantity recently review reviews swatches upsell wishlist"),
+}
+"""What goes from pages of one kind only."""
+
+COMMENTS = frozenset({"comment", "commentlist", "comments", "disqus", "review", "reviews"})
+_SMALL = SMALL_ANYWHERE.union(SMALL_BESIDE_PROSE, *SMALL_BY_KIND.values())
+_POST = re.compile(
+    r"(?:^|[\s_-]|c(?=C))(?:post|message|comment|reply|answer|topic-post)s?(?:[-_]*(?:body|content|cell|item|stream|text|inner))?(?:$|\s)",
+    re.IGNORECASE,
+)
+# What a block has, how it looks, and the hashes that tools add: none of it says what the block is. Nor do those of what
+# a post is about.
+_TELLS_NOTHING = re.compile(
+    r"(?:(?<=\s)|^)(?:has|is|no|with|page-has|p[btxy]|m[btxy]|mg|padding|margin)-\S*|"
+    r"[\w-]*(?:-has-|[-_]with[-_]|[-_](?:padding|margin|mg|pad)-)\S*|__?(?=[a-z\d]*[A-Z\d])\w{5,8}(?=\s|$)"
+)
+_ABOUT = re.compile(r"(?:(?<=\s)|^)(?:category|tag|type|format|status)-\S*")
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
 _WORD = re.compile("[a-z0-9]+")
 
@@ -123,9 +154,12 @@ def names_of(names: str) -> Names:
     is_frame = len(names) <= _LONGEST_NAMES and any(
         len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) for name in names.split()
     )
-    humps = names[:_LONGEST_NAMES]
+    names = names[:_LONGEST_NAMES]
+    humps = _TELLS_NOTHING.sub(" ", names)
+    if "hentry" in names or "type-post" in names:
+        humps = _ABOUT.sub(" ", humps)
     words = _WORD.findall((humps if humps.islower() else _HUMP.sub(" ", humps)).lower())
-    return Names(is_frame, _SMALL.intersection(words))
+    return Names(is_frame, _SMALL.intersection(words), _POST.search(names) is not None, _is_veiled(names.split()))
 
 
 def is_search(form: Element) -> bool:
@@ -135,9 +169,33 @@ def is_search(form: Element) -> bool:
 # ---- elements
 
 
+_CONTROLS = ("label", "rp", "rt", "select", "svg")
+_CONTENT = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "pre", "table", "ul")
+SMALL_TAGS = ("em", "figcaption", "p")
+_VEILED = _words(
+    """
+    a11y-hidden d-none element-invisible hidden hide is-hidden screen-reader screen-reader-only screen-reader-text
+    screenreader sr-only u-hidden u-visually-hidden visually-hidden visuallyhidden
+    """
+)
+_SHOWN = re.compile(
+    r"d-\w+-(?!none)|(?:sm|md|lg|xl|2xl):(?!hidden)|(?:js-)?tab|(?:js-)?panel|accordion|collaps", re.IGNORECASE
+)
+_MARKED = "[role],[hidden],[itemtype],p[class],em[class],figcaption[class]"
+
+
 def mark_roles(document: Document, marks: Marks) -> None:
+    """Note what roles and attributes say, and what is a control, or only said to those who cannot see."""
     by_role = []
-    for element in document.select("[role],[hidden]"):
+    marks.controls = [element for element in document.iter_elements(_CONTROLS) if _is_control(element)]
+    for span in document.select("span[class]"):
+        if names_of(span.attr("class") or "").is_veiled:
+            marks.veiled.append(span)
+    for element in document.select(_MARKED):
+        if element.tag in SMALL_TAGS and (words := names_of(element.attr("class") or "").words & SMALL_LINES):
+            marks.small.append((element, words))
+        if item := element.attr("itemtype"):
+            marks.item_types.add(item.rstrip("/").rpartition("/")[2].lower())
         role = _role(element)
         hidden = element.attr("hidden")
         if hidden is not None and hidden.lower() != "until-found":
@@ -147,6 +205,20 @@ def mark_roles(document: Document, marks: Marks) -> None:
         elif role in _ROLES:
             by_role.append(element)
     marks.frames += by_role
+
+
+def _is_veiled(names: list[str]) -> bool:
+    """Whether a class hides something on every screen: "d-none d-md-block" is only for small ones."""
+    return not _VEILED.isdisjoint(names) and not any(_SHOWN.match(name) for name in names)
+
+
+def _is_control(element: Element) -> bool:
+    """Whether an element is for choosing something, says how a word is pronounced, or is a drawing without words."""
+    if element.tag == "svg":
+        return next(element.iter_elements(("a", "text", "foreignObject")), None) is None
+    if element.tag == "label":
+        return next(element.iter_elements(_CONTENT), None) is None and element.closest("h1,h2,h3,h4,h5,h6") is None
+    return True
 
 
 def _role(element: Element) -> str:
@@ -162,7 +234,7 @@ def is_frame(element: Element, heading: Element | None) -> bool:
     """Whether an element is frame by its tag or role."""
     tag = element.tag
     if element.attr("hidden") is not None:
-        return tag not in ("body", "html")
+        return tag not in ("body", "html") and not _is_shown_later(element)
     if tag == "aside":
         return not _NOTE.search(element.attr("class") or "")
     if tag == "footer":
@@ -174,6 +246,14 @@ def is_frame(element: Element, heading: Element | None) -> bool:
     return tag not in ("body", "html", "main", "article")
 
 
+def _is_shown_later(element: Element) -> bool:
+    """Whether people see it on a click, or a script moves it to its place as soon as it came."""
+    return _role(element) == "tabpanel" or _STREAMED.match(element.attr("id") or "") is not None
+
+
+_STREAMED = re.compile(r"S:[\da-f]+$")
+
+
 def is_called_frame(element: Element, heading: Element | None) -> bool:
     """Whether an element is frame by its name."""
     if is_title(element, heading):
@@ -183,6 +263,13 @@ def is_called_frame(element: Element, heading: Element | None) -> bool:
     # Sections and articles have headers of their own, and those are text.
     is_banner = all(match is None or match["banner"] for match in said) and any(said)
     return not (is_banner and element.closest("article,main,section"))
+
+
+def is_called_comments(element: Element) -> bool:
+    """Whether it is called as what readers write is."""
+    return not COMMENTS.isdisjoint(
+        names_of(element.attr("class") or "").words | names_of(element.attr("id") or "").words
+    )
 
 
 def is_title(element: Element, heading: Element | None) -> bool:

@@ -14,20 +14,25 @@ without scripts is read with what it hides.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from turbohtml import Document, Element, Node, Text
 
+from inchworm.rules.kinds.kind import PRODUCT, THREADS, Counted, buys_in, judge, prices_in
 from inchworm.rules.page import frame
 from inchworm.rules.page.frame import Marks, Title
 from inchworm.rules.page.prose import PARAGRAPHS, SHORTEST, Prose, gather, linked, solid
-from inchworm.rules.page.trim import Cuttings, trim
+from inchworm.rules.page.trim import Cuttings, WhyDropped, trim
 from inchworm.rules.text.content import as_written
 
 NEXT_TO_NOTHING = 32
 """With fewer characters than this a page has lost its text, and not its frame."""
 
+_SHORTEST_DESCRIPTION = 100
+_SHOWN = 0.5
+_SURE = 0.6
 _MOST = 0.8
 _FAIR_SHARE = 0.1
 _LONGEST_SEPARATOR = 30
@@ -38,10 +43,15 @@ _MOST_FRAMES = 500
 
 
 class MainPart(NamedTuple):
-    """The part, and its text as it stands in the source: laying it out takes four times as long."""
+    """The part, and its text as it stands in the source: laying it out takes four times as long. The kind of the page,
+    and how sure it is that this is its text, from 0 to 1."""
 
     node: Node
     words: str
+    kind: str
+    confidence: float
+    body: Node
+    cuttings: Cuttings
 
 
 def find(document: Document, marks: Marks, title: str = "") -> MainPart:
@@ -57,6 +67,7 @@ def find(document: Document, marks: Marks, title: str = "") -> MainPart:
     cuttings = Cuttings()
     text = _cut_frames(body, marks, cuttings)
     prose = gather(body, text)
+    kind = judge(marks.types | marks.item_types, _counted(body, text, marks, prose))
     called = Title(marks.heading, _topic(title))
     said = _said_main(body, marks, prose)
     part: Node = said or body
@@ -64,12 +75,33 @@ def find(document: Document, marks: Marks, title: str = "") -> MainPart:
         part = _narrowed_to_prose(part, prose, called, cuttings)
     elif part == body:
         part = _article(body, marks.articles) or _narrowed(body, title)
-    trim(part, prose, marks.small, called, cuttings)
-    if _is_next_to_nothing(words := part.text):
+    trim(part, prose, marks.small, called, cuttings, kind)
+    if kind == PRODUCT:
+        _describe(part, marks.described)
+    if is_lost := _is_next_to_nothing(words := part.text):
         cuttings.put_back()
         part = said or body
         words = part.text
-    return MainPart(part, words)
+    sure = 0.0 if is_lost else _confidence(part, words, prose, body)
+    return MainPart(part, words, kind, sure, body, cuttings)
+
+
+def _describe(part: Node, said: str) -> None:
+    """Add what the page says of a product only for machines, where scripts would show it to people."""
+    if isinstance(part, Element) and len(said) >= _SHORTEST_DESCRIPTION:
+        words, shown = set(said.lower().split()), set(part.text.lower().split())
+        if len(words & shown) < _SHOWN * len(words):
+            part.append(Element("p", {}, [Text(said)]))
+
+
+def _confidence(part: Node, words: str, prose: Prose, body: Node) -> float:
+    """How clear it is that this is the text: whether the paragraphs of the page are there, and little but text."""
+    size, all_ = solid(words), prose.of(body)
+    here = min(prose.of(part), size)
+    kept = min(1.0, here / all_) if all_ else 0.5
+    unlinked = 1 - linked(part, size) / max(1, size)
+    said = min(1.0, here / max(1, _SURE * size))
+    return round(kept * unlinked * (1 + said) / 2, 2)
 
 
 def laid_out(part: Node) -> str:
@@ -149,8 +181,32 @@ def _kept(text: str) -> str:
     return text
 
 
+def comments(found: MainPart) -> str:
+    """What readers wrote, laid out, each block of it."""
+    said = (cutting.node.to_text().strip() for cutting in found.cuttings.taken if cutting.why is WhyDropped.COMMENTS)
+    return "\n\n".join(text for text in said if text)
+
+
 def _is_next_to_nothing(words: str) -> bool:
     return solid(words.strip()[:1_000]) < NEXT_TO_NOTHING
+
+
+def _counted(body: Node, text: str, marks: Marks, prose: Prose) -> Counted:
+    size = solid(text)
+    found = Counter(one.tag for one in body.iter_elements(("pre", "time")))
+    cards = sum(1 for heading in body.iter_elements(_CARDS) if heading.closest("a") or _has_link(heading))
+    in_links = linked(body, size)
+    prices = prices_in(text)
+    buys = buys_in(text) if prices else 0
+    posts = len(marks.posts)
+    return Counted(size, prose.of(body), in_links, posts, found["pre"], cards, prices, buys, found["time"])
+
+
+_CARDS = ("h2", "h3", "h4")
+
+
+def _has_link(heading: Element) -> bool:
+    return next(heading.iter_elements("a"), None) is not None
 
 
 # ---- the frame
@@ -159,14 +215,18 @@ _MUCH_MORE = 2
 _AT_LEAST_HIDDEN = 200
 _PART_OF_IT = 0.2
 _MOST_COMMENTS = 0.6
+_VEILED = 0.04
+_VEILED_TOGETHER = 0.1
 
 
 def _cut_frames(body: Node, marks: Marks, cuttings: Cuttings) -> str:
     """Take the frame out, and say what text is left. What is not shown stays if it is several times what else there
     is."""
+    for control in marks.controls:
+        cuttings.take(control, WhyDropped.CONTROL)
     frames = _frames(body, marks)
     _cut(frames, marks, cuttings)
-    text = body.text
+    text = _without_veiled(body, marks, cuttings)
     hidden = [(element, solid(element.text)) for element in frames if frame.is_unseen(element)]
     most = max((size for _, size in hidden), default=0)
     if most > _AT_LEAST_HIDDEN and most > _MUCH_MORE * solid(text):
@@ -185,12 +245,34 @@ def _cut_frames(body: Node, marks: Marks, cuttings: Cuttings) -> str:
     return text
 
 
+def _without_veiled(body: Node, marks: Marks, cuttings: Cuttings) -> str:
+    """Take out what its class hides, unless it is text that some script shows: a style sheet is not read."""
+    text = body.text
+    veiled = [(one, solid(one.text)) for one in marks.veiled[:_MOST_FRAMES] if not one.closest("h1")]
+    together = Counter[str]()
+    for one, size in veiled:
+        together[one.attr("class") or ""] += size
+    most = solid(text) if veiled else 0
+    for one, size in veiled:
+        if size < _VEILED * most and together[one.attr("class") or ""] < _VEILED_TOGETHER * most:
+            cuttings.take(one, WhyDropped.HIDDEN)
+    return body.text if veiled else text
+
+
+def _why_frame(element: Element) -> WhyDropped:
+    if frame.is_unseen(element):
+        return WhyDropped.HIDDEN
+    if frame.is_called_comments(element):
+        return WhyDropped.COMMENTS
+    return WhyDropped.TAG if element.tag in frame.FRAME_TAGS or element.attr("role") else WhyDropped.FRAME_NAME
+
+
 def _cut(frames: list[Element], marks: Marks, cuttings: Cuttings) -> None:
     said = marks.mains[0] if len(marks.mains) == 1 and not frame.is_unseen(marks.mains[0]) else None
     around = {said, *said.ancestors} if said is not None else set()
     for element in frames:
         if element not in around:
-            cuttings.take(element)
+            cuttings.take(element, _why_frame(element))
 
 
 def _frames(part: Node, marks: Marks) -> list[Element]:
@@ -200,16 +282,11 @@ def _frames(part: Node, marks: Marks) -> list[Element]:
         # A name is only a hint: what holds most of the text is not its frame, whatever it is called.
         most = len(part.text) // 2
         called = [one for one in named if len(one.text) <= most and frame.is_called_frame(one, heading)]
-        comments = _outermost(one for one in called if _is_called_comments(one))
-        if comments and _hold_the_prose(comments, part):
+        comments = _outermost(one for one in called if frame.is_called_comments(one))
+        if comments and (not marks.types.isdisjoint(THREADS) or _hold_the_prose(comments, part)):
             called = [one for one in called if one not in comments and comments.isdisjoint(one.ancestors)]
         frames += called
     return frames
-
-
-def _is_called_comments(element: Element) -> bool:
-    names = f"{element.attr('class') or ''} {element.attr('id') or ''}"
-    return not frame.COMMENTS.isdisjoint(frame.names_of(names).words)
 
 
 def _outermost(elements: Iterable[Element]) -> set[Node]:
@@ -301,7 +378,7 @@ def _take_what_is_around(level: Node, inner: Element, prose: Prose, title: Title
         elif isinstance(one, Element) and _belongs(one, is_before, prose, title):
             has_more = True
         elif isinstance(one, Element) or (isinstance(one, Text) and len(one.data.strip()) < SHORTEST):
-            cuttings.take(one)
+            cuttings.take(one, WhyDropped.AROUND)
     return has_more
 
 

@@ -23,9 +23,18 @@ from turbohtml import Document, Element, Namespace, Node
 from inchworm.model import FoundUrl, Kind, Reading, Source, Substance
 from inchworm.rules.formats.contents import MAX_LINKS, MAX_TEXT, MAX_TITLE
 from inchworm.rules.formats.media import Media, media_of
+from inchworm.rules.kinds.kind import types_said
 from inchworm.rules.metadata import byline, data
 from inchworm.rules.metadata.data import Data
-from inchworm.rules.metadata.describe import MAX_ITEMS, WANTED, PageMetadata, address, describe, squeeze
+from inchworm.rules.metadata.describe import (
+    MAX_ITEMS,
+    WANTED,
+    PageMetadata,
+    address,
+    describe,
+    product_described,
+    squeeze,
+)
 from inchworm.rules.metadata.title import MAX_HEADINGS, seen
 from inchworm.rules.page import frame, main_text
 from inchworm.rules.page.disguise import has_password_field as has_password_field
@@ -68,8 +77,21 @@ def text_of(body: bytes, content_type: str) -> str:
     if media_of(body, content_type) is not Media.HTML:
         return ""
     page = _gather(_document(body, content_type))
-    main, _ = main_text.find(page.document, page.marks, squeeze(page.title or ""))
-    return main_text.laid_out(main)[:MAX_TEXT]
+    main = main_text.find(page.document, page.marks, squeeze(page.title or ""))
+    return main_text.laid_out(main.node)[:MAX_TEXT]
+
+
+def comments_of(body: bytes, content_type: str) -> str:
+    """What readers wrote below the text of an HTML page, laid out. Nothing for the rest."""
+    if media_of(body, content_type) is not Media.HTML:
+        return ""
+    return main_text.comments(found_in(body, content_type))[:MAX_TEXT]
+
+
+def found_in(body: bytes, content_type: str) -> main_text.MainPart:
+    """The main part of an HTML page, with what was found on the way there."""
+    page = _gather(_document(body, content_type))
+    return main_text.find(page.document, page.marks, squeeze(page.title or ""))
 
 
 def named_links(named: Iterable[tuple[str, str]], url: str, how: How) -> tuple[tuple[FoundUrl, ...], bool]:
@@ -184,6 +206,9 @@ def _gather(document: Document) -> _Page:
                 add(href)
         else:
             _HANDLERS[tag](page, element)
+    page.marks.types = types_said(page.said.metas, page.said.json_ld)
+    if "product" in page.marks.types:
+        page.marks.described = product_described(page.said.json_ld)
     return page
 
 
@@ -195,6 +220,7 @@ def _on_area(page: _Page, element: Element) -> None:
 def _on_frame(page: _Page, element: Element) -> None:
     if src := element.attr("src"):
         page.hrefs.append(src)
+    page.marks.unseen.append(element)
 
 
 def _on_base(page: _Page, element: Element) -> None:
@@ -281,15 +307,23 @@ def _on_block(page: _Page, element: Element) -> None:
 
 def _note_names(page: _Page, element: Element) -> bool:
     """Note what an element is called, if that tells something; whether it is called as frames are."""
-    is_frame, words = frame.names_of(names) if (names := element.attr("class")) else _UNNAMED
+    is_frame, words, is_post, is_veiled = frame.names_of(names) if (names := element.attr("class")) else _UNNAMED
+    if is_veiled:
+        page.marks.veiled.append(element)
     if name := element.attr("id"):
         of_id = frame.names_of(name)
-        is_frame, words = is_frame or of_id.is_frame, words | of_id.words
+        is_frame = is_frame or of_id.is_frame
+        # Chapters are often called by their headings: "real-time-monitoring" tells of what is in them.
+        if element.tag != "section" and name.count("-") < _MOST_WORDS:
+            words |= of_id.words
+    if is_post:
+        page.marks.posts.append(element)
     if words:
         page.marks.small.append((element, words))
     return is_frame
 
 
+_MOST_WORDS = 3
 _UNNAMED = frame.Names(False, frozenset())
 
 
@@ -343,7 +377,8 @@ def _read_html(document: Document, url: str, how: How) -> Reading:
     if (shared := page.said.metas.get("og:title", "")) or page.headings:
         # A line break in a heading is no reason to write two words as one.
         meta.update(seen(title, (element.to_text() for element in page.headings), shared))
-    main = main_text.find(document, page.marks, title).node
+    found = main_text.find(document, page.marks, title)
+    main = found.node
     hrefs = "\n".join(_hrefs(main))
     text = main_text.laid_out(main) if how.text else ""
     words = main_text.shown(main)
@@ -354,6 +389,8 @@ def _read_html(document: Document, url: str, how: How) -> Reading:
         "title_capped": len(title) > MAX_TITLE,
         "text_capped": max(len(words), len(text)) > MAX_TEXT,
     }
+    if words:
+        meta.update(kind=found.kind, confidence=found.confidence)
     meta.update((flag, True) for flag, is_set in flags.items() if is_set)
     return Reading(
         links=tuple(links.values()),

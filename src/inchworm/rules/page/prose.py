@@ -44,7 +44,7 @@ def solid(text: str) -> int:
     return len(text) - text.count(" ") - text.count("\n") - text.count("\t")
 
 
-def linked(block: Element, room: int) -> int:
+def linked(block: Node, room: int) -> int:
     """How many characters of a block are links, out of so many. They can lie in links, and each look at one costs all
     that is in it."""
     size = 0

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from enum import Enum
 from typing import NamedTuple
 
 from turbohtml import Element, Node, Text
 
+from inchworm.rules.kinds.kind import DOCUMENTATION, FORUM
 from inchworm.rules.page import frame
 from inchworm.rules.page.prose import PARAGRAPHS, Prose, solid
 
 _SMALL = 0.4
 _SMALL_TOGETHER = 0.3
+_SMALL_OF_KIND = 0.6
 _MOSTLY = 0.5
 _LINKS = 0.6
 _BESIDE = 0.25
@@ -25,84 +28,142 @@ _AS_LONG_AS_ITS_HEADING = 1.5
 _MOST = 500
 _DEEPEST = 100
 
+_SHORT = ("p", "strong")
+_LONGEST_SAID = 60
+_MOST_AT_THE_END = 3
+_MOST_QUOTES = 200
+_CORE = 30
+
 _HEADINGS = ("h2", "h3", "h4", "h5", "h6")
 _OF_LINKS = frozenset({"article", "div", "ol", "p", "section", "span", "table", "ul"})
 
+
+class WhyDropped(Enum):
+    """Why a block is no text, in words that follow "dropped:"."""
+
+    CONTROL = "it is for choosing or typing something, or says what no screen shows"
+    HIDDEN = "the page hides it"
+    TAG = "its tag or role says that it is frame: nav, footer, aside, …"
+    FRAME_NAME = "it is called as frames are: menu, sidebar, footer, …"
+    SMALL_NAME = "it is small and called as such blocks are: byline, tags, share, …"
+    AROUND = "it stands around the block that holds nearly all paragraphs"
+    OUTSIDE = "it is outside of the main part"
+    LINKS = "it is mostly links, on a page of prose"
+    HEADING = "its heading says that it is something else: related articles, newsletter, …"
+    COMMENTS = "readers wrote it: see the comments of the page"
+    LEFT_ALONE = "it is a heading, and what stood under it is gone"
+    SAID_BEFORE = "it quotes what stands elsewhere on the page"
+    KIND = "it is no text on a page of this kind"
+
+
+_NONE: frozenset[str] = frozenset()
+_BESIDE_PROSE = frame.SMALL_ANYWHERE | frame.SMALL_BESIDE_PROSE
 
 Small = Sequence[tuple[Element, frozenset[str]]]
 """Elements with what their names tell."""
 
 
-class _Removed(NamedTuple):
-    """A node taken out, and where it was."""
+class Cutting(NamedTuple):
+    """A node taken out, where it was, and why it went."""
 
     node: Node
     parent: Element
     after: Node | None
+    why: WhyDropped
 
 
 class Cuttings:
     """What was taken out of a page so far."""
 
     def __init__(self) -> None:
-        self._removed: list[_Removed] = []
+        self.taken: list[Cutting] = []
 
-    @property
-    def nodes(self) -> list[Node]:
-        return [removed.node for removed in self._removed]
-
-    def take(self, node: Element | Text) -> None:
+    def take(self, node: Element | Text, why: WhyDropped) -> None:
         parent = node.parent
         # What lies in a template right under it has no element around it, and is not seen anyway.
         if isinstance(parent, Element):
-            self._removed.append(_Removed(node, parent, node.next_sibling))
+            self.taken.append(Cutting(node, parent, node.next_sibling, why))
             node.extract()
 
-    def put_back(self) -> None:
-        for node, parent, after in reversed(self._removed):
+    def put_back(self) -> list[Cutting]:
+        """Everything where it was; and what that is."""
+        taken = self.taken
+        for node, parent, after, _ in reversed(taken):
             if after is not None:
                 after.insert_before(node)
             else:
                 parent.append(node)
-        self._removed.clear()
+        self.taken = []
+        return taken
 
 
-def trim(part: Node, prose: Prose, small: Small, title: frame.Title, cuttings: Cuttings) -> None:
+def trim(part: Node, prose: Prose, small: Small, title: frame.Title, cuttings: Cuttings, kind: str) -> None:
     """Take what is no text out of the main part; never its title. `small`: what is called as small blocks are."""
     text = part.text
     is_prose = prose.is_share(_MOSTLY, part, text)
-    for block in _called_small(part, len(text), is_prose, small):
+    for block in _called_small(part, len(text), is_prose, small, kind):
         if not frame.is_title(block, title.heading):
-            cuttings.take(block)
+            cuttings.take(block, WhyDropped.COMMENTS if frame.is_called_comments(block) else WhyDropped.SMALL_NAME)
+    for quote in _said_before(part):
+        cuttings.take(quote, WhyDropped.SAID_BEFORE)
     if is_prose:
         for block in _of_links(part, prose, len(text)):
-            if not title.is_in(block):
-                cuttings.take(block)
+            if not title.is_in(block) and not (kind == DOCUMENTATION and block.tag == "p"):
+                cuttings.take(block, WhyDropped.LINKS)
         for node in _with_headings(part, prose, len(text)):
-            cuttings.take(node)
+            cuttings.take(node, WhyDropped.HEADING)
+        for node in _said_like_headings(part):
+            cuttings.take(node, WhyDropped.HEADING)
+        for heading in _at_the_end(part, {cutting.parent for cutting in cuttings.taken}):
+            cuttings.take(heading, WhyDropped.LEFT_ALONE)
 
 
 # ---- by name
 
 
-def _called_small(part: Node, size: int, is_prose: bool, small: Small) -> list[Element]:
+def _called_small(part: Node, size: int, is_prose: bool, small: Small, kind: str) -> list[Element]:
     """Blocks whose names say that they are no text, if they are small, and all of that name together."""
     found: list[tuple[Element, frozenset[str], int]] = []
     together: Counter[str] = Counter()
+    of_kind = frame.SMALL_BY_KIND.get(kind, _NONE)
+    wanted = of_kind | (_BESIDE_PROSE if is_prose else frame.SMALL_ANYWHERE)
+    wanted -= frame.COMMENTS if kind == FORUM else _NONE
     for block, words in small[:_MOST]:
-        told = words if is_prose else words & frame.SMALL_ANYWHERE
+        if not is_prose and block.tag in frame.SMALL_TAGS:
+            continue
+        told = words & wanted
         if told and _is_in(block, part) and (length := len(block.text)):
             found.append((block, told, length))
             together.update(dict.fromkeys(told, length))
     return [
         block
         for block, told, length in found
-        if length < _SMALL * size and min(together[word] for word in told) < _SMALL_TOGETHER * size
+        if (length < _SMALL * size and min(together[word] for word in told) < _SMALL_TOGETHER * size)
+        or (length < _SMALL_OF_KIND * size and not told.isdisjoint(of_kind))
     ]
 
 
 def _is_in(block: Element, part: Node) -> bool:
     return any(around == part for around in block.ancestors)
+
+
+# ---- quotes
+
+
+def _said_before(part: Node) -> list[Element]:
+    """Quotes of what is said on the same page: of posts before, or of the text itself."""
+    quotes = list(part.iter_elements("blockquote"))[:_MOST_QUOTES]
+    if not quotes:
+        return []
+    text = "".join(part.text.split())
+    return [quote for quote in quotes if _is_twice("".join(quote.text.split()), text)]
+
+
+def _is_twice(said: str, text: str) -> bool:
+    """Whether the middle of what is said stands there once more: quotes have words around them, and leave some out."""
+    middle = len(said) // 2
+    core = said[max(0, middle - _CORE) : middle + _CORE]
+    return len(core) > 1.5 * _CORE and text.count(core) > said.count(core)
 
 
 # ---- by links
@@ -169,3 +230,27 @@ def _under(heading: Element, part: Node, length: int) -> list[Element | Text]:
 
 def _says(node: Node) -> bool:
     return bool((node.text if isinstance(node, Element) else node.data if isinstance(node, Text) else "").strip())
+
+
+def _said_like_headings(part: Node) -> list[Element]:
+    """Paragraphs that say what such headings say, and nothing else."""
+    return [one for one in part.iter_elements(_SHORT) if _is_short(text := one.text) and frame.is_beside(text)]
+
+
+def _is_short(text: str) -> bool:
+    return 0 < len(text) <= _LONGEST_SAID
+
+
+def _at_the_end(part: Node, cut: set[Element]) -> list[Element]:
+    """The headings that nothing comes after, though something did. `cut`: what something was taken out of."""
+    found: list[Element] = []
+    for heading in reversed(list(part.iter_elements(_HEADINGS))[-_MOST_AT_THE_END:]):
+        at: Node = heading
+        while at != part and at.parent is not None:
+            if any(_says(after) and after not in found for after in at.next_siblings):
+                return found
+            at = at.parent
+        if cut.isdisjoint((heading, *heading.ancestors)):
+            break
+        found.append(heading)
+    return found
