@@ -181,6 +181,7 @@ _VEILED = _words(
 _SHOWN = re.compile(
     r"d-\w+-(?!none)|(?:sm|md|lg|xl|2xl):(?!hidden)|(?:js-)?tab|(?:js-)?panel|accordion|collaps", re.IGNORECASE
 )
+_VEILED_SPANS = "span.sr-only,span.visually-hidden,span.visuallyhidden,span.screen-reader-text,span.hidden"
 _MARKED = "[role],[hidden],[itemtype],p[class],em[class],figcaption[class]"
 
 
@@ -188,9 +189,7 @@ def mark_roles(document: Document, marks: Marks) -> None:
     """Note what roles and attributes say, and what is a control, or only said to those who cannot see."""
     by_role = []
     marks.controls = [element for element in document.iter_elements(_CONTROLS) if _is_control(element)]
-    for span in document.select("span[class]"):
-        if names_of(span.attr("class") or "").is_veiled:
-            marks.veiled.append(span)
+    marks.veiled += document.select(_VEILED_SPANS)
     for element in document.select(_MARKED):
         if element.tag in SMALL_TAGS and (words := names_of(element.attr("class") or "").words & SMALL_LINES):
             marks.small.append((element, words))

@@ -193,20 +193,20 @@ def _is_next_to_nothing(words: str) -> bool:
 
 def _counted(body: Node, text: str, marks: Marks, prose: Prose) -> Counted:
     size = solid(text)
-    found = Counter(one.tag for one in body.iter_elements(("pre", "time")))
-    cards = sum(1 for heading in body.iter_elements(_CARDS) if heading.closest("a") or _has_link(heading))
-    in_links = linked(body, size)
+    in_links = cards = 0
+    for link in body.iter_elements("a"):
+        in_links += len(link.text)
+        cards += isinstance(around := link.parent, Element) and around.tag in _CARDS
+        if in_links >= size:
+            break
+    found = [one.tag for one in body.iter_elements(("pre", "time"))]
     prices = prices_in(text)
     buys = buys_in(text) if prices else 0
-    posts = len(marks.posts)
-    return Counted(size, prose.of(body), in_links, posts, found["pre"], cards, prices, buys, found["time"])
+    code, times = found.count("pre"), found.count("time")
+    return Counted(size, prose.of(body), min(in_links, size), len(marks.posts), code, cards, prices, buys, times)
 
 
-_CARDS = ("h2", "h3", "h4")
-
-
-def _has_link(heading: Element) -> bool:
-    return next(heading.iter_elements("a"), None) is not None
+_CARDS = frozenset({"h2", "h3", "h4"})
 
 
 # ---- the frame

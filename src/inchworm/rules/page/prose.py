@@ -26,9 +26,11 @@ _LOOKS = 30
 
 
 class Prose(NamedTuple):
-    """How many characters of prose each element holds, every one that holds any."""
+    """How many characters of prose each element holds, every one that holds any; and the paragraphs that are too short
+    for any."""
 
     mass: dict[Node, int]
+    short: list[Element]
 
     def of(self, element: Node) -> int:
         return self.mass.get(element, 0)
@@ -59,9 +61,11 @@ def gather(part: Node, text: str) -> Prose:
     """The prose of a part, by the elements that hold it. `text`: all that is in it."""
     total, room = 0, _LOOKS * len(text)
     found: list[tuple[Element, int]] = []
+    short: list[Element] = []
     for paragraph in part.iter_elements(PARAGRAPHS):
         length = len(paragraph.text)
         if length < SHORTEST:
+            short.append(paragraph)
             continue
         room -= 2 * length
         if room < 0:
@@ -72,7 +76,7 @@ def gather(part: Node, text: str) -> Prose:
             total += length - in_links
     if total < _FEW * len(text) and total < _FEW * solid(text):
         found += _own_texts(part)
-    return Prose(_added_up(part, found))
+    return Prose(_added_up(part, found), short)
 
 
 def _is_made_of_paragraphs(paragraph: Element) -> bool:

@@ -28,8 +28,6 @@ _AS_LONG_AS_ITS_HEADING = 1.5
 _MOST = 500
 _DEEPEST = 100
 
-_SHORT = ("p", "strong")
-_LONGEST_SAID = 60
 _MOST_AT_THE_END = 3
 _MOST_QUOTES = 200
 _CORE = 30
@@ -112,7 +110,7 @@ def trim(part: Node, prose: Prose, small: Small, title: frame.Title, cuttings: C
                 cuttings.take(block, WhyDropped.LINKS)
         for node in _with_headings(part, prose, len(text)):
             cuttings.take(node, WhyDropped.HEADING)
-        for node in _said_like_headings(part):
+        for node in _said_like_headings(part, prose):
             cuttings.take(node, WhyDropped.HEADING)
         for heading in _at_the_end(part, {cutting.parent for cutting in cuttings.taken}):
             cuttings.take(heading, WhyDropped.LEFT_ALONE)
@@ -232,13 +230,9 @@ def _says(node: Node) -> bool:
     return bool((node.text if isinstance(node, Element) else node.data if isinstance(node, Text) else "").strip())
 
 
-def _said_like_headings(part: Node) -> list[Element]:
+def _said_like_headings(part: Node, prose: Prose) -> list[Element]:
     """Paragraphs that say what such headings say, and nothing else."""
-    return [one for one in part.iter_elements(_SHORT) if _is_short(text := one.text) and frame.is_beside(text)]
-
-
-def _is_short(text: str) -> bool:
-    return 0 < len(text) <= _LONGEST_SAID
+    return [one for one in prose.short if one.tag == "p" and frame.is_beside(one.text) and _is_in(one, part)]
 
 
 def _at_the_end(part: Node, cut: set[Element]) -> list[Element]:
