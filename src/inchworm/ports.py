@@ -271,6 +271,7 @@ class Differing(NamedTuple):
     seq: int
     judgement: Judgement
     lane: int
+    is_html: bool
     differences: tuple[int, ...]
 
 
@@ -288,6 +289,7 @@ class Contradicted(NamedTuple):
     """A page that changed, as it seems, though its validator did not; and by what, should that be stamps."""
 
     lane: int
+    is_html: bool
     validator: str
     differences: tuple[int, ...] | None
 
@@ -506,8 +508,8 @@ class Evidence(Protocol):
         """Pages that are taken to be modified though stamps may explain it, in the order of record."""
         ...
 
-    def compared(self, run_id: int) -> dict[int, int]:
-        """How many pages of each lane were compared with an earlier version."""
+    def compared(self, run_id: int) -> dict[tuple[int, bool], int]:
+        """How many pages of each lane were compared with an earlier version: those in HTML, and the rest."""
         ...
 
     def believed(self, run_id: int, lane: int) -> list[Believed]:

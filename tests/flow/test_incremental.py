@@ -220,6 +220,19 @@ def stamp(pages: Pages, text: str) -> None:
         pages[path] = bare.replace("</main>", f"<p class=stamp>{text}</p></main>")
 
 
+def test_texts_beside_the_pages_are_no_reason_to_see_no_stamps(home: Home) -> None:
+    """Manuals come with the sources of their pages, which bear no stamps."""
+    pages = star(6)
+    stamp(pages, "Manual 1.0")
+    texts: Pages = {f"/p{n}.txt": Page(f"Source {n}", headers={"content-type": "text/plain"}) for n in range(9)}
+    pages["/"] = str(pages["/"]).replace("<ul>", "<ul>" + "".join(f"<li><a href={path}>x</a>" for path in texts))
+    with serving(Site(both := pages | texts)) as served:
+        crawl(home, served)
+        stamp(pages, "Manual 1.1")
+        both.update(pages)
+        assert numbers(crawl(home, served)) == (0, 0, len(both), 0, 0)
+
+
 def test_a_page_that_came_late_bears_the_same_stamp(home: Home) -> None:
     pages = star(8)
     stamp(pages, "Manual 1.0")

@@ -75,6 +75,13 @@ def test_small_blocks_go_by_their_names(named: str) -> None:
     assert "GONE" not in words(f"<main><h1>Whitby</h1>{P}{named}{STORY}{named}</main>")
 
 
+def test_a_section_with_the_name_of_its_heading_says_nothing_by_it() -> None:
+    """Manuals name their sections by what they are about, be that views, filters or tags."""
+    section = "<div class=sect id=SQL-UPDATABLE-VIEWS><h2>Updatable Views</h2><p>KEPT, as it is a part of it all.</div>"
+    assert "KEPT" in words(f"<div>{STORY}{section}</div>")
+    assert "KEPT" not in words(f"<div>{STORY}{section.replace('Updatable Views', 'How often')}</div>")
+
+
 def test_what_is_called_so_stays_where_it_holds_much_of_the_text() -> None:
     posts = "".join(f"<div class=comment><b>{who}</b>{P}</div>" for who in ("KEPT", "ebb", "brine", "neap"))
     assert words(f"<h1>Who saw it?</h1><div class=question>{P}</div>{posts}").count("lighthouse") == 5

@@ -91,7 +91,8 @@ class Sweep:
         return {
             page.lane
             for page in suspects
-            if page.differences is None or not stamps.explained(page.differences, recurring.get(page.lane, frozenset()))
+            if page.differences is None
+            or not stamps.explained(page.differences, recurring.get((page.lane, page.is_html), frozenset()))
         }
 
     def _enter(self, page: Unreached, place: Place, rank: int | None = None) -> None:
@@ -161,24 +162,25 @@ class Sweep:
 
     def _judge_stamps(self) -> None:
         """Pages that differ only by what most pages of their host differ by are unchanged."""
-        by_lane, recurring = self._differing(), self._recurring()
-        for lane, pages in by_lane.items():
-            self._judge_as_unchanged(pages, recurring[lane])
+        alike, recurring = self._differing(), self._recurring()
+        for key, pages in alike.items():
+            self._judge_as_unchanged(pages, recurring[key])
 
-    def _differing(self) -> dict[int, list[Differing]]:
-        by_lane: dict[int, list[Differing]] = defaultdict(list)
+    def _differing(self) -> dict[tuple[int, bool], list[Differing]]:
+        """By lane, those in HTML apart from the rest: no text file bears the stamp of a template."""
+        alike: dict[tuple[int, bool], list[Differing]] = defaultdict(list)
         for page in self._store.evidence.differing(self._run_id):
-            by_lane[page.lane].append(page)
-        return by_lane
+            alike[page.lane, page.is_html].append(page)
+        return alike
 
-    def _recurring(self) -> dict[int, frozenset[int]]:
+    def _recurring(self) -> dict[tuple[int, bool], frozenset[int]]:
         """What most pages of each lane differ by."""
         from inchworm.rules.change import stamps  # only a run that builds on others needs it
 
         compared = self._store.evidence.compared(self._run_id)
         return {
-            lane: stamps.recurring((page.differences for page in pages), compared.get(lane, 0))
-            for lane, pages in self._differing().items()
+            key: stamps.recurring((page.differences for page in pages), compared.get(key, 0))
+            for key, pages in self._differing().items()
         }
 
     def _judge_as_unchanged(self, pages: Sequence[Differing], recurring: frozenset[int]) -> None:

@@ -12,6 +12,10 @@ from inchworm.store.database import Database
 _NO_ETAG = """ AND (v.etag IS NULL OR NOT (v.etag LIKE '"%"' OR v.etag LIKE 'W/"%"') OR v.etag LIKE '%", "%')"""
 
 
+_IS_HTML = "COALESCE(v.content_type, 'html') LIKE '%html%'"
+"""What may be made by one template. Texts and documents beside such pages bear no stamps of theirs."""
+
+
 class EvidenceTable:
     """What tells whether a page has changed, beside the page. `ports.Evidence` says what is guaranteed."""
 
@@ -65,13 +69,13 @@ class EvidenceTable:
 
     def contradicted(self, run_id: int) -> list[Contradicted]:
         rows = self._db.execute(
-            f"SELECT f.lane, v.etag, v.differences FROM {SETTLED} WHERE v.run_id = ? AND v.change = 'modified'"
+            f"SELECT f.lane, {_IS_HTML}, v.etag, v.differences FROM {SETTLED} WHERE v.run_id = ? AND v.change = 'modified'"
             " AND v.note LIKE '%same_validator%' ORDER BY v.seq",
             (run_id,),
         )
         return [
-            Contradicted(lane, validators.kind_of(etag or ""), tuple(json.loads(said)) if said else None)
-            for lane, etag, said in rows
+            Contradicted(lane, bool(is_html), validators.kind_of(etag or ""), tuple(json.loads(said)) if said else None)
+            for lane, is_html, etag, said in rows
         ]
 
     def useless(self, run_id: int) -> set[int]:
@@ -85,21 +89,21 @@ class EvidenceTable:
 
     def differing(self, run_id: int) -> list[Differing]:
         rows = self._db.execute(
-            f"SELECT v.seq, f.lane, v.differences, {JUDGEMENT} FROM {SETTLED} WHERE v.run_id = ?"
+            f"SELECT v.seq, f.lane, {_IS_HTML}, v.differences, {JUDGEMENT} FROM {SETTLED} WHERE v.run_id = ?"
             " AND v.differences IS NOT NULL AND (v.change = 'modified' OR v.note LIKE '%stamp%') ORDER BY v.seq",
             (run_id,),
         )
         return [
-            Differing(seq, Judgement(*rest), lane, tuple(json.loads(differences)))
-            for seq, lane, differences, *rest in rows
+            Differing(seq, Judgement(*rest), lane, bool(is_html), tuple(json.loads(differences)))
+            for seq, lane, is_html, differences, *rest in rows
         ]
 
-    def compared(self, run_id: int) -> dict[int, int]:
+    def compared(self, run_id: int) -> dict[tuple[int, bool], int]:
         query = (
-            f"SELECT f.lane, COUNT(*) FROM {SETTLED} WHERE v.run_id = ? AND v.outcome IN ('page', 'duplicate')"
-            " AND v.change IN ('modified', 'unchanged') GROUP BY f.lane"
+            f"SELECT f.lane, {_IS_HTML}, COUNT(*) FROM {SETTLED} WHERE v.run_id = ? AND v.outcome IN ('page', 'duplicate')"
+            " AND v.change IN ('modified', 'unchanged') GROUP BY f.lane, 2"
         )
-        return dict(self._db.execute(query, (run_id,)).fetchall())
+        return {(lane, bool(is_html)): count for lane, is_html, count in self._db.execute(query, (run_id,))}
 
     def last_unchanged(self, run_id: int, seed: int) -> Believed | None:
         row = self._db.execute(
