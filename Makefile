@@ -8,7 +8,7 @@ PEERS  := .venv-peers
 QUICK  := tests/test_architecture.py tests/rules tests/engine tests/store/test_conformance.py tests/flow/test_complete.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-serve crawl test quick check format docs soak bench bench-profile bench-scale bench-recrawl bench-focus bench-read bench-export bench-memory bench-scheduler bench-dashboard chaos shape clean
+.PHONY: help demo demo-serve crawl test quick check format docs soak bench bench-profile bench-scale bench-recrawl bench-change bench-focus bench-read bench-export bench-memory bench-scheduler bench-dashboard chaos shape clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -88,6 +88,10 @@ bench-scale: $(STAMP) ## What a commit costs with up to five million known URLs
 bench-recrawl: $(STAMP) ## What an unchanged site costs when it is crawled again
 	[ -f /usr/share/doc/postgresql-doc-15/html/index.html ] || apt-get install -y -qq postgresql-doc-15
 	$(BIN)/python bench/recrawl.py
+
+bench-change: $(STAMP) ## Does a crawl find every change of a manual, and no other?
+	$(BIN)/python bench/change.py
+	$(BIN)/python bench/change.py --apart
 
 bench-focus: $(STAMP) ## How many fetches it takes to find the pages that match a query
 	[ -f /usr/share/doc/postgresql-doc-15/html/index.html ] || apt-get install -y -qq postgresql-doc-15

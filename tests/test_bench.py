@@ -41,6 +41,29 @@ def test_the_pages_of_the_dashboard_are_small() -> None:
     assert [line for line in lines if float(line.removesuffix("  missed").split()[-1]) > 200] == []
 
 
+def test_changes_are_found_and_no_others(tmp_path: Path) -> None:
+    """Of ten pages all bear a new version, one another word, one a space, one another link; two only look otherwise."""
+    changes = {
+        "1": ("the second", "the other"),
+        "2": ("+485", "+ 485"),
+        "3": ("href=/4.html", "href=/5.html"),
+        "4": ("<p>", "<p>\n   "),
+        "5": ("<body>", "<body><!-- made anew -->"),
+    }
+    for version in ("1.0", "1.1"):
+        (tmp_path / version).mkdir()
+        for number in range(10):
+            text = f"This is page {number} of a manual, and {'the second of its sentences says so at length. ' * 3}"
+            body = f"<h1>Page {number}</h1><p>{text} Value +485. <a href=/4.html>next</a><p>Version {version}</p>"
+            if version == "1.1":
+                body = body.replace(*changes.get(str(number), ("", "")))
+            page = f"<title>Page {number}</title><body>{body}".replace(*(changes["5"] if number == 5 else ("", "")))
+            (tmp_path / version / f"{number}.html").write_text(page)
+    folders = (str(tmp_path / version) for version in ("1.0", "1.1"))
+    said = run("change.py", "--folders", *folders, "--versions", "1.0", "1.1").splitlines()[-1].split()
+    assert said[:6] == ["1.1", "10", "3", "7", "0", "0"]
+
+
 def test_the_stages_of_the_profile_are_files_and_functions_that_exist() -> None:
     """Costs of a stage whose file moved away would be counted as "the rest" without a word."""
     text = (BENCH / "profile.py").read_text()

@@ -296,6 +296,8 @@ _CLOCK = (
 )
 _DAY_FIRST = rf"{_DAY}[\s-]?(?:of\s|de\s)?{_MONTH}(?:[,\s-]{{0,2}}(?:de\s|del\s)?{_YEAR})?"
 _MONTH_FIRST = rf"{_MONTH}\s?(?:{_DAY}\s{_CLOCK}\s{_YEAR}|(?:{_DAY},?\s?)?{_YEAR}|{_DAY})"
+_THEN = rf"(?:(?:T|,?\s?(?:at\s|um\s|-\s)?){_CLOCK})?"
+_AGO = r"\s(?:second|minute|hour|day|week|month|year)s?\sago"
 _CALENDAR = "|".join(
     (
         r"(?:19|20)\d\d(?P<sign>[-/.])[01]?\d(?P=sign)[0-3]?\d(?!\d)",
@@ -303,18 +305,12 @@ _CALENDAR = "|".join(
         r"[0-3]?\d/[0-3]?\d/\d\d(?!\d)",
         r"\d{4}\s?[年년]\s?\d\d?\s?[月월]\s?\d\d?\s?[日일]",
         _DAY_FIRST,
-        # Most words have no digit after them, and need not be compared with all those names.
-        rf"(?=\D{{3,24}}+\d){_WEEKDAY}(?:{_DAY_FIRST}|{_MONTH_FIRST})",
     )
 )
-_MOMENT = "|".join(
-    (
-        rf"(?:{_CALENDAR})(?:(?:T|,?\s?(?:at\s|um\s|-\s)?){_CLOCK})?",
-        r"(?:19|20)\d{6}T\d{4}(?:\d\d)?Z?",
-        _CLOCK,
-        r"(?:\d+|an?)\s(?:second|minute|hour|day|week|month|year)s?\sago",
-    )
-)
+# What begins with a digit, and what does not: most words are none of it, and need not be compared with all those names.
+_DIGITS = rf"(?=\d)(?:(?:{_CALENDAR}){_THEN}|(?:19|20)\d{{6}}T\d{{4}}(?:\d\d)?Z?|{_CLOCK}|\d+{_AGO})"
+_NAMES = rf"(?=\D{{3,24}}+\d){_WEEKDAY}(?:{_DAY_FIRST}|{_MONTH_FIRST}){_THEN}|an?{_AGO}"
+_MOMENT = rf"{_DIGITS}|(?=[^\W\d_])(?:{_NAMES})"
 _HEX = r"(?=\d*[a-f])[0-9a-f]{7,64}(?![^\W_])"
 _NUMBER = r"\d+(?:[.,:/-]\d+)*"
 # As many letters as there are, but never past one that is small before one that is large.

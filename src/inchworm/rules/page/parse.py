@@ -537,7 +537,10 @@ class Resolver:
         """The URL that one href of a page leads to; empty when it leads nowhere else."""
         if base.is_page and (not href or href[0] == "#"):
             return ""
-        found = self._resolve(base.url, href, False)
+        is_short = len(base.directory) + len(href) <= _SHARED_CHARS
+        found = self._shared(base.directory, href, False) if is_short else _ASK_WITH_PAGE
+        if found is _ASK_WITH_PAGE:
+            found = self._resolve(base.url, href, False)
         return found.url if found else ""
 
     def _from_directory(self, directory: str, href: str, resource: bool) -> FoundUrl | None:
