@@ -33,7 +33,10 @@ SHOWN = Document(PAPER.body, "application/pdf", "http://h.test/b.pdf", Kind.RESO
     "document", [LARGE, MAP, PAPER, TEXT, SHOWN], ids=["page", "sitemap", "PDF", "docx", "resource"]
 )
 def test_it_reads_as_we_do(document: Document) -> None:
-    assert asyncio.run(apart(document)) == DocumentReader(False).read(document)
+    here = DocumentReader(False).read(document)
+    # What versions are compared by stays in the child, which compares those that it has read.
+    kept = here.reading._replace(words="", hrefs="", base=None)
+    assert asyncio.run(apart(document)) == here._replace(reading=kept)
 
 
 def test_being_cancelled_while_the_answer_comes_leaves_nobody_waiting() -> None:

@@ -270,12 +270,13 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 class Reading(NamedTuple):
     """What one parse of a page gives. `words`, the main text with its white space as it shows, and `hrefs`, its links
-    as they are written, tell pages apart; `text`, laid out for people, is there only when somebody wants it."""
+    as they are written, tell pages apart; `base` is what it says they are relative to; `text` is for people."""
 
     links: tuple[FoundUrl, ...] = ()
     title: str = ""
     words: str = ""
     hrefs: str = ""
+    base: str | None = None
     text: str = ""
     language: str = ""
     canonical: str = ""

@@ -80,7 +80,7 @@ class DocumentReader:
         # Only web servers excuse themselves, and they do it in HTML.
         is_html = media_of(body, given.content_type) is Media.HTML
         return Read(
-            reading._replace(words="", hrefs=""),
+            reading,
             content.text_hash(reading.title, reading.words, body),
             "",
             content.link_hash(reading.hrefs),

@@ -186,7 +186,7 @@ async def _judge_document(
     made = _with_reading(made, read, tools.settings)
     if entry.chain and disguise.has_password_field(reply.body):
         made = made._replace(reading=made.reading._replace(meta={**made.reading.meta, "login": True}))
-    return await _compared(made, given, known, tools) if tools.compares and entry.kind is Kind.PAGE else made
+    return await _compared(made, given, read, known, tools) if tools.compares and entry.kind is Kind.PAGE else made
 
 
 def _check_for_soft_404(made: FinishedVisit, read: Read, probe: Probe | Failure | None, tools: Tools) -> FinishedVisit:
@@ -312,13 +312,15 @@ def _gone(made: FinishedVisit, version: Version) -> FinishedVisit:
     )
 
 
-async def _compared(made: FinishedVisit, given: Document, known: _Known | None, tools: Tools) -> FinishedVisit:
+async def _compared(
+    made: FinishedVisit, given: Document, read: Read, known: _Known | None, tools: Tools
+) -> FinishedVisit:
     """The visit with what changed since the last version."""
     assert tools.earlier is not None
     if known is None:
         return made._replace(change=Change.NEW)
     version, why = known.version, known.objection or Note.VALIDATORS_CHANGED
-    verdict = await _verdict(made, given, version, tools)
+    verdict = await _verdict(made, given, read, version, tools)
     notes = verdict.notes
     if verdict.change is Change.UNCHANGED:
         notes += (why,)
@@ -339,7 +341,7 @@ async def _compared(made: FinishedVisit, given: Document, known: _Known | None, 
     )
 
 
-async def _verdict(made: FinishedVisit, given: Document, version: Version, tools: Tools) -> ChangeVerdict:
+async def _verdict(made: FinishedVisit, given: Document, read: Read, version: Version, tools: Tools) -> ChangeVerdict:
     assert tools.earlier is not None
     digest = made.record.digest if made.record else None
     now = change.Print(digest, made.text_hash, made.link_hash, tools.fingerprint)
@@ -347,18 +349,21 @@ async def _verdict(made: FinishedVisit, given: Document, version: Version, tools
     if verdict is not None:
         return verdict
     body = tools.earlier.body(version)
-    old = None if body is None else given._replace(body=body, content_type=version.content_type)
-    found = None if old is None else await _compare(old, given, tools)
+    found = None
+    if body is not None:
+        old = given._replace(body=body, content_type=version.content_type)
+        found = await _side_by_side(old, given, read, tools)
     return found or change.by_print_alone(change.print_of(version), now)
 
 
-async def _compare(old: Document, new: Document, tools: Tools) -> ChangeVerdict | None:
-    """The verdict on two versions side by side; None where they cannot be read."""
+async def _side_by_side(old: Document, new: Document, read: Read, tools: Tools) -> ChangeVerdict | None:
+    """The verdict on two versions, of which the new one was read just now; None where they cannot be read."""
     if any(media.is_risky(one.body, one.content_type) for one in (old, new)):
         found = await tools.reader.compare_apart(old, new)
         return None if isinstance(found, Failure) else found
-    before, now = (document.substance(one.body, one.content_type, one.url, tools.how) for one in (old, new))
-    return change.by_substance(before, now, new.url)
+    kind = media.media_of(new.body, new.content_type)
+    before = document.substance(old.body, old.content_type, old.url, tools.how)
+    return change.by_substance(before, document.substance_of(read.reading, kind, new.url, tools.how), new.url)
 
 
 async def _probe(given: Document, tools: Tools) -> Probe | Failure | None:
@@ -445,7 +450,8 @@ async def _read(given: Document, entry: FrontierEntry, tools: Tools) -> Read | F
 
 def _with_reading(made: FinishedVisit, read: Read, settings: Settings) -> FinishedVisit:
     """The visit with what was read, under the name of what it was fetched as."""
-    reading = read.reading
+    # What pages are compared by has done its work, and is large.
+    reading = read.reading._replace(words="", hrefs="", base=None)
     if reading.nofollow and settings.robots:
         reading = reading._replace(links=tuple(link._replace(nofollow=True) for link in reading.links))
     outcome = _READ_AS[made.entry.kind]

@@ -7,6 +7,7 @@ from hypothesis import assume, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
+from inchworm.rules.formats.media import Media
 from inchworm.rules.page import document, parse
 from inchworm.rules.text.content import text_hash
 
@@ -17,7 +18,9 @@ AROUND = "<p>Here are enough words for a text of its own, and not one of them is
 def hashed(body: str, *, text: bool = False) -> bytes:
     page = f"<title>A page</title><body>{AROUND}{body}".encode()
     reading = document.read(page, "text/html; charset=utf-8", URL, parse.How(text=text))
-    assert reading.words == document.substance(page, "text/html; charset=utf-8", URL).text
+    substance = document.substance(page, "text/html; charset=utf-8", URL)
+    assert document.substance_of(reading, Media.HTML, URL) == substance
+    assert reading.words == substance.text
     return text_hash(reading.title, reading.words, page)
 
 

@@ -56,7 +56,13 @@ def substance(body: bytes, content_type: str, url: str, how: parse.How | None = 
     """What makes this document what it is, to be compared with another version of it."""
     if media_of(body, content_type) is Media.HTML:
         return parse.substance(body, content_type, url, how)
-    reading = read(body, content_type, url, how or _WITH_ANCHORS)
+    return substance_of(read(body, content_type, url, how or _WITH_ANCHORS), Media.OTHER, url, how)
+
+
+def substance_of(reading: Reading, media: Media, url: str, how: parse.How | None = None) -> Substance:
+    """The same of a document that was read just now."""
+    if media is Media.HTML:
+        return parse.substance_of(reading, url, how)
     return Substance(reading.title, reading.words, tuple(link.url for link in reading.links))
 
 

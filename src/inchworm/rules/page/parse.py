@@ -72,6 +72,14 @@ def substance(body: bytes, content_type: str, url: str, how: How | None = None) 
     return Substance(title[:MAX_TITLE], main_text.shown(main)[:MAX_TEXT], found)
 
 
+def substance_of(reading: Reading, url: str, how: How | None = None) -> Substance:
+    """The same of a page that was read just now."""
+    resolver, base = (how or _USUAL).resolver, _base(url, reading.base)
+    hrefs = reading.hrefs.split("\n")[: base.max_links] if reading.hrefs else ()
+    targets = (resolver.target(href, base) for href in hrefs)
+    return Substance(reading.title, reading.words, tuple(target for target in targets if target))
+
+
 def text_of(body: bytes, content_type: str) -> str:
     """The main text of an HTML page, laid out, and nothing else: no link is resolved. Nothing for the rest."""
     if media_of(body, content_type) is not Media.HTML:
@@ -379,7 +387,7 @@ def _read_html(document: Document, url: str, how: How) -> Reading:
         meta.update(seen(title, (element.to_text() for element in page.headings), shared))
     found = main_text.find(document, page.marks, title)
     main = found.node
-    hrefs = "\n".join(_hrefs(main))
+    hrefs = "\n".join(href.replace("\n", "") for href in _hrefs(main))
     text = main_text.laid_out(main) if how.text else ""
     words = main_text.shown(main)
     flags = {
@@ -397,6 +405,7 @@ def _read_html(document: Document, url: str, how: How) -> Reading:
         title=title[:MAX_TITLE],
         words=words[:MAX_TEXT],
         hrefs=hrefs,
+        base=page.base,
         text=text[:MAX_TEXT],
         language=_language(document.root),
         canonical=address(page.canonical, base.url),
