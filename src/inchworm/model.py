@@ -592,8 +592,7 @@ class CrawlInfo:
 
 
 class WarcRecord(NamedTuple):
-    """One record of a WARC file, uncompressed, header names in lower case. `offset` and `length` say where it
-    lies in its file."""
+    """One record of a WARC file, uncompressed, with the names of headers in lower case, and where it lies."""
 
     offset: int
     length: int
