@@ -292,6 +292,9 @@ def test_pages_that_changed_in_the_same_way_are_one_group(home: Home) -> None:
         said = home.cli("compare", home.word).stdout
         assert said.count("This manual is for an old version") == 1
         assert "/p2 and 4 more" in said
+        feed = home.cli("feed", home.word).stdout
+        assert feed.count("This manual is for an old version") == 1
+        assert "and 4 more" in feed
         # Backwards, and over a run in which others changed as well.
         pages["/p11"] = str(pages["/p11"]).replace("sentence 2", "sentence two")
         crawl(home, served)

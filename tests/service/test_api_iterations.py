@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from tests.flow.crawling import page
@@ -515,3 +516,29 @@ def test_modified_pages_are_listed_by_what_differs_on_them(api: Api, pages: Page
     ]
     api.get(path, 400, cursor="bm8")
     api.get(f"{path}/none", 422)
+
+
+def test_the_feed_tells_what_changed_and_is_sent_again_only_when_there_is_more(
+    api: Api, pages: Pages, served: Served
+) -> None:
+    crawl_id = api.crawled(served.url("/"))
+    address = f"http://inchworm.test/api/v1/crawl/{crawl_id}/changes.atom"
+    empty = api.request("GET", address)
+    assert (empty.status_code, empty.headers["content-type"]) == (200, "application/atom+xml; charset=utf-8")
+    pages.change()
+    api.run_once(crawl_id, Task("recrawl"))
+    api.run_once(crawl_id, Task("recrawl"))
+    answer = api.request("GET", address)
+    feed = ElementTree.fromstring(answer.content)
+    names = {"a": "http://www.w3.org/2005/Atom"}
+    (entry,) = feed.findall("a:entry", names)
+    assert entry.findtext("a:title", "", names).endswith("run 1: 1 new, 1 modified, 0 deleted")
+    content = entry.findtext("a:content", "", names)
+    assert "says something else" in content
+    assert served.url("/new") in content
+    assert feed.findtext("a:id", "", names) == ElementTree.fromstring(empty.content).findtext("a:id", "", names)
+    tag = answer.headers["etag"]
+    assert tag != empty.headers["etag"]
+    again = api.request("GET", address, headers={"If-None-Match": tag})
+    assert (again.status_code, again.content) == (304, b"")
+    assert api.request("GET", address.replace(crawl_id, "nobody")).status_code == 404

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from inchworm.app.read.checkpoints import Checkpoints
     from inchworm.app.read.comparisons import Comparisons
     from inchworm.app.read.content.bodies import PageBodies
+    from inchworm.app.read.content.feed import Feeds
     from inchworm.app.read.content.pages import Pages
     from inchworm.app.read.content.search import TextSearch
     from inchworm.app.read.content.site import SiteTree
@@ -123,6 +124,12 @@ class App:
         from inchworm.app.read.changes import Changes
 
         return Changes(self.workspace)
+
+    @cached_property
+    def feeds(self) -> Feeds:
+        from inchworm.app.read.content.feed import Feeds
+
+        return Feeds(self.workspace, self.comparisons)
 
     @cached_property
     def reports(self) -> RunReports:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
@@ -85,3 +85,22 @@ def diff(word: str, url: str, first: int | None, second: int | None, as_json: bo
     with opened() as app:
         found = app.changes.diff(word, url, first, second)
     print_json(found) if as_json else display.difference(found)
+
+
+@main.command()
+@click.argument("word", metavar="CRAWL")
+@click.option("--output", "-o", type=click.File("wb", atomic=True), default="-", help="Write it to this file.")
+@json_flag
+def feed(word: str, output: BinaryIO, as_json: bool) -> None:
+    """The feed of what changed, for feed readers (Atom).
+
+    The last ten runs that found changes, with what differs. The service has the same at
+    /api/v1/crawl/CRAWL/changes.atom, for who can send a token.
+    """
+    with opened() as app:
+        crawl = app.workspace.find(word)
+        if as_json:
+            print_json(app.feeds.of(crawl))
+            return
+        found = app.feeds.written(crawl)
+    output.write(found)

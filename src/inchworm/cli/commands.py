@@ -36,7 +36,7 @@ from inchworm.rules.words import failures
 
 _ORDER = (
     *("crawl", "resume", "pause", "cancel", "status", "list"),
-    *("recrawl", "repeat", "notifications", "runs", "compare", "diff"),
+    *("recrawl", "repeat", "notifications", "runs", "compare", "diff", "feed"),
     *("checkpoint", "checkpoints", "continue"),
     *("show", "why", "failed", "retry", "queue", "search", "index", "report", "extract", "export"),
     *("read", "map"),
@@ -48,6 +48,7 @@ _ELSEWHERE = {
     "runs": "changes",
     "compare": "changes",
     "diff": "changes",
+    "feed": "changes",
     "checkpoint": "checkpoints",
     "checkpoints": "checkpoints",
     "continue": "checkpoints",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from fastapi import Path, Query, Response
+from fastapi import Path, Query, Request, Response
 from pydantic import ConfigDict, Field
 
 from inchworm.app.act.jobs.repetition import Rhythm
 from inchworm.app.read.comparisons import PagesWanted
+from inchworm.app.read.content.feed import TYPE
 from inchworm.app.read.iterations import CrawlCosts, IterationLine
 from inchworm.app.read.runs import iteration_id
 from inchworm.job import JobState
@@ -256,6 +257,23 @@ def pages_of_group(
     wanted = PagesWanted(Change.MODIFIED, after=after[0] if after else 0, limit=paged.limit, alike=alike)
     found = app.comparisons.part(crawl_of(app, crawl_id), (baseline, current), wanted)
     return goes_on([{"url": one.url, "title": one.title} for one in found.rows], found.next_after)
+
+
+@routes.get(
+    "/crawl/{crawl_id}/changes.atom",
+    response_class=Response,
+    responses={200: {"content": {"application/atom+xml": {}}}, 304: {"description": "as before"}, **refusals(404)},
+)
+def feed(request: Request, app: Home, crawl_id: CrawlId) -> Response:
+    """What the last ten runs that found changes found, with what differs: a feed for feed readers. As all that is read,
+    it takes a token in `Authorization`, or the session of a browser; never one in the address, which would end up in
+    logs. `inchworm feed` writes it to a file for readers that can send neither."""
+    crawl = crawl_of(app, crawl_id)
+    headers = {"ETag": (tag := f'"{app.feeds.stamp(crawl)}"'), "Cache-Control": "private, no-cache"}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    found = app.feeds.written(crawl, str(request.url.replace(query="")))
+    return Response(found, media_type=TYPE, headers=headers)
 
 
 @routes.get("/crawl/{crawl_id}/iterations/stats", response_model=dict[str, Any], responses=refusals(404, 409))

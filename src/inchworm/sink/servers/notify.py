@@ -113,6 +113,11 @@ def event_id(crawl_id: str, number: int, ended_ms: int) -> str:
     return str(uuid.uuid5(_EVENTS, f"{crawl_id} {number} {ended_ms}"))
 
 
+def feed_id(crawl_id: str) -> str:
+    """The name of the feed of a crawl."""
+    return str(uuid.uuid5(_EVENTS, crawl_id))
+
+
 def message(
     run: Mapping[str, Any],
     changes: Mapping[str, Sequence[str]],
