@@ -28,6 +28,7 @@ from inchworm.app.read.runs import SessionLine
 from inchworm.errors import NotNow, Unknown
 from inchworm.job import Task
 from inchworm.model import Counters, EndedBy, RunState, SessionState
+from inchworm.rules.change import words as line_words
 from inchworm.service.dashboard import comparing, runs
 from inchworm.testing import Page, Served, Site
 
@@ -488,32 +489,32 @@ def test_lines_that_are_alike_stand_beside_each_other() -> None:
         "And more.",
         "Pears come next!",
     ]
-    assert comparing.beside(before, after) == [(None, 0), (0, 1), (None, 2), (1, 3)]
-    assert comparing.beside([], after[:2]) == [(None, 0), (None, 1)]
-    assert comparing.beside(["one thing"], ["quite another", "and more"]) == [(0, 0), (None, 1)]
+    assert line_words.beside(before, after) == [(None, 0), (0, 1), (None, 2), (1, 3)]
+    assert line_words.beside([], after[:2]) == [(None, 0), (None, 1)]
+    assert line_words.beside(["one thing"], ["quite another", "and more"]) == [(0, 0), (None, 1)]
     (_, row, _, _) = comparing.side_by_side(before, after)
     assert [piece.text.strip() for piece in row.right.pieces if piece.is_marked] == ["46"]
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=9), st.lists(st.sampled_from("abcd"), max_size=9))
 def test_every_line_stands_somewhere_once_and_in_order(before: list[str], after: list[str]) -> None:
-    found = comparing.beside(before, after)
+    found = line_words.beside(before, after)
     assert [i for i, _ in found if i is not None] == list(range(len(before)))
     assert [j for _, j in found if j is not None] == list(range(len(after)))
 
 
 def test_lines_that_are_only_on_one_side_have_nothing_beside_them() -> None:
     rows = sides("a b", "a b c")
-    assert rows[-1] == comparing.PairedLine(right=comparing.Side(3, (comparing.Piece("c", True),)))
+    assert rows[-1] == comparing.PairedLine(right=comparing.Side(3, (line_words.Piece("c", True),)))
     assert sides("", "") == []
 
 
 def test_words_that_differ_are_marked() -> None:
-    old, new = comparing.words("the red house on the hill", "the blue house on the hill")
+    old, new = line_words.words("the red house on the hill", "the blue house on the hill")
     assert [piece.text for piece in old if piece.is_marked] == ["red "]
     assert [piece.text for piece in new if piece.is_marked] == ["blue "]
     assert "".join(piece.text for piece in new) == "the blue house on the hill"
-    assert comparing.words("one two", "x y z")[0] == (comparing.Piece("one two", True),)
+    assert line_words.words("one two", "x y z")[0] == (line_words.Piece("one two", True),)
 
 
 def test_every_line_of_both_texts_is_shown_or_folded() -> None:
@@ -530,7 +531,7 @@ def test_a_hostile_text_does_not_keep_us_thinking() -> None:
     rows = comparing.side_by_side(before, after)
     assert len(rows) == comparing.ROWS + 1
     assert comparing.fitting(rows) < comparing.ROWS
-    assert rows[-1].left == comparing.Side(comparing.ROWS + 1, (comparing.Piece(before[comparing.ROWS], True),))
+    assert rows[-1].left == comparing.Side(comparing.ROWS + 1, (line_words.Piece(before[comparing.ROWS], True),))
 
 
 def test_large_texts_are_cut(world: World) -> None:

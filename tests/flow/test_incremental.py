@@ -796,6 +796,9 @@ def test_diff_shows_the_text_of_a_page_in_two_runs(four: Home) -> None:
     found = four.ask("diff", four.word, url, "0", "1")
     assert (found["url"], found["baseline"], found["current"]) == (url, 0, 1)
     assert "+Second." in found["diff"]
+    said = four.cli("diff", four.word, url, "0", "1").stdout.splitlines()
+    assert said == found["diff"]
+    assert " {+Second.+}" in four.cli("diff", four.word, url, "0", "1", "--words").stdout.splitlines()
     assert "-Second." in four.cli("diff", four.word, url, "1", "3").stdout.splitlines()
     assert four.ask("diff", four.word, url, "0", "4")["diff"] == []
     assert "the same in run 0 and run 4" in four.cli("diff", four.word, url, "0", "4").stdout

@@ -79,12 +79,13 @@ def compare(word: str, first: int | None, second: int | None, show_all: bool, as
 @click.argument("url")
 @click.argument("first", metavar="[A]", type=int, required=False)
 @click.argument("second", metavar="[B]", type=int, required=False)
+@click.option("--words", "inline", is_flag=True, help="Both versions of a line in one: [-gone-] {+new+}.")
 @json_flag
-def diff(word: str, url: str, first: int | None, second: int | None, as_json: bool) -> None:
-    """What changed on one page between two runs: its text, line by line."""
+def diff(word: str, url: str, first: int | None, second: int | None, inline: bool, as_json: bool) -> None:
+    """What changed on one page between two runs: its text, line by line; words that differ stand out."""
     with opened() as app:
         found = app.changes.diff(word, url, first, second)
-    print_json(found) if as_json else display.difference(found)
+    print_json(found) if as_json else display.difference(found, inline)
 
 
 @main.command()

@@ -10,19 +10,21 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol
 
-from inchworm.cli.screen.door import folded, paragraph, say, styled
+from inchworm.cli.screen.door import Styled, folded, paragraph, say, styled
 from inchworm.cli.screen.table import table
 from inchworm.cli.screen.words import MOST_DOWN, closing, counted, line, opening, quoted, taking
 from inchworm.errors import InchwormError
 from inchworm.model import CrawlInfo, Json, LiveProgress, Mode, RunInfo, RunState
+from inchworm.rules.change import words
 from inchworm.rules.change.alike import ModifiedGroup, Passage
 from inchworm.rules.order.order import EXACT
 from inchworm.rules.web.url import host_of, shorten
 from inchworm.rules.words import failures
 from inchworm.rules.words.explain import LONGEST
-from inchworm.rules.words.figures import clip, size
+from inchworm.rules.words.figures import clip, plain, size
 
 if TYPE_CHECKING:  # whoever shows something else does not wait for it
     from inchworm.app.read.changes import PageDifference, RunComparison
@@ -325,13 +327,42 @@ def _passage(one: Passage) -> None:
             say(styled(f"    {sign} {where}{said}", fg=colour))
 
 
-def difference(found: PageDifference) -> None:
+def difference(found: PageDifference, inline: bool) -> None:
+    """A unified diff; on a terminal the words that differ stand out. `inline`: both versions of a line in one, what is
+    gone in [-…-], what came in {+…+}."""
     if not found.diff:
         say(f"The text of {found.url} is the same in run {found.baseline} and run {found.current}.")
-    for text in found.diff:
-        colour = {"+": "green", "-": "red", "@": "cyan"}.get(text[:1])
-        for piece in folded(text[1:], 1):
-            say(styled(text[:1] + piece, fg=colour))
+    for text in found.diff[:2]:
+        _diff_line(text)
+    for is_changed, lines in groupby(found.diff[2:], lambda line: line[:1] in ("+", "-")):
+        if is_changed:
+            _replaced(list(lines), inline)
+            continue
+        for text in lines:
+            _diff_line(text)
+
+
+def _diff_line(text: str) -> None:
+    colour = {"+": "green", "-": "red", "@": "cyan"}.get(text[:1])
+    for piece in folded(text[1:], 1):
+        say(styled(text[:1] + piece, fg=colour))
+
+
+def _replaced(lines: Sequence[str], inline: bool) -> None:
+    """Lines that are gone, and those that came in their place."""
+    marked = words.replaced(*([line[1:] for line in lines if line[0] == sign] for sign in "-+"))
+    for one in marked if inline else ():
+        say(" ", *(_woven(piece) for piece in words.woven(one)))
+    for sign, colour, side in (("-", "red", 0), ("+", "green", 1)) if not inline else ():
+        for one in marked:
+            if pieces := one[side]:
+                is_mixed = any(not piece.is_marked for piece in pieces)
+                said = (styled(plain(piece.text), fg=colour, bold=is_mixed and piece.is_marked) for piece in pieces)
+                say(styled(sign, fg=colour), *said)
+
+
+def _woven(piece: str) -> Styled:
+    return styled(plain(piece), fg={"[-": "red", "{+": "green"}.get(piece[:2]))
 
 
 def checkpoints(found: Sequence[CheckpointLine]) -> None:

@@ -16,6 +16,7 @@ from inchworm.app.root import App
 from inchworm.errors import Unknown
 from inchworm.model import Change, CrawlInfo
 from inchworm.rules.change.alike import GroupPlace, Passage
+from inchworm.rules.change.words import Piece, beside, cost, whole, words
 from inchworm.service.api.iterations import CrawlId
 from inchworm.service.api.web import Home, ListSlice, Paged, crawl_of, cursor_of, listed
 from inchworm.service.dashboard.frame import page, pages, part
@@ -39,14 +40,9 @@ _FOLD = 2 * CONTEXT + 2
 _MOST_EFFORT = 600_000
 """Pairs of words that are looked at: whoever writes a page must not decide how long we think about it."""
 
-_ALIKE = 0.35
 _MOST_PAIRS = 2_000
-_GLANCE = 400
-"""So many characters tell whether two lines are alike."""
-
 _NAME = re.compile(r"([^:]*):(\d{1,18}):(\d{1,18}):([^:]*):(.*)", re.DOTALL)
 _ORDER = (Change.MODIFIED, Change.NEW, Change.DELETED, Change.UNKNOWN, Change.UNCHANGED)
-_WORD = re.compile(r"\s+|\w+\s*|[^\w\s]\s*")
 
 # Numbers come as texts, because an empty choice of a form is none.
 Chosen = Annotated[str, Query(max_length=18, pattern=r"^\d*$")]
@@ -153,13 +149,6 @@ def _cursor(after: int | GroupPlace | None) -> str | None:
 # One page in two runs
 
 
-class Piece(NamedTuple):
-    """A piece of a line, and whether only this side has it."""
-
-    text: str
-    is_marked: bool = False
-
-
 class Side(NamedTuple):
     """A line of one text."""
 
@@ -230,56 +219,12 @@ def _rows(before: Sequence[str], after: Sequence[str]) -> Iterator[PairedLine]:
             left, right = None if i is None else a + i, None if j is None else c + j
             old = None if left is None else clipped(before[left])
             new = None if right is None else clipped(after[right])
-            effort += _effort(old, new)
+            effort += cost(old, new)
             marked = words(old or "", new or "") if effort < _MOST_EFFORT else whole(old or "", new or "")
             yield PairedLine(
                 None if left is None else Side(left + 1, marked[0]),
                 None if right is None else Side(right + 1, marked[1]),
             )
-
-
-Beside = list[tuple[int | None, int | None]]
-
-
-def beside(old: Sequence[str], new: Sequence[str]) -> Beside:
-    """Lines of two pieces of text by their numbers: those that are most alike beside each other, in their order; the
-    others where there is room for them."""
-    found: Beside = []
-    last = (-1, -1)
-    for i, j in [*_most_alike(old, new), (len(old), len(new))]:
-        found += zip_longest(range(last[0] + 1, i), range(last[1] + 1, j))
-        found.append((i, j))
-        last = i, j
-    return found[:-1]
-
-
-def _most_alike(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Which lines belong together, so that all in all as much as possible is the same."""
-    best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
-    alike = [[_likeness(a, b) for b in new] for a in old]
-    for i in range(len(old) - 1, -1, -1):
-        for j in range(len(new) - 1, -1, -1):
-            best[i][j] = max(best[i + 1][j], best[i][j + 1], best[i + 1][j + 1] + alike[i][j])
-    found = []
-    i = j = 0
-    while i < len(old) and j < len(new):
-        if alike[i][j] and best[i][j] == best[i + 1][j + 1] + alike[i][j]:
-            found.append((i, j))
-            i, j = i + 1, j + 1
-        elif best[i][j] == best[i + 1][j]:
-            i += 1
-        else:
-            j += 1
-    return found
-
-
-def _likeness(old: str, new: str) -> float:
-    likeness = difflib.SequenceMatcher(None, _WORD.findall(old[:_GLANCE]), _WORD.findall(new[:_GLANCE])).quick_ratio()
-    return likeness if likeness >= _ALIKE else 0.0
-
-
-def _effort(old: str | None, new: str | None) -> int:
-    return len(_WORD.findall(old)) * len(_WORD.findall(new)) if old and new else 0
 
 
 def _same(number: int, text: str, other: int) -> PairedLine:
@@ -292,28 +237,6 @@ def _folded(rows: list[PairedLine], is_first: bool, is_last: bool) -> list[Paire
     if len(rows) < max(_FOLD, head + tail + 2):
         return rows
     return [*rows[:head], PairedLine(folded=len(rows) - head - tail), *rows[len(rows) - tail :]]
-
-
-Marked = tuple[tuple[Piece, ...], tuple[Piece, ...]]
-
-
-def whole(old: str, new: str) -> Marked:
-    return (Piece(old, True),), (Piece(new, True),)
-
-
-def words(old: str, new: str) -> Marked:
-    """Two lines, the words that differ marked; all of both where they have little in common."""
-    a, b = _WORD.findall(old), _WORD.findall(new)
-    matcher = difflib.SequenceMatcher(None, a, b)
-    if matcher.quick_ratio() < _ALIKE or matcher.ratio() < _ALIKE:
-        return whole(old, new)
-    left: list[Piece] = []
-    right: list[Piece] = []
-    for tag, i, j, k, m in matcher.get_opcodes():
-        is_marked = tag != "equal"
-        left += [Piece("".join(a[i:j]), is_marked)] if j > i else []
-        right += [Piece("".join(b[k:m]), is_marked)] if m > k else []
-    return tuple(left), tuple(right)
 
 
 def clipped(line: str) -> str:
