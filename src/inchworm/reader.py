@@ -29,6 +29,7 @@ from inchworm.rules.formats.media import Media, media_of
 from inchworm.rules.order.focus import FocusQuery
 from inchworm.rules.page import disguise, document, parse, wall
 from inchworm.rules.text import content
+from inchworm.rules.text.ignored import IgnoredText
 from inchworm.rules.web import sitemap
 from inchworm.rules.web import url as urls
 from inchworm.rules.web.control import sitemap_file
@@ -48,9 +49,16 @@ class DocumentReader:
     """A `ports.Reader`: how a run reads, here or in a child that is started when first needed."""
 
     def __init__(
-        self, resources: bool = False, drop_params: tuple[str, ...] = (), text: bool = False, query: str = ""
+        self,
+        resources: bool = False,
+        drop_params: tuple[str, ...] = (),
+        text: bool = False,
+        query: str = "",
+        ignore_text: tuple[str, ...] = (),
     ) -> None:
-        self._told = {"resources": resources, "drop_params": list(drop_params), "text": text, "query": query}
+        told = {"resources": resources, "drop_params": list(drop_params), "text": text, "query": query}
+        self._told = {**told, "ignore_text": list(ignore_text)}
+        self.ignored = IgnoredText(ignore_text)
         self._canonicalizer = urls.canonicalizer(drop_params)
         self.how = parse.How(resources, parse.Resolver(self._canonicalizer), text, anchors=bool(query))
         self._query = FocusQuery(query) if query else None
@@ -77,11 +85,12 @@ class DocumentReader:
             reading = parse.read(body, given.content_type, address, self.how)
             return Read(reading._replace(words="", hrefs=""), b"", "")
         reading = document.read(body, given.content_type, address, self.how)
+        title, words = (self.ignored.without(text, address) for text in (reading.title, reading.words))
         # Only web servers excuse themselves, and they do it in HTML.
         is_html = media_of(body, given.content_type) is Media.HTML
         return Read(
             reading,
-            content.text_hash(reading.title, reading.words, body),
+            content.text_hash(title, words, body),
             "",
             content.link_hash(reading.hrefs),
             is_html and len(reading.words) < _SHORT_WORDS and disguise.looks_missing(reading.title, reading.words),
@@ -252,7 +261,7 @@ def serve(jobs: BinaryIO, answers: BinaryIO) -> None:
         answers.flush()
 
 
-_Readers = dict[tuple[bool, tuple[str, ...], bool, str], DocumentReader]
+_Readers = dict[tuple[bool, tuple[str, ...], bool, str, tuple[str, ...]], DocumentReader]
 
 
 def _answer(job: dict[str, Any], body: bytes, readers: _Readers) -> bytes:
@@ -260,10 +269,10 @@ def _answer(job: dict[str, Any], body: bytes, readers: _Readers) -> bytes:
         if name := job.get("part"):
             part = _part(name, job, body)
             return json.dumps({"part": part}, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        told = (job["resources"], tuple(job["drop_params"]), job["text"], job["query"])
+        told = (job["resources"], tuple(job["drop_params"]), job["text"], job["query"], tuple(job["ignore_text"]))
         reader = readers.setdefault(told, DocumentReader(*told))
         if old := job.get("old"):
-            return _compared(job, old, body, reader.how)
+            return _compared(job, old, body, reader)
         given = Document(body, job["content_type"], job["url"], Kind(job["kind"]), job["at_ms"], job["is_cut"])
         return _pack(reader.read(given))
     except MemoryError:
@@ -272,11 +281,12 @@ def _answer(job: dict[str, Any], body: bytes, readers: _Readers) -> bytes:
         return json.dumps({"raised": repr(error)}).encode()
 
 
-def _compared(job: dict[str, Any], old: dict[str, Any], bodies: bytes, how: parse.How) -> bytes:
+def _compared(job: dict[str, Any], old: dict[str, Any], bodies: bytes, reader: DocumentReader) -> bytes:
     """The verdict on two versions of a document, whose bodies come one after the other."""
-    before = document.substance(bodies[: old["size"]], old["content_type"], job["url"], how)
-    now = document.substance(bodies[old["size"] :], job["content_type"], job["url"], how)
-    verdict = change.by_substance(before, now, job["url"])
+    url, size = job["url"], old["size"]
+    versions = (bodies[:size], old["content_type"]), (bodies[size:], job["content_type"])
+    read = (document.substance(body, content_type, url, reader.how) for body, content_type in versions)
+    verdict = change.by_substance(*(reader.ignored.substance(one, url) for one in read), url)
     return json.dumps(verdict._asdict(), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 

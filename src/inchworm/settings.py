@@ -36,8 +36,8 @@ USER_AGENT = "inchworm/0.1 (+https://github.com/inchworm/inchworm)"
 def _row(default: Any, belongs: str, unit: str, text: str, **extra: Any) -> Any:
     """A setting. `extra`: `flag` when it is not --its-name, `least` and `most`, `choices`, `once` when it is about the
     session that it was named for and never belongs to the crawl, `kept` when whoever names it means all sessions from
-    now on, `reads` when pages that were read with another value have to be read again, `pairs` for a list whose items
-    are name=value, and may come as a mapping."""
+    now on, `reads` when the `links` or the `text` of pages that were read with another value have to be read again,
+    `pairs` for a list whose items are name=value, and may come as a mapping."""
     return dataclasses.field(default=default, metadata={"belongs": belongs, "unit": unit, "help": text, **extra})
 
 
@@ -63,7 +63,7 @@ class Settings:
     order: str = _row("breadth", RUN, "", "what comes first", choices=("breadth", "best", "freshness"))
     query: str = _row("", RUN, "text", "what the crawl looks for: pages that promise most for it come first")
     page_limit: int = _row(0, RUN, "pages", "keep at most this many unique pages per seed (0: no limit)", least=0)
-    resources: bool = _row(False, RUN, "", "also fetch scripts, styles, images and fonts", reads=True)
+    resources: bool = _row(False, RUN, "", "also fetch scripts, styles, images and fonts", reads="links")
     sitemap: bool = _row(True, RUN, "", "read sitemaps", flag="--no-sitemap")
     robots: bool = _row(True, RUN, "", "obey robots.txt and meta robots", flag="--ignore-robots")
     cookies: bool = _row(True, RUN, "", "keep cookies and send them back", flag="--no-cookies")
@@ -73,12 +73,19 @@ class Settings:
         RUN,
         "names",
         "query parameters that do not tell pages apart (default: a list of trackers)",
-        reads=True,
+        reads="links",
     )
     user_agent: str = _row(USER_AGENT, RUN, "text", "what to call ourselves")
     rotate_user_agent: bool = _row(False, RUN, "", "call ourselves by the names of common browsers, in turn")
     compare_by: str = _row(
         "text", RUN, "", "what makes a page modified: its text, title and links, or any byte", choices=("text", "bytes")
+    )
+    ignore_text: tuple[str, ...] = _row(
+        (),
+        RUN,
+        "pattern",
+        "text that does not count when pages are compared (words with *, or re:regex)",
+        reads="text",
     )
     max_redirects: int = _row(10, RUN, "hops", "give up after this many redirects in a row", least=0, most=50)
     replay: tuple[str, ...] = _row((), RUN, "warc", "crawl from these WARC files instead of the network")
@@ -202,9 +209,9 @@ def belongs_to_crawl(name: str) -> bool:
     return belongs_to(name, SESSION) and not FIELDS[name].metadata.get("once")
 
 
-def of_reading(values: Settings) -> dict[str, SettingValue]:
-    """Those that say how pages are read, where they are not as usual."""
-    found = {name: getattr(values, name) for name, row in FIELDS.items() if row.metadata.get("reads")}
+def of_reading(values: Settings, what: str) -> dict[str, SettingValue]:
+    """Those that say how the `links` or the `text` of pages is read, where they are not as usual."""
+    found = {name: getattr(values, name) for name, row in FIELDS.items() if row.metadata.get("reads") == what}
     return {name: value for name, value in found.items() if value != FIELDS[name].default}
 
 

@@ -264,6 +264,45 @@ def test_compare_goes_by_bytes_where_the_run_does(home: Home) -> None:
         assert compared(home)["modified"] == ["/p1"]
 
 
+# Text that does not count
+
+
+def counted(pages: Pages, seen: int) -> None:
+    """Every page but the first tells in its text how often it was seen, each another number."""
+    for number, path in enumerate(list(pages)[1:]):
+        bare = re.sub("<p class=seen>.*?</p>", "", str(pages[path]))
+        pages[path] = bare.replace("</main>", f"<p class=seen>Seen {seen + number} times.</p></main>")
+
+
+def test_text_that_is_to_be_ignored_is_no_change(home: Home) -> None:
+    pages = star(5)
+    counted(pages, 10)
+    with serving(Site(pages, validators=True)) as served:
+        crawl(home, served, ignore_text=["Seen * times"])
+        counted(pages, 50)
+        assert numbers(crawl(home, served)) == (0, 0, 6, 0, 0)
+        pages["/p3"] = str(pages["/p3"]).replace("sentence 2", "sentence two")
+        counted(pages, 90)
+        assert numbers(crawl(home, served)) == (0, 1, 5, 0, 0)
+        (group,) = home.ask("compare", home.word)["modified_groups"]
+        assert [(one["before"], one["after"]) for one in group["difference"]] == [("2", "two")]
+        assert "Seen 93 times" in home.cli("show", home.word, served.url("/p3"), "--text").stdout
+
+
+def test_another_rule_of_what_counts_makes_no_page_modified_by_itself(home: Home) -> None:
+    pages = star(5)
+    counted(pages, 10)
+    with serving(Site(pages, validators=True)) as served:
+        crawl(home, served)
+        for given in (["Seen * times"], ["Seen * times", "/p*::re:[0-9]+"], []):
+            before = len(served.log)
+            assert numbers(crawl(home, served, ignore_text=given)) == (0, 0, 6, 0, 0)
+            assert {hit.status for hit in served.log[before:] if hit.path in pages} <= {200, 304}
+            assert compared(home)["modified"] == []
+        counted(pages, 50)
+        assert numbers(crawl(home, served, ignore_text=["Seen * times"])) == (0, 0, 6, 0, 0)
+
+
 # The same difference on many pages
 
 NOTICE = "<p>This manual is for an old version. You may want to see the same page of the current one.</p>"

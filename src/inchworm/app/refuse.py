@@ -11,6 +11,7 @@ from inchworm.errors import WrongUse
 from inchworm.fetch.guard import is_public
 from inchworm.rules.fields.selectors import EACH, parsed
 from inchworm.rules.order import order
+from inchworm.rules.text.ignored import IgnoredText
 from inchworm.rules.web import url as urls
 from inchworm.rules.web.scope import Patterns
 from inchworm.settings import Settings
@@ -19,6 +20,7 @@ from inchworm.settings import Settings
 def refuse_unusable(values: Settings) -> None:
     """Refuse what no session could work with, whatever else is named for it."""
     Patterns(values.include, values.exclude)
+    IgnoredText(values.ignore_text)
     refuse_fields(values.extract, values.each)
 
 

@@ -60,7 +60,8 @@ async def opened(start: SessionStart, fetcher: Fetcher, hooks: Hooks) -> AsyncIt
     reading = owner.place.open()
     # Only somebody who is shown the pages wants their text laid out.
     query = settings.query if settings.order == order.BEST else ""
-    reader = DocumentReader(settings.resources, settings.drop_params, hooks.visited is not None, query)
+    wants_text = hooks.visited is not None
+    reader = DocumentReader(settings.resources, settings.drop_params, wants_text, query, settings.ignore_text)
     try:
         ledger = Ledger(owner.store, archive, start.run, Author(start.number, owner.token), settings)
         inbox = Inbox(start.requests, start.crawl.crawl_id, owner, ledger, start.clock)
@@ -68,7 +69,7 @@ async def opened(start: SessionStart, fetcher: Fetcher, hooks: Hooks) -> AsyncIt
         watch = Watch(hooks.progress or (lambda _: None), hooks.visited)
         loop = Loop(start.run, reading, ledger, _tools(start, fetcher, reader, reading), inbox, watch)
         loop.hosts.rest_from(_last_request(start))
-        rehash = Rehash(owner.store, owner.archive, owner.token, start.run, start.clock)
+        rehash = Rehash(owner.store, owner.archive, owner.token, start.run, settings, start.clock)
         yield OpenSession(rehash, loop, ledger, reader)
     finally:
         await reader.close()
@@ -90,6 +91,7 @@ def _tools(start: SessionStart, fetcher: Fetcher, reader: DocumentReader, store:
         canonicalizer=urls.canonicalizer(settings.drop_params),
         fingerprint=content.fingerprint(settings),
         how=reader.how,
+        ignored=reader.ignored,
         jar=Jar(store.hosts.cookies(run_id)),
         earlier=EarlierRuns(store, start.run, settings, owner.archive) if start.run.number else None,
         compares=start.run.mode != Mode.BASELINE,

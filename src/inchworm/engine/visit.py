@@ -43,6 +43,7 @@ from inchworm.ports import Clock, Earlier, Fetcher, Read, Reader
 from inchworm.rules.change import change, validators
 from inchworm.rules.formats import media
 from inchworm.rules.page import disguise, document, parse, wall
+from inchworm.rules.text.ignored import IgnoredText
 from inchworm.rules.web import control, cookies, outage, politeness, robots, sitemap
 from inchworm.rules.web import url as urls
 from inchworm.rules.web.control import sitemap_file
@@ -92,6 +93,7 @@ class Tools:
     canonicalizer: urls.Canonicalizer = field(default_factory=urls.Canonicalizer)
     fingerprint: str = ""
     how: parse.How | None = None
+    ignored: IgnoredText = field(default_factory=IgnoredText)
     jar: cookies.Jar = field(default_factory=cookies.Jar)
     earlier: Earlier | None = None
     compares: bool = False
@@ -363,7 +365,8 @@ async def _side_by_side(old: Document, new: Document, read: Read, tools: Tools) 
         return None if isinstance(found, Failure) else found
     kind = media.media_of(new.body, new.content_type)
     before = document.substance(old.body, old.content_type, old.url, tools.how)
-    return change.by_substance(before, document.substance_of(read.reading, kind, new.url, tools.how), new.url)
+    now = document.substance_of(read.reading, kind, new.url, tools.how)
+    return change.by_substance(*(tools.ignored.substance(one, new.url) for one in (before, now)), new.url)
 
 
 async def _probe(given: Document, tools: Tools) -> Probe | Failure | None:

@@ -7,6 +7,7 @@ from inchworm.engine import run
 from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.owner import CrawlOwner, NoArchive
 from inchworm.model import CheckpointInfo, EndedBy, RunInfo
+from inchworm.rules.text.ignored import IgnoredText
 from inchworm.rules.web.scope import Patterns
 from inchworm.settings import RUN, Settings, to_json
 from inchworm.store.crawl.history import History
@@ -26,6 +27,7 @@ def go_back(owner: CrawlOwner, point: CheckpointInfo, now_ms: int) -> RunInfo:
 def branch(owner: CrawlOwner, point: CheckpointInfo, values: Settings, now_ms: int) -> RunInfo:
     """A new run that has everything up to the checkpoint, and goes on by settings of its own."""
     Patterns(values.include, values.exclude)
+    IgnoredText(values.ignore_text)
     store, old = owner.store, _run(owner.store, point.run)
     new = run.branch_of(old, store.runs.list(), to_json(values, RUN), now_ms)
     if (made := _made_before(store, point, new)) is not None:

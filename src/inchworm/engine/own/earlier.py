@@ -12,6 +12,7 @@ from inchworm.rules.change import validators
 from inchworm.rules.formats import media
 from inchworm.rules.page import document, parse
 from inchworm.rules.text import content
+from inchworm.rules.text.ignored import IgnoredText
 from inchworm.rules.web import url as urls
 from inchworm.settings import Settings
 from inchworm.store.crawl.store import CrawlStore
@@ -26,6 +27,7 @@ class EarlierRuns:
         self._bodies = Bodies(store, archive)
         self._fingerprint = content.fingerprint(values)
         self._how = parse.How(values.resources, parse.Resolver(urls.canonicalizer(values.drop_params)))
+        self._ignored = IgnoredText(values.ignore_text)
         self._distrusted = store.evidence.distrusted(run.run_id, run.horizon)
         self._asks_in_full = run.mode != Mode.INCREMENTAL or values.skip_cache
         self._expected: dict[int, Version | None] = {}
@@ -71,4 +73,5 @@ class EarlierRuns:
         if body is None or media.is_risky(body, version.content_type):
             return b""
         reading = document.read(body, version.content_type, url, self._how)
-        return content.text_hash(reading.title, reading.words, body)
+        title, words = (self._ignored.without(text, url) for text in (reading.title, reading.words))
+        return content.text_hash(title, words, body)

@@ -16,6 +16,7 @@ from inchworm.model import Document, Kind, RunInfo
 from inchworm.ports import Clock, Read
 from inchworm.reader import DocumentReader
 from inchworm.rules.text import content
+from inchworm.settings import Settings
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.crawl.visits import KeptText
 
@@ -26,22 +27,24 @@ _SECONDS = 1.0
 class Rehash:
     """Of one run, for its owner."""
 
-    def __init__(self, store: CrawlStore, archive: Path, token: int, run: RunInfo, clock: Clock) -> None:
+    def __init__(
+        self, store: CrawlStore, archive: Path, token: int, run: RunInfo, settings: Settings, clock: Clock
+    ) -> None:
         self._store, self._token, self._run_id, self._clock = store, token, run.run_id, clock
+        self._today, self._ignored = content.text_reader(settings), settings.ignore_text
         self._bodies = Bodies(store, archive)
         self._named: list[tuple[KeptText, bytes]] = []
         self._since = clock.monotonic()
 
     async def work(self, is_ending: Callable[[], bool]) -> None:
         """Name them anew, unless the session is to end."""
-        today = content.text_reader()
         first = self._store.visits.first_kept(self._run_id)
-        if first is None or content.reads_texts_alike(first.reader, today):
+        if first is None or content.reads_texts_alike(first.reader, self._today):
             return
         # In the child, whatever they are: there is nothing that a page could break the session with.
-        reader, before = DocumentReader(), None
+        reader, before = DocumentReader(ignore_text=self._ignored), None
         try:
-            while pages := self._store.visits.kept_by_others(self._run_id, today, before, _AT_ONCE):
+            while pages := self._store.visits.kept_by_others(self._run_id, self._today, before, _AT_ONCE):
                 for page in pages:
                     if is_ending():
                         return
@@ -65,6 +68,6 @@ class Rehash:
         """Also a sign of life."""
         with self._store.owner.transaction(self._token):
             for page, text_hash in self._named:
-                self._store.visits.name_text(self._run_id, page, text_hash, content.text_reader())
+                self._store.visits.name_text(self._run_id, page, text_hash, self._today)
         self._named.clear()
         self._since = self._clock.monotonic()

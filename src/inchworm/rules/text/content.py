@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING
 
 from xxhash import xxh3_64_digest
@@ -41,21 +42,28 @@ def link_hash(hrefs: str) -> bytes:
     return xxh3_64_digest(hrefs.encode("utf-8", "surrogatepass"))
 
 
-def text_reader() -> str:
-    """Names what reads texts, whatever else it is told."""
+def text_reader(values: Settings) -> str:
+    """Names what reads texts, and by which rules."""
     import turbohtml  # takes long to load, and most who know of pages never read one
 
-    return f"{READER} turbohtml={turbohtml.__version__}"
+    return f"{READER} turbohtml={turbohtml.__version__}{_told(values, 'text')}"
 
 
 def reads_texts_alike(one: str, other: str) -> bool:
     """Whether two readers, by their names or fingerprints, find the same text in the same page."""
-    return one.split()[:2] == other.split()[:2]
+    return _BEHIND_TEXT.split(one, 1)[0] == _BEHIND_TEXT.split(other, 1)[0]
 
 
 def fingerprint(values: Settings) -> str:
     """Names what reads pages and how. Readings of different fingerprints cannot be compared."""
+    return f"{text_reader(values)} links{_told(values, 'links')}"
+
+
+def _told(values: Settings, what: str) -> str:
     from inchworm import settings
 
-    how = (f" {name}={value}" for name, value in settings.of_reading(values).items())
-    return f"{text_reader()}{''.join(how)}"
+    told = settings.of_reading(values, what).items()
+    return "".join(f" {name}={xxh3_64_digest(repr(value).encode()).hex()}" for name, value in told)
+
+
+_BEHIND_TEXT = re.compile(r" (?:links|again)\b")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from inchworm import settings
 from inchworm.engine.own.bodies import Bodies
 from inchworm.model import RunInfo, Substance
 from inchworm.rules.change import alike
 from inchworm.rules.change.alike import Passage
 from inchworm.rules.formats import media
 from inchworm.rules.page import document
+from inchworm.rules.text.ignored import IgnoredText
 from inchworm.store.crawl.place import CrawlPlace
 from inchworm.store.crawl.store import CrawlStore
 
@@ -35,6 +37,7 @@ class Differences:
         self._store = store
         self._bodies = Bodies(store, place.archive)
         self._runs = runs
+        self._ignored = IgnoredText(settings.texts(runs[1].settings, "ignore_text"))
 
     def of(self, url_id: int, url: str) -> Difference:
         """What differs on the page at this URL, which has this number."""
@@ -58,7 +61,8 @@ class Differences:
         kind = visit.content_type or ""
         if response is None or media.is_risky(response.body, kind):
             return None
-        return document.substance(response.body, kind, visit.request_url or url)
+        address = visit.request_url or url
+        return self._ignored.substance(document.substance(response.body, kind, address), address)
 
 
 def _short(one: Passage) -> Passage:
