@@ -20,12 +20,17 @@ _CHANGED = (
     " /*sqlite CROSS*/ JOIN url u ON u.url_id = v.url_id WHERE v.run_id = ? AND v.change = ? AND v.seq > ?"
 )
 _GROUPS = (
-    "SELECT COUNT(*), MIN(seq), alike FROM visit v WHERE run_id = :run AND change = 'modified'"
-    " AND EXISTS (SELECT 1 FROM frontier f WHERE f.run_id = v.run_id AND f.done = v.seq)"
-    " GROUP BY alike, CASE WHEN alike IS NULL THEN seq END"
+    "SELECT COUNT(*), MIN(seq), alike FROM visit WHERE run_id = :run AND change = 'modified' AND alike IS NOT NULL"
+    " GROUP BY alike HAVING COUNT(*) > 1"
 )
-_BEHIND = " HAVING COUNT(*) < :pages OR (COUNT(*) = :pages AND MIN(seq) > :first)"
+_BEHIND = " AND (COUNT(*) < :pages OR (COUNT(*) = :pages AND MIN(seq) > :first))"
 _LARGEST = " ORDER BY COUNT(*) DESC, MIN(seq) LIMIT :limit"
+_ALONE = (
+    "SELECT 1, v.seq, v.alike FROM visit v WHERE v.run_id = ? AND v.change IN ('new', 'modified', 'deleted')"
+    " AND v.change = 'modified' AND v.seq > ? AND EXISTS (SELECT 1 FROM frontier f WHERE f.run_id = v.run_id AND"
+    " f.done = v.seq) AND (v.alike IS NULL OR NOT EXISTS (SELECT 1 FROM visit w WHERE w.run_id = v.run_id"
+    " AND w.change = 'modified' AND w.alike = v.alike AND w.seq <> v.seq)) ORDER BY v.seq LIMIT ?"
+)
 _INDEXED = ("new", "modified", "deleted")
 _IN_INDEX = " AND v.change IN ('new', 'modified', 'deleted')"
 """SQLite takes an index of some rows only where the question says the same as the index."""
@@ -159,6 +164,15 @@ class AlikeReader:
     def groups(self, last: GroupPlace | None, limit: int) -> list[AlikePages]:
         """Modified pages by what they have in common, from behind the `last` group on, the largest first; their numbers
         are seqs. One that has nothing in common with others is alone."""
+        found = [] if last is not None and last.pages == 1 else self._shared(last, limit)
+        if len(found) < limit:
+            after = last.first if last is not None and last.pages == 1 else 0
+            rows = self._db.execute(_ALONE, (self._run_id, after, limit - len(found)))
+            found += [AlikePages(*row) for row in rows]
+        return found
+
+    def _shared(self, last: GroupPlace | None, limit: int) -> list[AlikePages]:
+        """Groups of more than one page: they are counted by the index alone."""
         behind, values = ("", {}) if last is None else (_BEHIND, last._asdict())
         rows = self._db.execute(f"{_GROUPS}{behind}{_LARGEST}", {"run": self._run_id, "limit": limit, **values})
         return [AlikePages(*row) for row in rows]
