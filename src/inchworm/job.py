@@ -69,6 +69,9 @@ class JobRepetition:
     allow_private: bool = True
     """Messages may go to private addresses."""
 
+    notify_if: tuple[str, ...] = ()
+    """One of these conditions has to hold."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:

@@ -285,8 +285,11 @@ def _compared(job: dict[str, Any], old: dict[str, Any], bodies: bytes, reader: D
     """The verdict on two versions of a document, whose bodies come one after the other."""
     url, size = job["url"], old["size"]
     versions = (bodies[:size], old["content_type"]), (bodies[size:], job["content_type"])
-    read = (document.substance(body, content_type, url, reader.how) for body, content_type in versions)
-    verdict = change.by_substance(*(reader.ignored.substance(one, url) for one in read), url)
+    before, now = (
+        reader.ignored.substance(document.substance(body, content_type, url, reader.how), url)
+        for body, content_type in versions
+    )
+    verdict = change.by_substance(before, now, url)
     return json.dumps(verdict._asdict(), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 

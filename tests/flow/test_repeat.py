@@ -535,6 +535,7 @@ WRONG = {
     "a setting": ("--every", "1h", "--workers", "none"),
     "an address": ("--every", "1h", "--notify", "XXXX"),
     "a secret": ("--every", "1h", "--notify", "http://h/XXXX", "--notify-secret-file", "/nowhere/at/all"),
+    "a condition": ("--every", "1h", "--notify-if", "when it rains"),
     "an occasion": ("--every", "1h", "--notify-on", "weddings"),
 }
 
@@ -595,6 +596,34 @@ def test_a_web_hook_is_told_of_changes(home: Home, hook: Hook, tmp_path: Path) -
     assert body["summary"] == tale.runs[0]["summary"]
     assert "1 new, 1 modified, 1 deleted" in body["summary"]
     assert body["finished_at"] == tale.runs[0]["ended_at"]
+
+
+CONDITIONS = {
+    "enough pages": (("20%",), True),
+    "too few pages": (("50%",), False),
+    "what came": (("text:now it says * fifty",), True),
+    "what went": (("text:first",), True),
+    "what stands on a new page": (("text:this is what c says",), False),
+    "on a new page": (("text:This is what c says",), True),
+    "what was there before": (("text:what b says",), False),
+    "one of several": (("90%", "text:re:nothing", "text:re:fif(ty|teen)"), True),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_others_are_told_only_if_a_condition_holds(home: Home, hook: Hook, name: str) -> None:
+    conditions, is_told = CONDITIONS[name]
+    pages = site()
+    pages |= {f"/{number}": page(str(number)) for number in range(3)}
+    pages["/"] = page("home", *pages, "/c")
+    with Site(pages).serve() as served:
+        home.crawl(served.url("/"))
+        pages["/a"], pages["/c"] = (
+            page("a", body="<p>now it says, as it did: fifty.</p>"),
+            page("c"),
+        )
+        repeat(home, Tale(), notify=(hook.url(),), notify_if=conditions)
+    assert len(hook.got) == is_told
 
 
 def test_a_page_that_is_back_is_told_of_and_no_reason_to_stop(home: Home, hook: Hook) -> None:

@@ -327,6 +327,7 @@ def test_what_is_answered(idle: Api, made: str) -> None:
         "stop_if_no_changes": False,
         "notify": 0,
         "notify_on": "changes",
+        "notify_if": [],
         "guarded": False,
     }
 
@@ -542,3 +543,10 @@ def test_the_feed_tells_what_changed_and_is_sent_again_only_when_there_is_more(
     again = api.request("GET", address, headers={"If-None-Match": tag})
     assert (again.status_code, again.content) == (304, b"")
     assert api.request("GET", address.replace(crawl_id, "nobody")).status_code == 404
+
+
+def test_conditions_for_messages_are_kept_with_the_job(idle: Api, made: str) -> None:
+    answer = configured(idle, made, iteration_interval_hours=24.0, notify_if=["5%", "text:price"])
+    job = idle.app.jobs.one(answer["job_id"])
+    assert json_form(job.line.repetition)["notify_if"] == ["5%", "text:price"]
+    assert "is no condition" in configured(idle, made, 422, notify_if=["when it rains"])["message"]

@@ -72,6 +72,13 @@ _ENDINGS: Mapping[Stop, str] = {
     help="When to tell: after complete runs that found changes, or after all complete runs. [default: changes]",
 )
 @click.option(
+    "--notify-if",
+    multiple=True,
+    metavar="CONDITION",
+    help="Tell only if this holds: 5% for more than so many of the pages, text:WORDS for what came or went. Of several,"
+    " one is enough.",
+)
+@click.option(
     "--notify-secret-file",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -89,6 +96,7 @@ def repeat(
     mode: str | None,
     notify: tuple[str, ...],
     notify_on: str,
+    notify_if: tuple[str, ...],
     notify_secret_file: Path | None,
     as_json: bool,
     **values: Any,
@@ -110,6 +118,7 @@ def repeat(
         notify,
         notify_on,
         notify_secret_file,
+        notify_if,
     )
     with opened() as app:
         app.plan.trusted(app.workspace.find(word))

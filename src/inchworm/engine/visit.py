@@ -364,9 +364,9 @@ async def _side_by_side(old: Document, new: Document, read: Read, tools: Tools) 
         found = await tools.reader.compare_apart(old, new)
         return None if isinstance(found, Failure) else found
     kind = media.media_of(new.body, new.content_type)
-    before = document.substance(old.body, old.content_type, old.url, tools.how)
-    now = document.substance_of(read.reading, kind, new.url, tools.how)
-    return change.by_substance(*(tools.ignored.substance(one, new.url) for one in (before, now)), new.url)
+    before = tools.ignored.substance(document.substance(old.body, old.content_type, old.url, tools.how), new.url)
+    now = tools.ignored.substance(document.substance_of(read.reading, kind, new.url, tools.how), new.url)
+    return change.by_substance(before, now, new.url)
 
 
 async def _probe(given: Document, tools: Tools) -> Probe | Failure | None:

@@ -24,6 +24,7 @@ from inchworm.errors import InchwormError, WrongUse
 from inchworm.fetch.guard import is_public
 from inchworm.model import CrawlInfo, RunInfo, RunState
 from inchworm.rules.change.alike import ModifiedGroup
+from inchworm.rules.change.conditions import Conditions
 from inchworm.rules.schedule import redelivery, repetition
 from inchworm.rules.schedule.redelivery import DeliveryTry
 from inchworm.rules.schedule.repetition import Occasion
@@ -95,6 +96,14 @@ class Deliverer:
     def prune(self) -> int:
         """Forget what has been settled for a month; how many."""
         return self._notifications.outbox.prune(self._workspace.clock.now_ms())
+
+    def is_wanted(self, crawl: CrawlInfo, current: RunInfo, conditions: Conditions) -> bool:
+        """Whether what a run found is what somebody wants to be told of."""
+        if conditions.hold_by_number(current.counters):
+            return True
+        if not conditions.ask_for_text or current.parent is None:
+            return False
+        return conditions.hold_by_text(self._changes.texts_of(crawl, current.parent, current.number))
 
     def message(self, crawl: CrawlInfo, current: RunInfo) -> notify.Message:
         """The message that tells of a complete run: the same, under the same event id, whenever it is made."""
@@ -190,6 +199,7 @@ class Subscription:
     occasion: Occasion = Occasion.CHANGES
     secret_file: Path | None = None
     allow_private: bool = True
+    conditions: Conditions = dataclasses.field(default_factory=Conditions)
 
 
 class RunAnnouncer:
@@ -291,7 +301,7 @@ class RunAnnouncer:
         made: list[OutgoingMessage] = []
         for number, current in runs.items():
             addresses = [one.address for one in kept if one.number == number]
-            if addresses and self._is_told(current):
+            if addresses and self._is_told(crawl, current):
                 message = self._deliver.message(crawl, current)
                 made += [self._addressed(message, address) for address in addresses]
         return made
@@ -310,9 +320,10 @@ class RunAnnouncer:
             allow_private=self._subscription.allow_private,
         )
 
-    def _is_told(self, current: RunInfo) -> bool:
+    def _is_told(self, crawl: CrawlInfo, current: RunInfo) -> bool:
         is_complete = current.state is RunState.COMPLETED
-        return repetition.is_told(self._subscription.occasion, is_complete, has_changes(current))
+        is_occasion = repetition.is_told(self._subscription.occasion, is_complete, has_changes(current))
+        return is_occasion and self._deliver.is_wanted(crawl, current, self._subscription.conditions)
 
     async def _persist(self) -> None:
         """Rounds, as long as something may still arrive while one is willing to wait. What did not is said once."""

@@ -23,6 +23,7 @@ from inchworm.engine.signals import stop_signals
 from inchworm.errors import InchwormError, Lost, NotNow, Owned, TooNew, Unknown, WrongUse
 from inchworm.job import Task, Verb
 from inchworm.model import CrawlInfo, EndedBy, Mode, RunInfo, RunState, SessionInfo
+from inchworm.rules.change.conditions import Conditions
 from inchworm.rules.schedule import repetition
 from inchworm.rules.schedule.repetition import Clocks, Due, Occasion, RepeatState, Stop
 from inchworm.settings import NamedSettings
@@ -45,6 +46,7 @@ class Repetition:
     notify: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     notify_on: str = Occasion.CHANGES
     secret_file: Path | None = None
+    notify_if: tuple[str, ...] = ()
 
 
 def _unwatched() -> AbstractContextManager[Hooks]:
@@ -88,7 +90,8 @@ class Repeater:
         crawl_id = self._workspace.find(wanted.word).crawl_id
         # What is wrong is said now, not after the first wait.
         settings.make({**self._workspace.base_settings(), **wanted.given})
-        subscription = Subscription(crawl_id, wanted.notify, Occasion(wanted.notify_on), wanted.secret_file)
+        occasion, conditions = Occasion(wanted.notify_on), Conditions(wanted.notify_if)
+        subscription = Subscription(crawl_id, wanted.notify, occasion, wanted.secret_file, conditions=conditions)
         announcer = RunAnnouncer(self._workspace, self._deliver, subscription, listener.said)
         tools = _Tools(self._workspace, self._sessions, self._runs, announcer)
         return await _Series(tools, crawl_id, wanted, listener).work()

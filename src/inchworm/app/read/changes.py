@@ -28,6 +28,9 @@ from inchworm.store.crawl.read.compare import Compared, ComparisonReader, turned
 from inchworm.store.crawl.read.progress import Whole
 from inchworm.store.crawl.store import CrawlStore
 
+_MOST_LOOKS = 1_000
+"""So many pages are read to see what came and what went."""
+
 GROUPS = 100
 GROUP_URLS = 10
 """Of modified pages so many groups are told at the most, and so many pages of each."""
@@ -122,6 +125,23 @@ class Changes:
             groups,
             _counts(a, b, counts, reasons),
         )
+
+    def texts_of(self, crawl: CrawlInfo, first: int, second: int) -> Iterator[str | None]:
+        """What came and what went between two runs, one passage after the other. None: there is something that cannot
+        be read, or is too much to be looked at."""
+        seen = set[int]()
+        with self._side_by_side(crawl, first, second) as (store, a, b, found):
+            differences, looks = self._differences(crawl, store, a, b), 0
+            for number, one in found:
+                if one.change not in (Change.NEW, Change.MODIFIED) or one.alike in seen:
+                    continue
+                seen |= {one.alike} if one.alike is not None else set()
+                passages = differences.passages(number, one.url) if looks < _MOST_LOOKS else None
+                if passages is None:
+                    yield None
+                    return
+                looks += 1
+                yield from (text for passage in passages for text in passage[1:] if text)
 
     def write_comparison(self, word: str, first: int | None, second: int | None, out: BinaryIO) -> None:
         """The same as JSON, however many pages there are: only a part of them is in memory."""

@@ -33,6 +33,7 @@ class RepetitionLine:
     stop_if_no_changes: bool
     notify: int
     notify_on: str
+    notify_if: tuple[str, ...]
     guarded: bool
 
 
@@ -269,7 +270,12 @@ def _line(job: Job, url: str | None, name: str | None) -> JobLine:
 
 def _repetition_line(one: JobRepetition) -> RepetitionLine:
     return RepetitionLine(
-        one.max_iterations, one.stop_if_no_changes, len(one.notify), one.notify_on, guarded=not one.allow_private
+        one.max_iterations,
+        one.stop_if_no_changes,
+        len(one.notify),
+        one.notify_on,
+        one.notify_if,
+        guarded=not one.allow_private,
     )
 
 

@@ -6,30 +6,21 @@ stored, exported, searched or shown stays whole. All patterns run in RE2, so non
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple
 
-import re2
-
-from inchworm.errors import WrongUse
 from inchworm.model import Substance
+from inchworm.rules.text.patterns import TextPattern, compiled
 from inchworm.rules.web.scope import Patterns
-from inchworm.rules.web.url import path_of, shorten
+from inchworm.rules.web.url import path_of
 
 _HINT = (
     "Write words, with * for anything between them, or re: and an expression; /blog/*:: before it means pages there."
 )
-_MOST = 200
-_REGEX_BYTES = 8_000_000
-
-
-class _TextPattern(Protocol):
-    def sub(self, repl: str, text: str) -> str: ...
 
 
 class _Rule(NamedTuple):
-    pattern: _TextPattern
+    pattern: TextPattern
     paths: Patterns | None
 
     def holds_at(self, url: str) -> bool:
@@ -64,27 +55,5 @@ class IgnoredText:
 def _rule(written: str) -> _Rule:
     path, has_path, text = written.partition("::")
     if not (has_path and path.startswith("/")):
-        return _Rule(_compiled(written, written), None)
-    return _Rule(_compiled(text, written), Patterns((path,)))
-
-
-def _compiled(text: str, written: str) -> _TextPattern:
-    regex = text[3:] if text.startswith("re:") else _regex_of_words(text)
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _REGEX_BYTES
-    try:
-        compiled = re2.compile(regex, options)
-    except (re2.error, UnicodeError) as error:
-        why = error.args[0] if isinstance(error, re2.error) else "it is not text"
-        said = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
-        raise WrongUse(f"the pattern {shorten(repr(written), 200)} cannot be used: {said}", _HINT) from error
-    if compiled.search("") is not None:
-        raise WrongUse(f"the pattern {shorten(repr(written), 200)} matches where nothing is.", _HINT)
-    return cast(_TextPattern, compiled)
-
-
-def _regex_of_words(text: str) -> str:
-    """Words however they are spaced, and between two of them at a `*` anything, but not much."""
-    parts = (r"\s+".join(map(re.escape, part.split())) for part in text.strip("* ").split("*"))
-    return rf"\s*(?s:.{{0,{_MOST}}}?)\s*".join(parts)
+        return _Rule(compiled(written, written, _HINT), None)
+    return _Rule(compiled(text, written, _HINT), Patterns((path,)))

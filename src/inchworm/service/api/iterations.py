@@ -65,6 +65,12 @@ class NewIterations(Body):
     notify: list[Annotated[str, Field(max_length=2000)]] = Field(
         default_factory=list, max_length=_MOST_HOOKS, description="addresses of web hooks; they are never shown"
     )
+    notify_if: list[Annotated[str, Field(max_length=500)]] = Field(
+        default_factory=list,
+        max_length=_MOST_HOOKS,
+        description="tell only if one of these holds: `5%` for more than so many of the pages, `text:words * more` for"
+        " what came or went",
+    )
     budget: int | None = Field(None, ge=0, lt=1 << 53, description="requests in each session")
 
     model_config = ConfigDict(
@@ -190,6 +196,7 @@ def set_iterations(app: Home, service: Service, crawl_id: CrawlId, body: NewIter
         occasion,
         body.budget or 0,
         allow_private=service.values.allow_private,
+        notify_if=tuple(body.notify_if),
     )
     made = app.repetition.set(crawl_of(app, crawl_id).crawl_id, wanted)
     service.wake()

@@ -98,6 +98,9 @@ def _stored(name: str, value: object) -> object:
             return json.dumps(value) if name == "metadata" else value
 
 
+_LISTS = ("notify", "notify_if")
+
+
 def _stored_repetition(one: JobRepetition) -> JsonObject:
     """A file has always held the opposite of `allow_private`."""
     rest = {name: value for name, value in dataclasses.asdict(one).items() if name != "allow_private"}
@@ -106,8 +109,10 @@ def _stored_repetition(one: JobRepetition) -> JsonObject:
 
 def _repetition_of(text: str) -> JobRepetition:
     stored = json.loads(text)
-    rest = {name: value for name, value in stored.items() if name not in ("guarded", "notify")}
-    return JobRepetition(**rest, notify=tuple(stored.get("notify", ())), allow_private=not stored.get("guarded", False))
+    rest = {name: value for name, value in stored.items() if name not in ("guarded", *_LISTS)}
+    notify, notify_if = (tuple(stored.get(name, ())) for name in _LISTS)
+    guarded = stored.get("guarded", False)
+    return JobRepetition(**rest, notify=notify, allow_private=not guarded, notify_if=notify_if)
 
 
 # ---- slots

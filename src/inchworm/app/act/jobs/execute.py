@@ -27,6 +27,7 @@ from inchworm.engine import run
 from inchworm.errors import InchwormError, Owned
 from inchworm.job import Execution, Job, JobRepetition, JobState, Task, Verb
 from inchworm.model import Change, CrawlInfo, EndedBy, Mode, RunInfo, RunState, SessionInfo
+from inchworm.rules.change.conditions import Conditions
 from inchworm.rules.schedule import occurrence, repetition
 from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.repetition import Occasion, Stop
@@ -173,7 +174,10 @@ def _plan(crawl: CrawlInfo, task: Task, is_begun: bool) -> Plan:
 def _subscription(job: Job) -> Subscription:
     """Who is to be told of the runs of a job. The service sends it."""
     wanted = job.repetition or JobRepetition()
-    return Subscription(job.crawl_id, wanted.notify, Occasion(wanted.notify_on), allow_private=wanted.allow_private)
+    occasion, conditions = Occasion(wanted.notify_on), Conditions(wanted.notify_if)
+    return Subscription(
+        job.crawl_id, wanted.notify, occasion, allow_private=wanted.allow_private, conditions=conditions
+    )
 
 
 def _seed_changed(store: CrawlStore, current: RunInfo, url: str, began_ms: int) -> bool | None:

@@ -16,6 +16,7 @@ from inchworm.engine import run
 from inchworm.errors import NotNow, WrongUse
 from inchworm.job import Job, JobRepetition, JobState, Task
 from inchworm.model import CrawlInfo, Mode, RunInfo, RunState
+from inchworm.rules.change import conditions
 from inchworm.rules.schedule import occurrence, repetition, states
 from inchworm.rules.schedule.repetition import Occasion
 from inchworm.rules.web import url as urls
@@ -36,6 +37,9 @@ class Rhythm:
     budget: int = 0
     allow_private: bool = False
     """Whether those who are told may be on this machine, or in the network around it."""
+
+    notify_if: tuple[str, ...] = ()
+    """They are told only if one of these conditions holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ class Repetitions:
         """Have a crawl repeated as is wanted from now on: makes its one job for that, or changes it."""
         crawl = self._workspace.find(word)
         _refuse_wrong_hooks(wanted)
+        conditions.refuse_wrong(wanted.notify_if)
         job_wanted = _as_job(crawl, wanted)
         with self._schedule.taking_turns():
             runs = run.line_of(self._runs.all(crawl))
@@ -120,10 +125,12 @@ class Repetitions:
 
     def change(self, crawl: CrawlInfo, wanted: Rhythm, adaptive: bool, keep_hooks: bool) -> JobState:
         """Have a crawl repeated by the job that does so already, whoever made it, or by a new one. `keep_hooks`: those
-        who are told now are told from now on, too. How that job stands."""
+        who are told now are told from now on, too. The conditions for that stay. How that job stands."""
         before = next((job for job in self._jobs.repeating(crawl) if job.after_job_id is None), None)
-        if before is not None and before.repetition is not None and keep_hooks:
-            wanted = dataclasses.replace(wanted, notify=before.repetition.notify)
+        if before is not None and before.repetition is not None:
+            wanted = dataclasses.replace(wanted, notify_if=before.repetition.notify_if)
+            if keep_hooks:
+                wanted = dataclasses.replace(wanted, notify=before.repetition.notify)
         if before is not None and before.repetition is None:
             self._schedule.change(before.job_id, WantedJob(repeated=JobRepetition()))
         done = self.set(crawl.crawl_id, wanted)
@@ -143,7 +150,12 @@ def _as_job(crawl: CrawlInfo, wanted: Rhythm) -> WantedJob:
     count, unit = _interval(wanted.every_hours) if wanted.every_hours is not None else (None, "minutes")
     given = {"budget": wanted.budget} if wanted.budget else {}
     repeated = JobRepetition(
-        wanted.max_iterations, wanted.stop_if_no_changes, wanted.notify, wanted.notify_on, wanted.allow_private
+        wanted.max_iterations,
+        wanted.stop_if_no_changes,
+        wanted.notify,
+        wanted.notify_on,
+        wanted.allow_private,
+        wanted.notify_if,
     )
     return WantedJob(
         crawl.crawl_id,

@@ -41,13 +41,22 @@ class Differences:
 
     def of(self, url_id: int, url: str) -> Difference:
         """What differs on the page at this URL, which has this number."""
-        said = self._said(url_id)
-        before, after = (self._substance(one, url_id, url) for one in self._runs)
-        if before is None or after is None:
+        said, found = self._said(url_id), self.passages(url_id, url)
+        if found is None:
             return Difference(said=said)
-        found = alike.passages(before, after)
         told = [_short(one) for one in found[:MOST_PASSAGES]]
         return Difference(told, len(found) > MOST_PASSAGES or told != found[:MOST_PASSAGES], said)
+
+    def passages(self, url_id: int, url: str) -> Sequence[Passage] | None:
+        """The same, whole; None where it is not known. On a page that only the second run has, all of it came."""
+        before, after = (self._substance(one, url_id, url) for one in self._runs)
+        if after is None or (before is None and self._has(self._runs[0], url_id)):
+            return None
+        return alike.passages(before or Substance("", ""), after)
+
+    def _has(self, one: RunInfo, url_id: int) -> bool:
+        visit = self._store.visits.of(one.run_id, url_id)
+        return visit is not None and visit.outcome in ("page", "duplicate")
 
     def _said(self, url_id: int) -> str:
         visit = self._store.visits.of(self._runs[1].run_id, url_id)
