@@ -11,6 +11,7 @@ import contextlib
 import json
 import subprocess
 import threading
+from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import Any
 
@@ -18,7 +19,8 @@ from inchworm.reader import COMMAND, REPLACE_AFTER_BYTES, SECONDS, environment
 from inchworm.rules.fields.selectors import EACH, Rules, to_json
 from inchworm.rules.metadata.data import Data
 from inchworm.rules.page.document import DocumentContent, Link
-from inchworm.rules.text.blocks import Block
+from inchworm.rules.text.fates import BlockFate
+from inchworm.rules.text.recurring import NO_FRAME, Block, Frame
 
 
 class Unreadable(Exception):
@@ -33,9 +35,9 @@ class Apart:
         self._read_bytes = 0
         self._one_at_a_time = threading.Lock()
 
-    def part(self, name: str, body: bytes, content_type: str, url: str) -> Any:
+    def part(self, name: str, body: bytes, content_type: str, url: str, frame: Frame = NO_FRAME) -> Any:
         """A part of a document, as JSON has it."""
-        return self._told({"part": name, "content_type": content_type, "url": url}, body)
+        return self._told({"part": name, "content_type": content_type, "url": url, "frame": sorted(frame)}, body)
 
     def fields(self, rules: Rules, body: bytes, content_type: str, url: str) -> list[list[Any]]:
         """The rows that these rules find in a document."""
@@ -120,15 +122,15 @@ class ApartDocument:
     """`Parts` that are read apart. A document that was given up once is not tried again for another part: that would
     take as long each time."""
 
-    def __init__(self, body: bytes, content_type: str, url: str) -> None:
-        self._body, self._type, self._url = body, content_type, url
+    def __init__(self, body: bytes, content_type: str, url: str, frame: Frame = NO_FRAME) -> None:
+        self._body, self._type, self._url, self._frame = body, content_type, url, frame
         self._given_up: Unreadable | None = None
 
     def _part(self, name: str) -> Any:
         if self._given_up:
             raise self._given_up
         try:
-            return shared().part(name, self._body, self._type, self._url)
+            return shared().part(name, self._body, self._type, self._url, self._frame)
         except Unreadable as error:
             self._given_up = error
             raise
@@ -137,9 +139,17 @@ class ApartDocument:
     def said(self) -> DocumentContent:
         return DocumentContent(*self._part("said"))
 
-    @property
+    @cached_property
     def text_alone(self) -> DocumentContent:
-        return self.said
+        return DocumentContent(*self._part("text_alone")) if self._frame else self.said
+
+    @cached_property
+    def blocks(self) -> Sequence[Block]:
+        return [Block(*one) for one in self._part("blocks")]
+
+    @cached_property
+    def left_out(self) -> int:
+        return int(self._part("left_out")) if self._frame else 0
 
     @cached_property
     def comments(self) -> str:
@@ -147,8 +157,8 @@ class ApartDocument:
         return said
 
     @cached_property
-    def blocks(self) -> list[Block]:
-        return [Block(*block) for block in self._part("blocks")]
+    def fates(self) -> list[BlockFate]:
+        return [BlockFate(*block) for block in self._part("fates")]
 
     @cached_property
     def links(self) -> list[Link]:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from inchworm.rules.formats import media
 from inchworm.rules.metadata.title import own_title
+from inchworm.rules.text.recurring import NO_FRAME, Frame
 
 if TYPE_CHECKING:
     from inchworm.rules.metadata.data import Data
     from inchworm.rules.page.document import DocumentContent, Link, Parts
     from inchworm.rules.page.element import Element
-    from inchworm.rules.text.blocks import Block
+    from inchworm.rules.text.fates import BlockFate
 
 T = TypeVar("T")
 Body = bytes  # a page has a property of that name
@@ -43,16 +44,17 @@ def read(body: bytes, url: str = "", content_type: str = "") -> Page:
     return Page(url, content_type, lambda: body)
 
 
-def opened(body: bytes, content_type: str, url: str) -> Parts:
-    """The parts of a document: read here, or in a process of their own where that is safer."""
+def opened(body: bytes, content_type: str, url: str, frame: Frame = NO_FRAME) -> Parts:
+    """The parts of a document without the frame of its host: read here, or in a process of their own where that is
+    safer."""
     # What reads documents takes long to load, and most who list pages never read one.
     if media.is_risky(body, content_type):
         from inchworm.apart import ApartDocument
 
-        return ApartDocument(body, content_type, url)
+        return ApartDocument(body, content_type, url, frame)
     from inchworm.rules.page.document import OpenDocument
 
-    return OpenDocument(body, content_type, url)
+    return OpenDocument(body, content_type, url, frame)
 
 
 class Page:
@@ -71,6 +73,7 @@ class Page:
         earlier: Callable[[], Page | None] = lambda: None,
         load_headers: Callable[[], Mapping[str, str]] = lambda: _NO_RECORD,
         said: DocumentContent | None = None,
+        load_frame: Callable[[], Frame] = lambda: NO_FRAME,
     ) -> None:
         self.url = url
         self.content_type = content_type
@@ -79,6 +82,7 @@ class Page:
         self._earlier = earlier
         self._load_headers = load_headers
         self._known = said
+        self._load_frame = load_frame
         self.take_rows: Callable[[Page], Sequence[Mapping[str, Any]]] = lambda _: ()
         """How its fields are taken out of it, where somebody said which."""
 
@@ -123,7 +127,11 @@ class Page:
 
     @cached_property
     def _parts(self) -> Parts:
-        return opened(self.body, self.content_type, self.url)
+        return opened(self.body, self.content_type, self.url, self._frame)
+
+    @cached_property
+    def _frame(self) -> Frame:
+        return self._load_frame()
 
     def _read(self, part: Callable[[Parts], T], nothing: T) -> T:
         """A part of the document. Whatever somebody made of it: it can be asked for."""
@@ -160,7 +168,8 @@ class Page:
 
     @property
     def text(self) -> str:
-        """The main text, laid out, without what stands around it."""
+        """The main text, laid out, without what stands around it; where a crawl has it, also without blocks that stand
+        on most pages of its host (`frame="keep"` keeps them)."""
         return self._said.text
 
     @property
@@ -174,9 +183,14 @@ class Page:
         return self._read(lambda parts: parts.html, "")
 
     @property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[BlockFate]:
         """The page block by block: what is its text, and why the rest is not."""
-        return self._read(lambda parts: parts.blocks, [])
+        return self._read(lambda parts: parts.fates, [])
+
+    @property
+    def left_out(self) -> int:
+        """How many blocks its text lacks because they stand on most pages of its host. None where nobody crawled it."""
+        return self._read(lambda parts: parts.left_out, 0) if self._frame else 0
 
     @property
     def links(self) -> list[Link]:
@@ -421,4 +435,11 @@ class Page:
 
     def lines(self) -> list[str]:
         """Title and text, line by line, as versions of a page are compared; nothing of one that is gone."""
-        return [] if self.is_gone else [f"title: {self.full_title}", "", *self.text.splitlines()]
+        return [] if self.is_gone else [f"title: {self.full_title}", "", *self._whole_text.splitlines()]
+
+    @property
+    def _whole_text(self) -> str:
+        """With the frame of its host: whether a block is frame may change though the page does not."""
+        if not self._frame:
+            return self.text
+        return self._read(lambda _: opened(self.body, self.content_type, self.url).text_alone.text, "")

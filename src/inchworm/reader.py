@@ -30,6 +30,7 @@ from inchworm.rules.order.focus import FocusQuery
 from inchworm.rules.page import disguise, document, parse, wall
 from inchworm.rules.text import content
 from inchworm.rules.text.ignored import IgnoredText
+from inchworm.rules.text.recurring import Frame
 from inchworm.rules.web import sitemap
 from inchworm.rules.web import url as urls
 from inchworm.rules.web.control import sitemap_file
@@ -294,15 +295,15 @@ def _compared(job: dict[str, Any], old: dict[str, Any], bodies: bytes, reader: D
 
 
 @lru_cache(maxsize=1)
-def _opened(body: bytes, content_type: str, url: str) -> document.OpenDocument:
+def _opened(body: bytes, content_type: str, url: str, frame: Frame) -> document.OpenDocument:
     """Whoever asks for one part often asks for the next."""
-    return document.OpenDocument(body, content_type, url)
+    return document.OpenDocument(body, content_type, url, frame)
 
 
 def _part(name: str, job: dict[str, Any], body: bytes) -> Any:
     """A part of a document, or what rules that somebody wrote find in it: those are used here and nowhere else."""
     if "rules" not in job:
-        return getattr(_opened(body, job["content_type"], job["url"]), name)
+        return getattr(_opened(body, job["content_type"], job["url"], frozenset(job["frame"])), name)
     from inchworm.rules.fields import extract, selectors
 
     rules = selectors.from_json(job["rules"])

@@ -6,7 +6,7 @@ UTC, as ISO 8601 has them."""
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 
 class Progress(NamedTuple):
@@ -52,6 +52,9 @@ class Exported:
 Names = str | Iterable[str]
 """One name, several, or a text with commas between them."""
 
+Frame = Literal["drop", "keep"]
+"""What is done with blocks that stand on most pages of their host."""
+
 When = int | str | date | None
 """The number of a run, a date or a time, or a text such as `yesterday`, `36h` or `2026-01-31`."""
 
@@ -59,12 +62,14 @@ When = int | str | date | None
 class Which(TypedDict, total=False):
     """Which pages are wanted; without a word, those of the crawl as it is now. `run`: what one run has on record
     instead, failures and redirects included. `since`: what changed since then, deleted pages too; `only` these
-    changes: new, modified, deleted. `unique`: each content once."""
+    changes: new, modified, deleted. `unique`: each content once. `frame`: "keep" for texts with what stands on most
+    pages of their host."""
 
     run: int | None
     since: When
     only: Names
     unique: bool
+    frame: Frame
 
 
 class Table(Which, total=False):

@@ -364,7 +364,8 @@ def test_a_branch_is_the_newest_run(home: Home) -> None:
 
 
 def test_while_the_crawl_runs(home: Home) -> None:
-    pages = {path: body.replace("</main>", text("everywhere") + "</main>") for path, body in linked_site(150).items()}
+    said = {path: text("everywhere", f"as on {path[1:]}") for path in linked_site(150)}
+    pages = {path: body.replace("</main>", said[path] + "</main>") for path, body in linked_site(150).items()}
     with Site(pages, latency=(0.005, 0.02)).serve() as served, home.running("crawl", served.url("/"), "--delay", "0"):
         wait_until(lambda: len(served.log) > 20)
         counts = []

@@ -77,7 +77,7 @@ class Kept:
         self.diary.close()
 
     def tell(self) -> None:
-        source = IndexSource(self.diary.reading, self.remote.take, 77)
+        source = IndexSource(self.diary.reading, self.remote.take, 77, lambda _page, _frame: None)
         index.update(self.folder, lambda mirror: mirror.catch_up(source))
 
     def truth(self) -> dict[str, set[str]]:
@@ -304,7 +304,7 @@ def deliver(orders):
             os.kill(os.getpid(), signal.SIGKILL)
     return []
 
-source = index.IndexSource(CrawlStore(folder / "crawl.db", read_only=True), deliver, 1)
+source = index.IndexSource(CrawlStore(folder / "crawl.db", read_only=True), deliver, 1, lambda page, frame: None)
 index.update(folder, lambda mirror: mirror.catch_up(source))
 """
 

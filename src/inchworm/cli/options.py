@@ -13,6 +13,7 @@ import click
 
 from inchworm import settings
 from inchworm.app import whole_file
+from inchworm.app.frames import CHOICES, DROP
 from inchworm.app.root import App
 from inchworm.cli.screen import display
 from inchworm.cli.screen.door import print_json, say, standard_output
@@ -59,6 +60,12 @@ mode_option = click.option(
     type=click.Choice([Mode.INCREMENTAL.value, Mode.FULL.value]),
     default=None,
     help="How to crawl again: download what changed, or all. [default: incremental]",
+)
+frame_option = click.option(
+    "--frame",
+    type=click.Choice(CHOICES),
+    default=DROP,
+    help="What to do with blocks that stand on most pages of their host. [default: drop]",
 )
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 

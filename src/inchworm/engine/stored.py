@@ -12,6 +12,7 @@ from inchworm.engine.own.bodies import Bodies
 from inchworm.errors import Unknown
 from inchworm.model import Change, Failure, JsonObject, Note
 from inchworm.page import Page
+from inchworm.rules.text.recurring import NO_FRAME, Frame
 from inchworm.sink.columns import renamed
 from inchworm.store.crawl.place import CrawlPlace
 from inchworm.store.crawl.read.copies import Copies
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from inchworm.rules.page.document import DocumentContent
 
 T = TypeVar("T")
+
+FrameLookup = Callable[[int, str], Frame]
+"""The frame by which the page of a URL is read that a run saw."""
 
 _AT_ONCE = 100
 """So many visits are looked up in one question."""
@@ -47,8 +51,11 @@ class StoredPages:
     """Makes pages of visits. Pages may be asked for more after their store was closed, or in another thread: each such
     question opens it for itself, so that nobody who keeps a page keeps a file open."""
 
-    def __init__(self, store: CrawlStore, place: CrawlPlace) -> None:
-        self._store, self._place = store, place
+    def __init__(
+        self, store: CrawlStore, place: CrawlPlace, frame_of: FrameLookup = lambda _run_id, _url: NO_FRAME
+    ) -> None:
+        """`frame_of`: what pages lack that stands on most pages of their host."""
+        self._store, self._place, self._frame_of = store, place, frame_of
         self._open: _Sources | None = self._sources_of(store)
         # What is known of a run is what it had come to now, however long whoever asks takes to read it.
         self._runs = {run.run_id: run for run in store.runs.list()}
@@ -107,6 +114,7 @@ class StoredPages:
             self._earlier(visit, before),
             lambda: self._headers(visit),
             content,
+            lambda: self._frame_of(visit.run_id, visit.request_url),
         )
 
     def _withdrawn(self, one: ChangedUrl, before: LineOfRuns) -> Page:

@@ -66,15 +66,16 @@ class Format(NamedTuple):
     rows: RowSource
     has_columns: bool = False
     is_binary: bool = False
+    has_text: bool = False
 
 
 FORMATS = {
-    "jsonl": Format(Target.STREAM, "line", RowSource.PAGES, has_columns=True),
-    "csv": Format(Target.STREAM, "row", RowSource.PAGES, has_columns=True),
-    "parquet": Format(Target.STREAM, "row", RowSource.PAGES, has_columns=True, is_binary=True),
-    "chunks": Format(Target.STREAM, "chunk", RowSource.PAGES),
+    "jsonl": Format(Target.STREAM, "line", RowSource.PAGES, has_columns=True, has_text=True),
+    "csv": Format(Target.STREAM, "row", RowSource.PAGES, has_columns=True, has_text=True),
+    "parquet": Format(Target.STREAM, "row", RowSource.PAGES, has_columns=True, is_binary=True, has_text=True),
+    "chunks": Format(Target.STREAM, "chunk", RowSource.PAGES, has_text=True),
     "data": Format(Target.STREAM, "line", RowSource.NOW),
-    "markdown": Format(Target.FOLDER, "page", RowSource.NOW),
+    "markdown": Format(Target.FOLDER, "page", RowSource.NOW, has_text=True),
     "files": Format(Target.FOLDER, "file", RowSource.NOW),
     "sitemap": Format(Target.EITHER, "URL", RowSource.NOW),
     "urls": Format(Target.STREAM, "URL", RowSource.RUN),

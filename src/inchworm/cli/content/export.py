@@ -10,7 +10,7 @@ import click
 from inchworm.app import FORMATS, Target, Written
 from inchworm.app.act.content.export import CHARACTERS, CONTENT, TOKENS, TOLD, ExportOptions, FieldsTaken
 from inchworm.cli.commands import main
-from inchworm.cli.options import json_flag, opened, opened_file, several
+from inchworm.cli.options import frame_option, json_flag, opened, opened_file, several
 from inchworm.cli.screen.door import paragraph, print_json, say
 from inchworm.cli.screen.progress import ProgressLine
 from inchworm.cli.screen.words import counted, unmatched
@@ -73,6 +73,7 @@ _STDOUT = Path("-")
     metavar="FILE",
     help="With chunks: count the tokens of this model, by its tokenizer.json.",
 )
+@frame_option
 @json_flag
 def export(word: str, format_name: str | None, output: Path | None, as_json: bool, **wanted: Any) -> None:
     """Write the pages of a crawl in other forms.
@@ -104,6 +105,7 @@ def export(word: str, format_name: str | None, output: Path | None, as_json: boo
     asked = ExportOptions(**wanted)
     target, progress, fields = FORMATS[format_name].target, ProgressLine("Writing", is_patient=True), FieldsTaken()
     with opened() as app:
+        app.export.find_frame(word, format_name, asked, ProgressLine("Finding the frame", is_patient=True))
         if target is Target.FOLDER and output is not None and output.suffix.lower() == ".zip":
             with opened_file(output, is_binary=True) as out:
                 written = app.export.to_folder(word, format_name, out, asked, progress)

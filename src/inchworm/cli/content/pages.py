@@ -20,17 +20,18 @@ from inchworm.app.read.content.single import (
 )
 from inchworm.app.workspace import base_settings_of, home_folder
 from inchworm.cli.commands import main
-from inchworm.cli.options import given, json_flag, opened, opened_file, setting_options, several
+from inchworm.cli.options import frame_option, given, json_flag, opened, opened_file, setting_options, several
 from inchworm.cli.screen import display
 from inchworm.cli.screen.door import paragraph, print_json
 from inchworm.cli.screen.progress import ProgressLine
+from inchworm.cli.screen.words import counted
 from inchworm.errors import InchwormError, Unknown, WrongUse
 from inchworm.page import Page
 from inchworm.page import read as read_document
 from inchworm.rules.words.figures import clip
 
 if TYPE_CHECKING:
-    from inchworm.rules.text.blocks import Block
+    from inchworm.rules.text.fates import BlockFate
 
 _ASKING = ("robots", "user_agent", "timeout", "max_body", "proxies", "allow_private")
 
@@ -152,7 +153,7 @@ def _print_part(page: Page, part: str) -> None:
         out.write(text.rstrip("\n").encode("utf-8", "replace") + b"\n")
 
 
-def _block_line(block: Block) -> str:
+def _block_line(block: BlockFate) -> str:
     """What became of a block: kept, or why not; what it is, and how it begins."""
     fate = "kept   " if block.kept else "dropped"
     lines = [f"{fate} {block.characters:>7,}  {clip(block.begins, _BEGINS)}"]
@@ -176,8 +177,9 @@ _BEGINS = 90
 @click.option("--links", "part", flag_value="links", help="Every link, with its text.")
 @click.option("--comments", "part", flag_value="comments", help="What readers wrote below it.")
 @click.option("--blocks", "part", flag_value="blocks", help="Its blocks: which are text, and why others are not.")
+@frame_option
 @json_flag
-def show(word: str, url: str, number: int | None, part: str | None, as_json: bool) -> None:
+def show(word: str, url: str, number: int | None, part: str | None, frame: str, as_json: bool) -> None:
     """What is known of one URL, or what its page says.
 
     \b
@@ -195,9 +197,18 @@ def show(word: str, url: str, number: int | None, part: str | None, as_json: boo
         return
     assert part is not None
     with opened() as app:
-        page = app.bodies.page(word, address, number)
+        page = app.bodies.page(word, address, number, frame=frame)
     _refuse_absent(page)
-    print_json(page_facts(page, [part])) if as_json else _print_part(page, part)
+    if as_json:
+        print_json(page_facts(page, [part]))
+        return
+    _print_part(page, part)
+    if part in _MAIN_PARTS and (count := page.left_out):
+        blocks = counted(count, "block")
+        paragraph(f"{blocks} left out, for most pages of the host have the same. --frame keep shows all.", err=True)
+
+
+_MAIN_PARTS = ("text", "markdown", "html")
 
 
 def _refuse_absent(page: Page) -> None:

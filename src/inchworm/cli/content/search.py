@@ -9,7 +9,7 @@ import click
 
 from inchworm.app.read.content.search import LIMIT, SearchResult, SearchResults
 from inchworm.cli.commands import main
-from inchworm.cli.options import json_flag, opened
+from inchworm.cli.options import frame_option, json_flag, opened
 from inchworm.cli.screen.door import Styled, print_json, say, styled
 from inchworm.cli.screen.progress import ProgressLine
 from inchworm.cli.screen.words import quoted
@@ -25,8 +25,9 @@ _SHOWN_ALTERNATES = 3
 @click.argument("word", metavar="CRAWL")
 @click.argument("text", nargs=-1, required=True)
 @click.option("--limit", type=int, default=LIMIT, metavar="N", help=f"How many results to show. [default: {LIMIT}]")
+@frame_option
 @json_flag
-def search(word: str, text: tuple[str, ...], limit: int, as_json: bool) -> None:
+def search(word: str, text: tuple[str, ...], limit: int, frame: str, as_json: bool) -> None:
     """Find the pages of a crawl that say something.
 
     \b
@@ -40,7 +41,9 @@ def search(word: str, text: tuple[str, ...], limit: int, as_json: bool) -> None:
     only what is new.
     """
     with opened() as app:
-        found = app.search.find(word, " ".join(text), limit, progress=ProgressLine("Reading pages to search"))
+        found = app.search.find(
+            word, " ".join(text), limit, progress=ProgressLine("Reading pages to search"), frame=frame
+        )
     if as_json:
         print_json(found)
         return

@@ -6,7 +6,7 @@ HTML and style sheets are the business of `parse`. Everything else becomes `Cont
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -17,9 +17,11 @@ from inchworm.rules.formats.media import OFFICE, TEXTS, Media, media_of
 from inchworm.rules.metadata.data import Data
 from inchworm.rules.metadata.describe import squeeze
 from inchworm.rules.page import parse
+from inchworm.rules.page.parse import FramedText
 from inchworm.rules.text import markdown
-from inchworm.rules.text.blocks import Block, blocks
 from inchworm.rules.text.content import as_written
+from inchworm.rules.text.fates import BlockFate, fates
+from inchworm.rules.text.recurring import NO_FRAME, Block, Frame
 
 _WITH_TEXT = parse.How(text=True)
 _WITH_ANCHORS = parse.How(anchors=True)
@@ -112,7 +114,7 @@ class Parts(Protocol):
         ...
 
     @property
-    def blocks(self) -> list[Block]:
+    def fates(self) -> list[BlockFate]:
         """The page block by block: what is its text, and why the rest is not."""
         ...
 
@@ -144,12 +146,22 @@ class Parts(Protocol):
         """What it says for machines."""
         ...
 
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """The blocks of its main part, in their order, with those that are frame. Only HTML has any."""
+        ...
+
+    @property
+    def left_out(self) -> int:
+        """How many of them text, Markdown and HTML leave out."""
+        ...
+
 
 class OpenDocument:
-    """`Parts` that are read here and now."""
+    """`Parts` that are read here and now. `frame`: the blocks that stand on most pages of its host."""
 
-    def __init__(self, body: bytes, content_type: str, url: str) -> None:
-        self._body, self._type, self._url = body, content_type, url
+    def __init__(self, body: bytes, content_type: str, url: str, frame: Frame = NO_FRAME) -> None:
+        self._body, self._type, self._url, self._frame = body, content_type, url, frame
         self._media = media_of(body, content_type)
 
     @cached_property
@@ -170,6 +182,8 @@ class OpenDocument:
     def text_alone(self) -> DocumentContent:
         if self._media is not Media.HTML:
             return self.said
+        if self._frame or "_framed" in self.__dict__:
+            return DocumentContent(text=self._framed.text)
         return DocumentContent(text=parse.text_of(self._body, self._type))
 
     @cached_property
@@ -177,8 +191,20 @@ class OpenDocument:
         return parse.comments_of(self._body, self._type) if self._media is Media.HTML else ""
 
     @cached_property
-    def blocks(self) -> list[Block]:
-        return blocks(parse.found_in(self._body, self._type)) if self._media is Media.HTML else []
+    def fates(self) -> list[BlockFate]:
+        return fates(parse.found_in(self._body, self._type)) if self._media is Media.HTML else []
+
+    @cached_property
+    def _framed(self) -> FramedText:
+        return parse.framed_text(self._body, self._type, self._frame)
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        return self._framed.blocks
+
+    @property
+    def left_out(self) -> int:
+        return self._framed.left_out
 
     @cached_property
     def links(self) -> list[Link]:
@@ -191,7 +217,7 @@ class OpenDocument:
     @cached_property
     def markdown(self) -> str:
         if self._media is Media.HTML:
-            return markdown.markdown(self._body, self._type, self._url)
+            return markdown.markdown(self._body, self._type, self._url, self._frame)
         if self._held is None:
             return ""
         if self._held.blocks:
@@ -201,7 +227,7 @@ class OpenDocument:
     @cached_property
     def html(self) -> str:
         if self._held is None:
-            return parse.main_html(self._body, self._type, self._url)
+            return parse.main_html(self._body, self._type, self._url, self._frame)
         return contents.as_html(self._held.blocks)[:MAX_TEXT] if self._held.blocks else ""
 
     @cached_property

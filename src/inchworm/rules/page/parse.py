@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -39,6 +39,8 @@ from inchworm.rules.metadata.title import MAX_HEADINGS, seen
 from inchworm.rules.page import frame, main_text
 from inchworm.rules.page.disguise import has_password_field as has_password_field
 from inchworm.rules.page.disguise import looks_missing as looks_missing
+from inchworm.rules.text import blocks
+from inchworm.rules.text.recurring import NO_FRAME, Block, Frame
 from inchworm.rules.web import url as urls
 
 MAX_LINK_CHARS = 64_000_000
@@ -102,6 +104,23 @@ def found_in(body: bytes, content_type: str) -> main_text.MainPart:
     return main_text.find(page.document, page.marks, squeeze(page.title or ""))
 
 
+class FramedText(NamedTuple):
+    """The main text of a page without the frame of its host, laid out; all its blocks, and how many were left out."""
+
+    text: str = ""
+    blocks: Sequence[Block] = ()
+    left_out: int = 0
+
+
+def framed_text(body: bytes, content_type: str, frame: Frame) -> FramedText:
+    """The main text of an HTML page without the frame of its host. Nothing for the rest."""
+    if media_of(body, content_type) is not Media.HTML:
+        return FramedText()
+    main, _ = main_of(body, content_type, "")
+    cut = blocks.leave_out(main, frame)
+    return FramedText(main_text.laid_out(main)[:MAX_TEXT], *cut)
+
+
 def named_links(named: Iterable[tuple[str, str]], url: str, how: How) -> tuple[tuple[FoundUrl, ...], bool]:
     """Links that a document without markup names, as whole addresses, each with what it says; and whether there were
     more than may be kept. What is relative is left out: nobody can tell to what."""
@@ -124,10 +143,12 @@ def named_links(named: Iterable[tuple[str, str]], url: str, how: How) -> tuple[t
 _WHOLE = re.compile(r"[\x00-\x20]*https?://", re.IGNORECASE)
 
 
-def main_of(body: bytes, content_type: str, url: str) -> tuple[Node, str]:
-    """The main part of an HTML page, and what its links are relative to."""
+def main_of(body: bytes, content_type: str, url: str, frame: Frame = NO_FRAME) -> tuple[Node, str]:
+    """The main part of an HTML page without the frame of its host, and what its links are relative to."""
     page = _gather(_document(body, content_type))
-    main = main_text.find(page.document, page.marks, page.title or "")
+    main = main_text.find(page.document, page.marks, squeeze(page.title or ""))
+    if frame:
+        blocks.leave_out(main.node, frame)
     return main.node, _base(url, page.base).url
 
 
@@ -139,11 +160,11 @@ def tree(body: bytes, content_type: str, url: str) -> tuple[Document, str] | Non
     return page.document, _base(url, page.base).url
 
 
-def main_html(body: bytes, content_type: str, url: str) -> str:
+def main_html(body: bytes, content_type: str, url: str, frame: Frame = NO_FRAME) -> str:
     """The main part of an HTML page as HTML whose links are absolute. Nothing for the rest."""
     if media_of(body, content_type) is not Media.HTML:
         return ""
-    main, base = main_of(body, content_type, url)
+    main, base = main_of(body, content_type, url, frame)
     for element in main.iter_elements(_WITH_ADDRESS, include_self=True):
         for name in ("href", "src", "poster"):
             if (href := element.attr(name)) and (target := address(href, base)):

@@ -16,6 +16,7 @@ from turbohtml import Element, Markdown, Node, Text
 
 from inchworm.rules.metadata.describe import address
 from inchworm.rules.page import parse
+from inchworm.rules.text.recurring import NO_FRAME, Frame
 
 MAX_CHARS = 10_000_000
 
@@ -30,9 +31,9 @@ _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _OPTIONS = Markdown(tables=Markdown.Tables(header="detect"))
 
 
-def markdown(body: bytes, content_type: str, url: str) -> str:
-    """The main part of an HTML page as Markdown."""
-    main, base = parse.main_of(body, content_type, url)
+def markdown(body: bytes, content_type: str, url: str, frame: Frame = NO_FRAME) -> str:
+    """The main part of an HTML page without the frame of its host as Markdown."""
+    main, base = parse.main_of(body, content_type, url, frame)
     return _written(main, base)
 
 

@@ -13,7 +13,7 @@ from inchworm.app import FORMATS, Target
 from inchworm.app.act.content.export import CHARACTERS, CONTENT, TOLD, ExportOptions
 from inchworm.errors import WrongUse
 from inchworm.service.api.streaming import Told, streamed
-from inchworm.service.api.web import Home, Service, api_routes, as_file, crawl_of, refusals
+from inchworm.service.api.web import Frame, Home, Service, api_routes, as_file, crawl_of, refusals
 
 routes = api_routes("pages", "/api/v1/crawl/{crawl_id}")
 
@@ -64,6 +64,8 @@ class ExportQuery(BaseModel):
         0, ge=0, le=_MOST_CHARACTERS, description="of `chunks`: how much of the one before to begin with"
     )
 
+    frame: Frame = "drop"
+
     def wanted(self) -> ExportOptions:
         return ExportOptions(
             run=self.run,
@@ -77,6 +79,7 @@ class ExportQuery(BaseModel):
             images=self.images,
             chunk_size=self.chunk_size or 0,
             chunk_overlap=self.chunk_overlap,
+            frame=self.frame,
         )
 
 

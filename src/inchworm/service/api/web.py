@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from functools import cached_property
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Generic, NamedTuple, TypeVar, cast
+from typing import Annotated, Any, BinaryIO, Generic, Literal, NamedTuple, TypeVar, cast
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -220,6 +220,11 @@ def crawl_of(app: App, crawl_id: str) -> CrawlInfo:
 
 
 # Lists
+
+
+Frame = Annotated[
+    Literal["drop", "keep"], Query(description="what to do with blocks that stand on most pages of their host")
+]
 
 
 class ListSlice(NamedTuple):

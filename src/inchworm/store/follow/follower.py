@@ -70,7 +70,7 @@ class UnfitFile(Broken):
     def __init__(self, why: str) -> None:
         super().__init__(
             f"What follows the crawl's log is of no use: {why}.",
-            "Delete search.db, fields.db and index.db in the crawl's folder; they are made anew from the archive.",
+            "Delete search.db, fields.db, frames.db and index.db in the crawl's folder; they are made anew from the archive.",
         )
 
 

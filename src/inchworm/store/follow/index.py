@@ -20,20 +20,25 @@ from inchworm.errors import NotNow
 from inchworm.model import JsonObject
 from inchworm.rules.formats.pdf import is_readable
 from inchworm.rules.text.content import READER
+from inchworm.rules.text.recurring import FRAMES, NO_FRAME, Frame
 from inchworm.store.crawl.commit import marks
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Database, DatabaseFailed
+from inchworm.store.follow import framed
 from inchworm.store.follow.follower import Follower, FollowerFile, Progress, make_anew, number, use, work_off
+from inchworm.store.follow.framed import FrameAt, Framed, HeldPages, ReadText, framed_name
+from inchworm.store.follow.frames import end_of, packed
 from inchworm.store.follow.log import CrawlLog, LoggedPage
 from inchworm.store.sqlite import open_own
 
-VERSION = f"2 reader={READER} pdf={int(is_readable())}"
+VERSION = f"3 reader={READER} frames={FRAMES} pdf={int(is_readable())}"
 """What was told by another version is told anew: pages read otherwise, or other documents."""
 
 MAX_ALTERNATES = 1_000
 _CHUNK = 500
 
-_SCHEMA = """
+_SCHEMA = f"""
+{framed.SCHEMA}
 CREATE TABLE server (         -- which index on which server this is about
   only     INTEGER PRIMARY KEY CHECK (only = 1),
   generation TEXT NOT NULL,   -- names the index as it was made; it bears this name too
@@ -55,7 +60,9 @@ CREATE INDEX page_seq ON page (run_id, seq);
 CREATE INDEX page_key ON page (key) WHERE key IS NOT NULL;
 CREATE TABLE document (       -- what the server is to have: each content, under one of its URLs
   key      BLOB PRIMARY KEY,
-  url      TEXT NOT NULL
+  url      TEXT NOT NULL,
+  blocks   BLOB,              -- the hashes of all blocks of its page; none: the server was not told yet
+  told     BLOB               -- names the text that it was told, without the frame of its host
 ) WITHOUT ROWID;
 CREATE INDEX document_url ON document (url);
 CREATE TABLE under_way (      -- URLs whose document the server has to be told of, or may have been in vain
@@ -71,10 +78,18 @@ CREATE TABLE set_aside (      -- what the server does not take
 T = TypeVar("T")
 
 
+_HELD = HeldPages(
+    "SELECT p.seq, d.url, p.url, d.key, d.blocks, d.told FROM page p JOIN document d ON d.key = p.key AND d.url = p.url"
+    " WHERE p.run_id = ? AND p.seq > ? AND d.blocks IS NOT NULL ORDER BY p.seq LIMIT ?",
+    "INSERT OR IGNORE INTO under_way VALUES (?)",
+)
+
+
 class IndexedContent(NamedTuple):
-    """What a document is made of: the page, all else that its visit says, and every URL with this content."""
+    """What a document is made of: the page, its text, all else that its visit says, and every URL with this content."""
 
     page: LoggedPage
+    text: str
     fields: JsonObject
     urls: list[str]
 
@@ -107,12 +122,15 @@ Deliver = Callable[[Iterable[DocumentOrder]], Sequence[ServerRefusal]]
 
 
 class IndexSource(NamedTuple):
-    """What the server is told of: a crawl's log; and who tells it."""
+    """What the server is told of: a crawl's log, a way to get the text of a page without the frame of its host (None:
+    it is lost), and the frames; and who tells it."""
 
     store: CrawlStore
     deliver: Deliver
     now_ms: int
+    text_of: Callable[[LoggedPage, Frame], ReadText | None]
     progress: Progress = lambda _done, _total: None
+    frame_at: FrameAt = lambda _end, _url, _progress: NO_FRAME
 
 
 class IndexState(NamedTuple):
@@ -178,6 +196,7 @@ class IndexMirror:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._follower = Follower(db)
+        self._framed = Framed(db, _HELD)
 
     def generation(self) -> str:
         """The index that was told of; empty when none was."""
@@ -193,6 +212,7 @@ class IndexMirror:
         self._db.execute("PRAGMA synchronous = FULL")
         log = CrawlLog(source.store)
         self._follower.follow(log)
+        self._framed.follow(log, source.frame_at, source.progress)
 
         def step() -> None:
             self._look_up(log)
@@ -248,7 +268,7 @@ class IndexMirror:
         members = self._members(key)
         if members:
             rows.append((members[0][1],))
-            self._db.execute("INSERT OR REPLACE INTO document VALUES (?, ?)", (key, members[0][1]))
+            self._db.execute("INSERT OR REPLACE INTO document (key, url) VALUES (?, ?)", (key, members[0][1]))
         else:
             self._db.execute("DELETE FROM document WHERE key = ?", (key,))
         self._db.executemany("INSERT OR IGNORE INTO under_way VALUES (?)", rows)
@@ -269,8 +289,27 @@ class IndexMirror:
             return
         version = self._next_version(log)
         contents = self._contents(urls, log)
-        refused = source.deliver(DocumentOrder(url, version, contents.get(url)) for url in urls)
+        frames = {
+            url: source.frame_at(end_of(log, content.page.run_id), url, source.progress)
+            for url, content in contents.items()
+        }
+        told: list[tuple[bytes, bytes, bytes, str]] = []
+
+        def orders() -> Iterator[DocumentOrder]:
+            # One text after the other: all together may be more than there is room for.
+            for url in urls:
+                content = contents.get(url)
+                if content is not None:
+                    read = source.text_of(content.page, frames[url]) or ReadText("")
+                    key = content.page.key
+                    told.append((packed(sorted(read.blocks)), framed_name(key, read.blocks, frames[url]), key, url))
+                    content = content._replace(text=read.text)
+                yield DocumentOrder(url, version, content)
+
+        # Finding frames takes a while, in which the index may vanish: so it is done before.
+        refused = source.deliver(orders())
         with self._db.transaction():
+            self._db.executemany("UPDATE document SET blocks = ?, told = ? WHERE key = ? AND url = ?", told)
             sent = [(url,) for url in urls]
             self._db.executemany("DELETE FROM under_way WHERE url = ?", sent)
             self._db.executemany("DELETE FROM set_aside WHERE url = ?", sent)
@@ -292,5 +331,5 @@ class IndexMirror:
         for rows in groups:
             if rows[0][0] in found:
                 page, fields = found[rows[0][0]]
-                contents[page.url] = IndexedContent(page, fields, list(dict.fromkeys(url for _, url in rows)))
+                contents[page.url] = IndexedContent(page, "", fields, list(dict.fromkeys(url for _, url in rows)))
         return contents

@@ -55,7 +55,7 @@ PAGE = (
 )
 """The columns of a page after its URL and its number in the log."""
 
-_PAGES = f"SELECT v.url_id, u.url, v.log_id, {PAGE} FROM visit v JOIN url u USING (url_id) JOIN run r USING (run_id)"
+PAGES = f"SELECT v.url_id, u.url, v.log_id, {PAGE} FROM visit v JOIN url u USING (url_id) JOIN run r USING (run_id)"
 
 
 _FIELDS = (
@@ -123,12 +123,12 @@ class CrawlLog:
     def newest(self, url_ids: Sequence[int]) -> dict[int, LoggedPage]:
         """The newest visit of each URL that tells whether the page is there."""
         newest = newest_visits("v.url_id = ANY (?)", index=BY_URL)
-        query = f"{_PAGES} WHERE v.log_id IN ({newest}) ORDER BY v.url_id"
+        query = f"{PAGES} WHERE v.log_id IN ({newest}) ORDER BY v.url_id"
         return {row[0]: LoggedPage._make(row) for row in self.rows(query, url_ids)}
 
     def pages(self, log_ids: Sequence[int]) -> dict[int, LoggedPage]:
         """Of these visits those that are there and found a page, by their number."""
-        query = f"{_PAGES} WHERE v.log_id = ANY (?) AND {HAS_PAGE}"
+        query = f"{PAGES} WHERE v.log_id = ANY (?) AND {HAS_PAGE}"
         return {row[2]: LoggedPage._make(row) for row in self.rows(query, log_ids)}
 
     def visited(self, log_ids: Sequence[int]) -> dict[int, tuple[LoggedPage, JsonObject]]:

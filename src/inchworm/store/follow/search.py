@@ -1,7 +1,7 @@
 """search.db: full-text search over the pages of a crawl, in a file of its own.
 
 The index follows the crawl's log (`follower.py`): of each URL it has the newest visit that tells whether the page is
-there, and its text. What was looked up is written together with the texts that came of it: a process that dies at any
+there, and its text without the frame of its host (`framed.py`). What was looked up is written together with the texts that came of it: a process that dies at any
 moment leaves an index that is behind.
 
 Words are cut and folded here and not by SQLite, so that a text, a query and the marks in a snippet always agree.
@@ -13,20 +13,24 @@ import heapq
 import re
 import unicodedata
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from inchworm.errors import WrongUse
 from inchworm.rules.formats.pdf import is_readable
 from inchworm.rules.text.content import READER
+from inchworm.rules.text.recurring import FRAMES, NO_FRAME, Frame
 from inchworm.store.crawl.commit import marks
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Database
+from inchworm.store.follow import framed
 from inchworm.store.follow.follower import Follower, FollowerFile, Progress, UnfitFile, use, work_off
+from inchworm.store.follow.framed import FrameAt, Framed, HeldPages, ReadText, framed_name
+from inchworm.store.follow.frames import RunEnd, end_of, packed, unpacked
 from inchworm.store.follow.log import CrawlLog, LoggedPage
 
-VERSION = f"2 reader={READER} pdf={int(is_readable())} unicode={unicodedata.unidata_version}"
+VERSION = f"3 reader={READER} frames={FRAMES} pdf={int(is_readable())} unicode={unicodedata.unidata_version}"
 """An index of another version is made anew: it has other words."""
 
 MAX_TEXT = 1_000_000
@@ -35,7 +39,8 @@ TITLE_WEIGHT = 8.0
 _CHUNK = 500
 _CHUNK_CHARS = 8_000_000
 
-SCHEMA = """
+SCHEMA = f"""
+{framed.SCHEMA}
 CREATE TABLE page (           -- the newest visit of each URL that tells whether the page is there
   url_id   INTEGER PRIMARY KEY,
   url      TEXT NOT NULL,     -- as it was requested
@@ -51,12 +56,22 @@ CREATE INDEX page_seq ON page (run_id, seq);
 CREATE INDEX page_content ON page (content_id) WHERE content_id IS NOT NULL;
 CREATE TABLE content (        -- each text once, however many URLs have it
   content_id INTEGER PRIMARY KEY AUTOINCREMENT,
-  key      BLOB NOT NULL UNIQUE,
+  key      BLOB NOT NULL UNIQUE, -- names the text as it is here: without the frame of its host
+  source   BLOB NOT NULL,     -- names it as the crawl has it
+  blocks   BLOB NOT NULL,     -- the hashes of all its blocks
   title    TEXT NOT NULL,
   text     BLOB NOT NULL      -- zlib
 );
+CREATE INDEX content_source ON content (source);
 CREATE VIRTUAL TABLE words USING fts5 (title, body, content = '', tokenize = 'ascii');
 """
+
+
+_HELD = HeldPages(
+    "SELECT p.seq, p.url_id, p.url, c.source, c.blocks, c.key FROM page p JOIN content c USING (content_id)"
+    " WHERE p.run_id = ? AND p.seq > ? ORDER BY p.seq LIMIT ?",
+    "INSERT OR IGNORE INTO todo VALUES (?)",
+)
 
 
 class FoundContent(NamedTuple):
@@ -70,8 +85,18 @@ class FoundContent(NamedTuple):
     score: float
 
 
-_Texts = dict[bytes, str | None]
-"""Texts by key: empty where none is needed, None where it is lost."""
+class _Content(NamedTuple):
+    """What is to be entered of a page: what names its text without the frame of its host, what names it as the crawl has
+    it, and, where that is not known yet, the text and all its blocks."""
+
+    key: bytes
+    source: bytes
+    blocks: frozenset[int] = frozenset()
+    text: str = ""
+
+
+_Ends = Mapping[int, RunEnd | None]
+"""To which end runs have come."""
 
 
 class FoundContents(NamedTuple):
@@ -82,11 +107,13 @@ class FoundContents(NamedTuple):
 
 
 class SearchSource(NamedTuple):
-    """What the index is made of: a crawl's log, and a way to get the text of a page (None: it is lost)."""
+    """What the index is made of: a crawl's log, a way to get the text of a page without the frame of its host (None: it
+    is lost), and the frames."""
 
     store: CrawlStore
-    text_of: Callable[[LoggedPage], str | None]
+    text_of: Callable[[LoggedPage, Frame], ReadText | None]
     progress: Progress = lambda _done, _total: None
+    frame_at: FrameAt = lambda _end, _url, _progress: NO_FRAME
 
 
 class SearchQuestion(NamedTuple):
@@ -115,12 +142,14 @@ class SearchIndex:
         """`step`: so many URLs are looked up at a time."""
         self._db = db
         self._follower = Follower(db)
+        self._framed = Framed(db, _HELD)
         self._step = step or _CHUNK
 
     def catch_up(self, source: SearchSource) -> None:
         """Bring the index to where the log ends now. Others may do the same at the same time."""
         log = CrawlLog(source.store)
         self._follower.follow(log)
+        self._framed.follow(log, source.frame_at, source.progress)
         work_off(self.left, lambda: self._look_up(source, log), source.progress)
 
     def left(self) -> int:
@@ -136,62 +165,81 @@ class SearchIndex:
             url_ids = self._follower.todo(self._step)
         with log.snapshot():
             pages = log.newest(url_ids)
-        texts = self._texts(pages, source)
+            ends = {run_id: end_of(log, run_id) for run_id in {page.run_id for page in pages.values()}}
+        there = [page for page in pages.values() if page.is_there]
+        found = self._read(there, ends, source)
         gone = {url_id for url_id in url_ids if url_id not in pages or not pages[url_id].is_there}
-        settled = [url_id for url_id in url_ids if url_id in gone or pages[url_id].key in texts]
+        settled = [url_id for url_id in url_ids if url_id in gone or url_id in found]
         with self._follower.writing_after(turn) as is_first:
             if not is_first:
                 return
-            left = {self._settle(url_id, pages.get(url_id), texts) for url_id in settled}
+            left = {self._settle(url_id, pages.get(url_id), found.get(url_id)) for url_id in settled}
             for content_id in left:
                 self._drop_unless_used(content_id)
             self._follower.cross_off(settled)
 
-    def _texts(self, pages: dict[int, LoggedPage], source: SearchSource) -> _Texts:
-        """What is to be entered for each page that is there; for as many as there is room in memory."""
-        texts: _Texts = {}
+    def _read(self, pages: Iterable[LoggedPage], ends: _Ends, source: SearchSource) -> dict[int, _Content]:
+        """What is to be entered for each URL; for as many as there is room in memory."""
+        found: dict[int, _Content] = {}
+        fresh: dict[bytes, frozenset[int]] = {}
+        names: set[bytes] = set()
+        lost: list[LoggedPage] = []
         room = _CHUNK_CHARS
-        for page in pages.values():
-            key = page.key
-            if not page.is_there or texts.get(key) is not None:
-                continue
+        for page in pages:
             if room <= 0:
                 break
-            text = source.text_of(page) if self._content(key) is None else ""
-            texts[key] = None if text is None else plain(text)[:MAX_TEXT]
-            room -= len(text or "")
-        return texts
+            frame = source.frame_at(ends[page.run_id], page.request_url, source.progress)
+            blocks = fresh.get(page.key, self._blocks(page.key))
+            name = None if blocks is None else framed_name(page.key, blocks, frame)
+            if name is not None and (name in names or self._content(name) is not None):
+                found[page.url_id] = _Content(name, page.key)
+                continue
+            read = source.text_of(page, frame)
+            if read is None:
+                lost.append(page)
+                continue
+            blocks = fresh.setdefault(page.key, read.blocks if blocks is None else blocks)
+            name = framed_name(page.key, blocks, frame)
+            names.add(name)
+            found[page.url_id] = _Content(name, page.key, blocks, plain(read.text)[:MAX_TEXT])
+            room -= len(read.text)
+        for page in lost:
+            # Another page with this text may still have it.
+            key = page.key if page.key in names else b"lost %d" % page.url_id
+            found[page.url_id] = _Content(key, key)
+        return found
 
     def _content(self, key: bytes) -> int | None:
         row = self._db.execute("SELECT content_id FROM content WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
-    def _settle(self, url_id: int, page: LoggedPage | None, texts: _Texts) -> int | None:
+    def _blocks(self, source: bytes) -> frozenset[int] | None:
+        """The blocks of a text, where it is known."""
+        row = self._db.execute("SELECT blocks FROM content WHERE source = ? LIMIT 1", (source,)).fetchone()
+        return frozenset(unpacked(row[0])) if row else None
+
+    def _settle(self, url_id: int, page: LoggedPage | None, content: _Content | None) -> int | None:
         """Put a URL to where it belongs; the content that it has left comes back."""
         row = self._db.execute("SELECT content_id FROM page WHERE url_id = ?", (url_id,)).fetchone()
         before = row[0] if row else None
         if page is None:
             self._db.execute("DELETE FROM page WHERE url_id = ?", (url_id,))
             return before
-        now = self._enter(page, texts) if page.is_there else None
+        now = self._enter(page, content) if content is not None else None
         self._db.execute(
             f"INSERT OR REPLACE INTO page VALUES ({marks(9)})",
             (*page._replace(url=page.request_url)[:7], page.outcome == "duplicate", now),
         )
         return before if before != now else None
 
-    def _enter(self, page: LoggedPage, texts: _Texts) -> int:
-        key = page.key
-        title, text = plain(page.title), texts[key] or ""
-        if texts[key] is None:
-            # Another page with this text may still have it.
-            key = b"lost %d" % page.url_id
-        content_id = self._content(key)
+    def _enter(self, page: LoggedPage, content: _Content) -> int:
+        content_id = self._content(content.key)
         if content_id is not None:
             return content_id
-        packed = zlib.compress(text.encode(), 3)
-        added = "INSERT INTO content (key, title, text) VALUES (?, ?, ?) RETURNING content_id"
-        content_id = self._db.insert(added, (key, title, packed))
+        title, text = plain(page.title), content.text
+        values = content.key, content.source, packed(sorted(content.blocks)), title, zlib.compress(text.encode(), 3)
+        added = f"INSERT INTO content (key, source, blocks, title, text) VALUES ({marks(5)}) RETURNING content_id"
+        content_id = self._db.insert(added, values)
         self._db.execute("INSERT INTO words (rowid, title, body) VALUES (?, ?, ?)", (content_id, *_cut(title, text)))
         return content_id
 

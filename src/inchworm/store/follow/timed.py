@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from pathlib import Path
 
@@ -33,8 +32,12 @@ def search(
 
     def work(db: Database) -> tuple[index.FoundContents, int]:
         found = index.SearchIndex(db, INDEX_STEP)
-        with contextlib.suppress(_Enough):
+        missing = 0
+        try:
             found.catch_up(source._replace(progress=look_at_the_clock))
-        return found.find(question), found.left()
+        except _Enough:
+            # While frames are looked for nobody knows yet how many pages have to be read again.
+            missing = found.left() or 1
+        return found.find(question), missing
 
     return use(FollowerFile(path, index.VERSION, index.SCHEMA, path.parent), work)

@@ -14,6 +14,7 @@ from inchworm.app.act.content import folders
 from inchworm.app.act.content.selection import Chosen, Progress, Selection, read_ahead
 from inchworm.app.act.content.selection import ExportOptions as ExportOptions
 from inchworm.app.fields import CrawlFields, FieldColumns, asked_rules, rows_on_the_spot, unmatched
+from inchworm.app.frames import KEEP, CrawlFrames, refuse_unknown_choice
 from inchworm.app.workspace import Workspace
 from inchworm.archive import reader as warc_reader
 from inchworm.engine.run import is_open, line_to
@@ -39,6 +40,9 @@ CONTENT = columns.CONTENT
 
 CHARACTERS, TOKENS = export.CHARACTERS, export.TOKENS
 """How large chunks are unless somebody says so."""
+
+_TEXTS = ("text", "markdown", "html")
+"""The columns that lack what stands on most pages of a host."""
 
 TOLD = (Change.NEW, Change.MODIFIED, Change.DELETED)
 
@@ -152,6 +156,20 @@ class Exporter:
             counts = place.counts(run.run_id, place.source(progress))
         return FieldsTaken(tuple(name for name in unmatched(rules, counts) if name in names), counts.failed)
 
+    def find_frame(self, word: str, format_name: str, wanted: ExportOptions, progress: Progress) -> None:
+        """Find the blocks that an export will leave out, if it has any text. An export does so by itself, and tells
+        nobody."""
+        crawl = self._workspace.find(word)
+        if wanted.frame == KEEP or not FORMATS[format_name].has_text:
+            return
+        with self._workspace.reading(crawl) as store:
+            selection = self._selection(crawl, store, wanted)
+            if FORMATS[format_name].has_columns and not any(one.name in _TEXTS for one in selection.columns()):
+                return
+            end = self._chosen(crawl, store, wanted).end
+            for seed in end.seeds:
+                CrawlFrames(self._workspace.place(crawl), progress).of(end.run_id, seed.url)
+
     def next_since(self, word: str) -> int | None:
         """The run to name in `since` next time by whoever exports now: the last of the line that has ended."""
         crawl = self._workspace.find(word)
@@ -255,6 +273,9 @@ def _refuse_unfit(format_name: str, wanted: ExportOptions) -> None:
     ):
         if is_given and format_name != of:
             raise WrongUse(f"{what} goes with the format {of!r}, and not with {format_name!r}.", "Leave that out.")
+    refuse_unknown_choice(wanted.frame)
+    if wanted.frame == KEEP and not form.has_text:
+        raise WrongUse(f"The format {format_name!r} has no text, so nothing is left out.", "Leave --frame out.")
     if not form.has_columns and (wanted.columns or wanted.more):
         raise WrongUse(f"The format {format_name!r} has no columns to choose.", "Leave --columns and --with out.")
     if wanted.run is not None and wanted.since is not None:

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from inchworm import settings
+from inchworm.app.frames import CrawlFrames
 from inchworm.app.read.content.search import Texts
 from inchworm.app.workspace import Workspace, defaults_of
 from inchworm.errors import Broken, WrongUse
@@ -97,12 +98,9 @@ class Indexer:
             stored.locked(folder),
             contextlib.closing(Server(address_of(self._workspace, crawl), self.waits)) as server,
         ):
-            return _Teller(
-                self._workspace,
-                crawl,
-                _Ends(store, Texts(store, self._workspace.place(crawl).archive), server),
-                progress,
-            ).work(rebuild)
+            place = self._workspace.place(crawl)
+            ends = _Ends(store, Texts(store, place.archive), CrawlFrames(place), server)
+            return _Teller(self._workspace, crawl, ends, progress).work(rebuild)
 
     def status(self, word: str) -> IndexStatus:
         """How far the search server has been told, without asking it."""
@@ -154,6 +152,7 @@ class _Ends:
 
     store: CrawlStore
     texts: Texts
+    frames: CrawlFrames
     server: Server
 
 
@@ -209,7 +208,11 @@ class _Teller:
         def work(mirror: IndexMirror) -> None:
             if mirror.generation() != generation:
                 raise Vanished
-            mirror.catch_up(stored.IndexSource(self._ends.store, self._deliver, self._now_ms, self._progress))
+            ends = self._ends
+            source = stored.IndexSource(
+                ends.store, self._deliver, self._now_ms, ends.texts.of, self._progress, ends.frames.at
+            )
+            mirror.catch_up(source)
 
         self._generation = generation
         stored.update(self._folder, work)
@@ -229,7 +232,7 @@ class _Teller:
     def _document(self, content: stored.IndexedContent) -> JsonObject:
         page, crawl = content.page, self._crawl
         visit = {**page._asdict(), **content.fields, "crawl_id": crawl.crawl_id, "crawl_name": crawl.name}
-        return document(visit, self._ends.texts.of(page) or "", content.urls)
+        return document(visit, content.text, content.urls)
 
     def _count_behind(self) -> str:
         behind = stored.update(self._folder, lambda mirror: mirror.behind(self._ends.store))

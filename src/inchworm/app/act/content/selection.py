@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from inchworm.app.fields import FieldColumns, FieldRequest
+from inchworm.app.frames import DROP, frames_for
 from inchworm.engine.stored import StoredPages
 from inchworm.errors import WrongUse
 from inchworm.model import JsonObject, RunInfo
@@ -31,8 +32,9 @@ _HANDFUL_BYTES = 1_000_000
 class ExportOptions(NamedTuple):
     """What an export is to hold. Without a run: the crawl as it is now. `since`: a run's number or a date, for what
     changed; `only`: these changes. `columns`: exactly these, and `more`: these too. `types`: media types or endings, of
-    `files`. Of `chunks`: how large, how much of the one before, and the file of a tokenizer that counts. `fields`: how
-    fields are to be taken, if not by the rules of the crawl."""
+    `files`. Of `chunks`: how large, how much of the one before, and the file of a tokenizer that counts. `frame`: what
+    is done with blocks that stand on most pages of their host. `fields`: how fields are to be taken, if not by the
+    rules of the crawl."""
 
     run: int | None = None
     since: str | None = None
@@ -46,6 +48,7 @@ class ExportOptions(NamedTuple):
     chunk_size: int = 0
     chunk_overlap: int = 0
     tokenizer: str = ""
+    frame: str = DROP
     fields: FieldRequest = FieldRequest()
 
     @property
@@ -80,7 +83,7 @@ class Selection:
         self._visits, self._now = VisitReader(store), Now(store)
         self._chosen, self._wanted, self._fields = chosen, wanted, fields
         # Before the line: copies that are newer than the line must not be named.
-        self.stored = StoredPages(store, place)
+        self.stored = StoredPages(store, place, frames_for(place, wanted.frame))
         # Taken once: whoever goes through all of it twice has to see the same.
         self._line = self._now.line(chosen.end)
         self._progress = progress or (lambda _done, _total: None)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from inchworm.app.fields import FieldRequest, rows_on_the_spot
+from inchworm.app.frames import DROP, frames_for, refuse_unknown_choice
 from inchworm.app.read.content.search import Texts
 from inchworm.app.read.content.visits import known_url
 from inchworm.app.workspace import Workspace, identity
@@ -62,7 +63,8 @@ class PageBodies:
                 return None
             if media.is_risky(response.body, visit.content_type or "") and not at_any_cost:
                 return None
-            return Texts(store, self._workspace.place(crawl).archive).of(_as_page(visit, current))
+            read = Texts(store, self._workspace.place(crawl).archive).of(_as_page(visit, current))
+            return None if read is None else read.text
 
     def _response(
         self, crawl: CrawlInfo, store: CrawlStore, current: RunInfo, url: str
@@ -75,9 +77,13 @@ class PageBodies:
                 return visit, bodies.of(bytes.fromhex(visit.payload))
         return None, None
 
-    def page(self, word: str, url: str, number: int | None = None, fields: FieldRequest = _AS_IT_IS) -> Page:
+    def page(
+        self, word: str, url: str, number: int | None = None, fields: FieldRequest = _AS_IT_IS, frame: str = DROP
+    ) -> Page:
         """What a crawl has of a URL now, or what one of its runs has. A page that is gone says so. `fields`: how
-        they are to be taken out of it, if not by the rules of the crawl."""
+        they are to be taken out of it, if not by the rules of the crawl; `frame`: what is done with blocks that stand
+        on most pages of its host."""
+        refuse_unknown_choice(frame)
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
             current, now = self._workspace.run_of(crawl, store, number), Now(store)
@@ -87,7 +93,8 @@ class PageBodies:
             if found is None:
                 which = f"The crawl {crawl.name!r}" if number is None else f"Run {number} of {crawl.name!r}"
                 raise Unknown(f"{which} has no page {address}.", "`why` tells why it was not crawled.")
-            stored = StoredPages(store, self._workspace.place(crawl))
+            place = self._workspace.place(crawl)
+            stored = StoredPages(store, place, frames_for(place, frame))
             page = stored.page_of(found)
             page.take_rows = rows_on_the_spot(self._workspace, crawl, fields)
             stored.release()

@@ -6,17 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from inchworm.app.frames import DROP, CrawlFrames, refuse_unknown_choice
 from inchworm.app.read.content.snippet import snippet
 from inchworm.app.workspace import Workspace
 from inchworm.engine.own.bodies import Bodies
 from inchworm.errors import WrongUse
-from inchworm.page import read
+from inchworm.page import opened
+from inchworm.rules.text.recurring import NO_FRAME, Frame
 from inchworm.rules.words.json_form import OPTIONAL
 from inchworm.rules.words.times import iso
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.follow import search as index
 from inchworm.store.follow import timed
 from inchworm.store.follow.follower import Progress
+from inchworm.store.follow.framed import ReadText
 from inchworm.store.follow.log import LoggedPage
 
 LIMIT = 10
@@ -67,23 +70,29 @@ class TextSearch:
         limit: int = LIMIT,
         seconds: float | None = None,
         progress: Progress = lambda _done, _total: None,
+        frame: str = DROP,
     ) -> SearchResults:
         """The pages that say something, best first, as the newest visits of any run have them.
 
         The index is brought up to date first, however long that takes, or for so many seconds; `progress` is told how
-        many URLs were looked up for that, of how many.
+        many URLs were looked up for that, of how many. `frame`: whether blocks that stand on most pages of their host
+        are found; there is an index for each.
         """
+        refuse_unknown_choice(frame)
         if limit < 1:
             raise WrongUse(f"{limit} results cannot be shown.", "Give a number from 1 on.")
         question = index.SearchQuestion(index.parsed(text), limit, snippet)
         crawl = self._workspace.find(word)
-        folder = self._workspace.place(crawl).folder
+        place = self._workspace.place(crawl)
+        path = place.folder / ("search.db" if frame == DROP else "search_whole.db")
         with self._workspace.reading(crawl) as store:
-            source = index.SearchSource(store, Texts(store, self._workspace.place(crawl).archive).of, progress)
+            source = index.SearchSource(store, Texts(store, place.archive).of, progress=progress)
+            if frame == DROP:
+                source = source._replace(frame_at=CrawlFrames(place).at)
             if seconds is None:
-                found, unread = index.search(folder / "search.db", source, question), None
+                found, unread = index.search(path, source, question), None
             else:
-                found, missing = timed.search(folder / "search.db", source, question, seconds)
+                found, missing = timed.search(path, source, question, seconds)
                 unread = Unread(missing, max(missing, _pages_in(store)))
         return SearchResults(text, found.total, [_result(one) for one in found.results], unread)
 
@@ -104,10 +113,16 @@ class Texts:
     def __init__(self, store: CrawlStore, archive: Path) -> None:
         self._bodies = Bodies(store, archive)
 
-    def of(self, page: LoggedPage) -> str | None:
-        """The main text of a page, laid out; None when the archive has lost it. One that nobody can read must not keep
-        all others from being found: it has none."""
+    def of(self, page: LoggedPage, frame: Frame = NO_FRAME) -> ReadText | None:
+        """The main text of a page without the frame of its host, laid out; None when the archive has lost it. One that
+        nobody can read must not keep all others from being found: it has none."""
         response = self._bodies.of(page.payload)
         if response is None:
             return None
-        return read(response.body, page.request_url, page.content_type).text
+        try:
+            parts = opened(response.body, page.content_type, page.request_url, frame)
+            # In this order it is read once.
+            blocks = frozenset(block.hash for block in parts.blocks)
+            return ReadText(parts.text_alone.text, blocks)
+        except Exception:  # whatever somebody made of it
+            return ReadText("")

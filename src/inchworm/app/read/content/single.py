@@ -164,6 +164,7 @@ class PageFacts:
     kind: str | None
     confidence: float | None
     comments: str | None
+    left_out: int
     parts: Mapping[str, Json] = field(metadata=FLAT)
 
 
@@ -191,6 +192,7 @@ def page_facts(page: Page, parts: Sequence[str] = USUAL_PARTS) -> PageFacts:
         page.kind,
         page.confidence,
         page.comments,
+        page.left_out,
         parts_of(page, parts),
     )
 
