@@ -16,7 +16,7 @@ from tests.store.test_search_index import Diary
 from inchworm.rules.text.recurring import Block, Frame
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.follow import frames
-from inchworm.store.follow.frames import FrameSource, RunEnd, end_of, frame_of
+from inchworm.store.follow.frames import FrameSource, RunEnd, frame_of, run_ends
 from inchworm.store.follow.log import CrawlLog, LoggedPage
 
 HOST = "a.test"
@@ -49,7 +49,7 @@ def fill(diary: Diary, count: int, first: int = 1) -> None:
 
 
 def end(diary: Diary) -> RunEnd:
-    found = end_of(CrawlLog(diary.reading), diary.run.run_id)
+    found = run_ends(CrawlLog(diary.reading))[diary.run.run_id]
     assert found is not None
     return found
 
@@ -97,16 +97,16 @@ def test_copies_count_where_a_host_has_nothing_of_its_own(diary: Diary) -> None:
 def test_only_complete_runs_have_an_end(diary: Diary) -> None:
     log = CrawlLog(diary.reading)
     fill(diary, 10)
-    assert end_of(log, 1) is None
+    assert run_ends(log)[1] is None
     diary.complete()
-    assert end_of(log, 1) == RunEnd(1, 10)
+    assert run_ends(log)[1] == RunEnd(1, 10)
     point = diary.mark()
     diary.new_run()
     fill(diary, 5, 50)
-    assert end_of(log, 2) == RunEnd(1, 10), "that of the run before it"
+    assert run_ends(log)[2] == RunEnd(1, 10), "that of the run before it"
     diary.complete()
-    assert end_of(log, 2) == RunEnd(2, 15)
-    assert end_of(log, 1) == RunEnd(1, 10)
+    assert run_ends(log)[2] == RunEnd(2, 15)
+    assert run_ends(log)[1] == RunEnd(1, 10)
     assert point is not None
 
 
@@ -118,7 +118,7 @@ def test_going_back_is_another_end(diary: Diary) -> None:
     first = end(diary)
     assert find(diary) == {1, 2}
     diary.go_back(point)
-    assert end_of(CrawlLog(diary.reading), 1) is None
+    assert run_ends(CrawlLog(diary.reading))[1] is None
     for number in range(10, 19):
         diary.visit(f"q{number}", text=text(2 * number + 1))
     diary.complete()
@@ -155,7 +155,7 @@ def blocks_of(page):
 
 store = CrawlStore(folder / "crawl.db", read_only=True)
 source = frames.FrameSource(store, blocks_of)
-frames.frame_of(folder / "frames.db", source, frames.end_of(CrawlLog(store), 1), "a.test")
+frames.frame_of(folder / "frames.db", source, frames.run_ends(CrawlLog(store))[1], "a.test")
 """
 
 

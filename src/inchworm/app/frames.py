@@ -35,20 +35,20 @@ def refuse_unknown_choice(said: str) -> None:
 
 
 class CrawlFrames:
-    """The frames of a crawl, found when they are first asked for. A run is looked at once: whoever writes an export
+    """The frames of a crawl, found when they are first asked for. Runs are looked at once: whoever writes an export
     reads all its pages alike."""
 
     def __init__(self, place: CrawlPlace, progress: Progress = silent) -> None:
         self._place, self._progress = place, progress
-        self._ends: dict[int, RunEnd | None] = {}
+        self._ends: stored.RunEnds | None = None
         self._found: dict[tuple[RunEnd, str], Frame] = {}
 
     def of(self, run_id: int, url: str) -> Frame:
         """The frame by which a page is read that this run saw."""
-        if run_id not in self._ends:
+        if self._ends is None:
             with contextlib.closing(self._place.open()) as store:
-                self._ends[run_id] = stored.end_of(CrawlLog(store), run_id)
-        return self.at(self._ends[run_id], url, self._progress)
+                self._ends = stored.run_ends(CrawlLog(store))
+        return self.at(self._ends.get(run_id), url, self._progress)
 
     def at(self, end: RunEnd | None, url: str, progress: Progress = silent) -> Frame:
         """The frame of a page's host as a run had it when it was complete."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from inchworm.rules.text.recurring import Frame
 from inchworm.store.database import Database
 from inchworm.store.follow.follower import Progress
-from inchworm.store.follow.frames import RunEnd, end_of, packed, unpacked
+from inchworm.store.follow.frames import RunEnd, packed, run_ends, unpacked
 from inchworm.store.follow.log import CrawlLog
 
 SCHEMA = """
@@ -56,8 +56,7 @@ class Framed:
 
     def follow(self, log: CrawlLog, frame_at: FrameAt, progress: Progress) -> None:
         """Note what is held by another frame than it should be."""
-        for run_id, _ in log.runs():
-            end = end_of(log, run_id)
+        for run_id, end in run_ends(log).items():
             if self._noted(run_id) != (end or _NO_END):
                 self._look_through(run_id, partial(_frame_of, frame_at, end, progress))
                 with self._db.transaction():

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +23,6 @@ from typing import NamedTuple
 from inchworm.rules.text.content import READER
 from inchworm.rules.text.recurring import FRAMES, LEAST_PAGES, MOST_PAGES, NO_FRAME, Block, Frame, recurring
 from inchworm.rules.web import url as urls
-from inchworm.store.crawl.joins import ITSELF, line_from
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Database
 from inchworm.store.follow.follower import FollowerFile, Progress, use, work_off
@@ -68,17 +67,22 @@ _BY_TEXT = (
     f"{PAGES} WHERE v.run_id = ? AND v.outcome = '{{}}' AND v.log_id <= ?"
     " AND (v.text_hash, v.log_id) > (?, ?) ORDER BY v.text_hash, v.log_id LIMIT ?"
 )
-_COMPLETED = (
-    "SELECT r.run_id, (SELECT v.log_id FROM visit v WHERE v.run_id = r.run_id ORDER BY v.seq DESC LIMIT 1)"
-    f" FROM run r WHERE r.run_id IN ({line_from(ITSELF)}) AND r.state = 'completed' ORDER BY r.run_id DESC LIMIT 1"
+_RUNS = (
+    "SELECT r.run_id, r.follows, r.state = 'completed',"
+    " (SELECT v.log_id FROM visit v WHERE v.run_id = r.run_id ORDER BY v.seq DESC LIMIT 1) FROM run r ORDER BY r.run_id"
 )
 
+RunEnds = Mapping[int, RunEnd | None]
+"""Of each run the state of a run by which its pages are read: its own, or, while it is not complete, that of the last one
+before it on its line that is. None: no run is complete."""
 
-def end_of(log: CrawlLog, run_id: int) -> RunEnd | None:
-    """By which state of which run the pages of a run are read: its own, or, while it is not complete, that of the last
-    one before it on its line that is."""
-    rows = log.rows(_COMPLETED, run_id)
-    return RunEnd(rows[0][0], rows[0][1] or 0) if rows else None
+
+def run_ends(log: CrawlLog) -> RunEnds:
+    """As it is now."""
+    ends: dict[int, RunEnd | None] = {}
+    for run_id, follows, is_complete, log_id in log.rows(_RUNS):
+        ends[run_id] = RunEnd(run_id, log_id or 0) if is_complete else ends.get(follows)
+    return ends
 
 
 def _by_text(log: CrawlLog, end: RunEnd, are_copies: bool) -> Iterator[LoggedPage]:

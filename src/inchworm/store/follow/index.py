@@ -27,7 +27,7 @@ from inchworm.store.database import Database, DatabaseFailed
 from inchworm.store.follow import framed
 from inchworm.store.follow.follower import Follower, FollowerFile, Progress, make_anew, number, use, work_off
 from inchworm.store.follow.framed import FrameAt, Framed, HeldPages, ReadText, framed_name
-from inchworm.store.follow.frames import end_of, packed
+from inchworm.store.follow.frames import packed, run_ends
 from inchworm.store.follow.log import CrawlLog, LoggedPage
 from inchworm.store.sqlite import open_own
 
@@ -289,9 +289,9 @@ class IndexMirror:
             return
         version = self._next_version(log)
         contents = self._contents(urls, log)
+        ends = run_ends(log)
         frames = {
-            url: source.frame_at(end_of(log, content.page.run_id), url, source.progress)
-            for url, content in contents.items()
+            url: source.frame_at(ends[content.page.run_id], url, source.progress) for url, content in contents.items()
         }
         told: list[tuple[bytes, bytes, bytes, str]] = []
 

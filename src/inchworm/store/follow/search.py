@@ -13,7 +13,7 @@ import heapq
 import re
 import unicodedata
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ from inchworm.store.database import Database
 from inchworm.store.follow import framed
 from inchworm.store.follow.follower import Follower, FollowerFile, Progress, UnfitFile, use, work_off
 from inchworm.store.follow.framed import FrameAt, Framed, HeldPages, ReadText, framed_name
-from inchworm.store.follow.frames import RunEnd, end_of, packed, unpacked
+from inchworm.store.follow.frames import RunEnds, packed, run_ends, unpacked
 from inchworm.store.follow.log import CrawlLog, LoggedPage
 
 VERSION = f"3 reader={READER} frames={FRAMES} pdf={int(is_readable())} unicode={unicodedata.unidata_version}"
@@ -93,10 +93,6 @@ class _Content(NamedTuple):
     source: bytes
     blocks: frozenset[int] = frozenset()
     text: str = ""
-
-
-_Ends = Mapping[int, RunEnd | None]
-"""To which end runs have come."""
 
 
 class FoundContents(NamedTuple):
@@ -165,7 +161,7 @@ class SearchIndex:
             url_ids = self._follower.todo(self._step)
         with log.snapshot():
             pages = log.newest(url_ids)
-            ends = {run_id: end_of(log, run_id) for run_id in {page.run_id for page in pages.values()}}
+            ends = run_ends(log)
         there = [page for page in pages.values() if page.is_there]
         found = self._read(there, ends, source)
         gone = {url_id for url_id in url_ids if url_id not in pages or not pages[url_id].is_there}
@@ -178,7 +174,7 @@ class SearchIndex:
                 self._drop_unless_used(content_id)
             self._follower.cross_off(settled)
 
-    def _read(self, pages: Iterable[LoggedPage], ends: _Ends, source: SearchSource) -> dict[int, _Content]:
+    def _read(self, pages: Iterable[LoggedPage], ends: RunEnds, source: SearchSource) -> dict[int, _Content]:
         """What is to be entered for each URL; for as many as there is room in memory."""
         found: dict[int, _Content] = {}
         fresh: dict[bytes, frozenset[int]] = {}
