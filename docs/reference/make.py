@@ -119,6 +119,9 @@ def _errors() -> Iterable[type[errors.InchwormError]]:
     return (one for one in found if isinstance(one, type) and one.__bases__[0] is not Exception and one is not object)
 
 
+_FEW = 8
+
+
 def _command(name: str, command: click.Command) -> Iterable[str]:
     arguments = [p.metavar or (p.name or "").upper() for p in command.params if isinstance(p, click.Argument)]
     options = [p for p in command.params if isinstance(p, click.Option)]
@@ -131,9 +134,11 @@ def _command(name: str, command: click.Command) -> Iterable[str]:
         names = (", ".join([*option.opts, *option.secondary_opts]) for option in own)
         rows = [(f"`{name}{_metavar(option)}`", str(option.help)) for name, option in zip(names, own, strict=True)]
         yield _table(("option", "meaning"), rows)
-    if shared:
-        which = _which(shared)
-        yield f"Every [setting](settings.md){which} is a flag here."
+    if len(shared) > _FEW:
+        yield f"Every [setting](settings.md){_which(shared)} is a flag here."
+    elif shared:
+        flags = ", ".join(f"`{settings.flag_of(name)}`" for name in settings.FIELDS if name in shared)
+        yield f"These [settings](settings.md) are flags here: {flags}."
 
 
 def _which(names: set[str]) -> str:

@@ -199,12 +199,12 @@ class Crawl:
             app.export.check_wanted(word, asked)
         return self._streamed(lambda app: app.export.stored_pages(word, asked))
 
-    def page(self, url: str, run: int | None = None, frame: told.Frame = "drop") -> Page:
+    def page(self, url: str, run: int | None = None, frame: told.Frame | None = None) -> Page:
         """One page by its address: what the crawl has of it now, or what a run has. One that was there and is gone says
         so (`is_gone`), and has its last text as `previous`. `frame`: "keep" for a text with what stands on most pages
         of its host."""
         with self._app() as app:
-            return app.bodies.page(self._crawl(app).crawl_id, url, run, self._fields, frame)
+            return app.bodies.page(self._crawl(app).crawl_id, url, run, self._fields, frame or "")
 
     def rows(self, **wanted: Unpack[told.Which]) -> Iterator[dict[str, Any]]:
         """The fields of these pages, as `extract` says or your function takes them: a dict for each page, or for each
@@ -311,11 +311,11 @@ class Crawl:
         with self._app() as app:
             return _told(told.Diff, app.changes.diff(self._crawl(app).crawl_id, url, first, second))
 
-    def search(self, text: str, limit: int = 10, frame: told.Frame = "drop") -> told.Results:
+    def search(self, text: str, limit: int = 10, frame: told.Frame | None = None) -> told.Results:
         """Pages that say this, in their newest version. `frame`: "keep" to find also what stands on most pages of a
         host."""
         with self._app() as app:
-            return _told(told.Results, app.search.find(self._crawl(app).crawl_id, text, limit, frame=frame))
+            return _told(told.Results, app.search.find(self._crawl(app).crawl_id, text, limit, frame=frame or ""))
 
     def report(self, name: str, run: int | None = None, limit: int | None = None) -> dict[str, Any]:
         """What a run found wrong, and what is slow: broken-links, redirects, duplicates, errors or slow."""

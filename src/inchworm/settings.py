@@ -137,6 +137,14 @@ class Settings:
         (), SESSION, "name=selector", "take this field out of every page (CSS or XPath)", kept=True, pairs=True
     )
     each: str = _row("", SESSION, "selector", "make a row of fields for every match of this on a page", kept=True)
+    frame: str = _row(
+        "drop",
+        SESSION,
+        "",
+        "what exports, search and indexes do with blocks that stand on most pages of a host",
+        kept=True,
+        choices=("drop", "keep"),
+    )
     stale: float = _row(60.0, SESSION, "seconds", "take a run over when its owner stood still for so long", least=0.5)
 
     executions: int = _row(4, SERVICE, "processes", "how many executions of jobs to run at once", least=1, most=256)

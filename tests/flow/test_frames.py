@@ -307,3 +307,12 @@ def test_frames_are_found_anew_where_the_file_is_of_no_use(crawled: Home) -> Non
         assert texts(crawled) == first
     file.unlink()
     assert texts(crawled) == first
+
+
+def test_a_crawl_may_keep_it_for_good(crawled: Home) -> None:
+    crawled.cli("configure", crawled.word, "--frame", "keep")
+    assert with_notice(crawled) == set(SUBJECTS)
+    assert len(found(crawled, "kassel", limit=50)) == len(SUBJECTS)
+    assert with_notice(crawled, frame="drop") == set(), "whoever asks for it gets it"
+    crawled.cli("configure", crawled.word, "--unset", "frame")
+    assert with_notice(crawled) == set()

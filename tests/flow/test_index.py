@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.flow.crawling import Home, page, path_of, wait_until
+from tests.flow.test_frames import NOTICE, SUBJECTS, shop
 from tests.flow.test_search import go_on, index_of, text
 from tests.sink.searchserver import SearchServer
 
@@ -521,3 +522,44 @@ def test_how_far_the_server_has_been_told(home: Home, server: SearchServer) -> N
     found = home.ask("index", home.word, "--status")
     assert (found["documents"], found["behind"], found["server"]) == (4, 0, server.url)
     assert "documents" in home.cli("index", home.word, "--status").stdout
+
+
+# ---- the frame of a host
+
+
+@one_product
+def test_the_server_is_told_again_of_pages_with_another_frame(home: Home, server: SearchServer) -> None:
+    """And of no others: their documents keep the version that they have."""
+    site = shop(dict.fromkeys(SUBJECTS[:9], NOTICE))
+    with Site(site).serve() as served:
+        home.crawl(served.url("/"), budget=14, sitemap=False)
+        home.app.index.update(home.word)
+        assert said_of(home, server) == set(SUBJECTS[:9])
+        home.resume(budget=0)
+        done = home.app.index.update(home.word)
+        assert said_of(home, server) == set()
+        assert done.documents == len(SUBJECTS) + 1
+        assert done.indexed < done.documents, "those that have it, and those that are new"
+        check(home, server)
+        site.update(shop(dict.fromkeys(SUBJECTS[:3], NOTICE)))
+        home.recrawl()
+        home.app.index.update(home.word)
+        assert said_of(home, server) == set(SUBJECTS[:3]), "it stands on few pages now"
+        check(home, server)
+        home.cli("configure", home.word, "--frame", "keep")
+        assert home.app.index.update(home.word).indexed == 0, "nothing was left out"
+
+
+@one_product
+def test_a_crawl_may_tell_all(home: Home, server: SearchServer) -> None:
+    with Site(shop(dict.fromkeys(SUBJECTS[:9], NOTICE))).serve() as served:
+        home.crawl(served.url("/"))
+    for choice, said in (("drop", set()), ("keep", set(SUBJECTS[:9])), ("drop", set())):
+        home.cli("configure", home.word, "--frame", choice)
+        done = home.app.index.update(home.word)
+        assert said_of(home, server) == said
+        assert done.indexed == (9 if done.documents > 9 and choice == "keep" else done.indexed)
+
+
+def said_of(home: Home, server: SearchServer) -> set[str]:
+    return {path[1:] for path, document in held(home, server).items() if NOTICE in document["text"]}

@@ -22,6 +22,7 @@ import anyio.to_thread
 import pyarrow.parquet
 import pytest
 from tests.flow.crawling import page
+from tests.flow.test_frames import NOTICE, shop
 from tests.service.in_process import Api, serving
 from tests.service.running import Service, wait_for
 from tests.service.running import serving as running
@@ -326,3 +327,16 @@ def test_memory_of_the_service_stays_flat(service: tuple[Service, str]) -> None:
     before = resident()
     assert len(running.client.get(url).content) > 50_000_000
     assert resident() - before < 25_000_000
+
+
+def test_blocks_on_most_pages_are_kept_if_wanted(api: Api) -> None:
+    with Site(shop()).serve() as served:
+        crawl_id = api.crawled(served.url("/"))
+    for name in ("jsonl", "csv", "chunks"):
+        assert NOTICE not in exported(api, crawl_id, name).decode()
+        assert NOTICE in exported(api, crawl_id, name, frame="keep").decode()
+    for frame, is_there in (("drop", False), ("keep", True)):
+        files = unzipped(exported(api, crawl_id, "markdown", frame=frame))
+        assert (NOTICE in b"".join(files.values()).decode()) == is_there
+    error = api.get(f"/crawl/{crawl_id}/export", 422, format="jsonl", frame="away")
+    assert "frame" in json.dumps(error)

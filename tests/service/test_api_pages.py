@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.flow.crawling import page
+from tests.flow.test_frames import NOTICE, SUBJECTS, shop
 from tests.service.in_process import Api, serving, wait_for
 
 from inchworm.app.read.content import pages as page_reads
@@ -352,3 +353,13 @@ def test_what_takes_long_is_done_for_a_few_at_a_time(api: Api, crawl: str) -> No
         assert api.request("GET", f"{crawl}/export?format=urls").status_code == 503
         assert api.request("GET", f"{crawl}/pages").status_code == 200
     assert api.request("GET", f"{crawl}/export?format=urls").status_code == 200
+
+
+def test_blocks_on_most_pages_are_found_and_shown_if_wanted(api: Api) -> None:
+    with Site(shop()).serve() as served:
+        crawl = f"/crawl/{api.crawled(served.url('/'))}"
+        address = served.url("/lamps")
+    assert api.get(f"{crawl}/search", q="kassel")["count"] == 0
+    assert api.get(f"{crawl}/search", q="kassel", frame="keep")["count"] == len(SUBJECTS)
+    assert NOTICE not in api.get(f"{crawl}/page", **{"url": address, "with": "text,markdown,html"})["text"]
+    assert NOTICE in api.get(f"{crawl}/page", **{"url": address, "with": "text", "frame": "keep"})["text"]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
+from inchworm import settings
+from inchworm.app.workspace import Workspace, defaults_of
 from inchworm.engine.own.bodies import Bodies
 from inchworm.engine.stored import FrameLookup
-from inchworm.errors import WrongUse
+from inchworm.model import CrawlInfo
 from inchworm.page import opened
 from inchworm.rules.text.recurring import NO_FRAME, Block, Frame
 from inchworm.rules.web import url as urls
@@ -21,7 +23,6 @@ from inchworm.store.follow.log import CrawlLog, LoggedPage
 FILE = "frames.db"
 
 KEEP, DROP = "keep", "drop"
-CHOICES = (DROP, KEEP)
 """What is done with blocks that are frame."""
 
 
@@ -29,9 +30,10 @@ def silent(_done: int, _total: int) -> None:
     """Progress that nobody is told of."""
 
 
-def refuse_unknown_choice(said: str) -> None:
-    if said not in CHOICES:
-        raise WrongUse(f"Nothing can be done with a frame by {said!r}.", f"Known words: {', '.join(CHOICES)}.")
+def choice_of(workspace: Workspace, crawl: CrawlInfo, asked: str = "") -> str:
+    """What is done with the frames of a crawl, by whoever asks, or else by its settings."""
+    levels = {**workspace.base_settings(), **defaults_of(crawl), **crawl.settings}
+    return str(settings.check("frame", asked or levels.get("frame", DROP)))
 
 
 class CrawlFrames:

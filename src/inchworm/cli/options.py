@@ -13,7 +13,6 @@ import click
 
 from inchworm import settings
 from inchworm.app import whole_file
-from inchworm.app.frames import CHOICES, DROP
 from inchworm.app.root import App
 from inchworm.cli.screen import display
 from inchworm.cli.screen.door import print_json, say, standard_output
@@ -61,12 +60,7 @@ mode_option = click.option(
     default=None,
     help="How to crawl again: download what changed, or all. [default: incremental]",
 )
-frame_option = click.option(
-    "--frame",
-    type=click.Choice(CHOICES),
-    default=DROP,
-    help="What to do with blocks that stand on most pages of their host. [default: drop]",
-)
+frame_option = setting_options(("frame",))
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
 

@@ -102,7 +102,7 @@ def export(word: str, format_name: str | None, output: Path | None, as_json: boo
     """
     output = None if output == _STDOUT else output
     format_name = format_name or _format_of(output)
-    asked = ExportOptions(**wanted)
+    asked = ExportOptions(**wanted | {"frame": wanted["frame"] or ""})
     target, progress, fields = FORMATS[format_name].target, ProgressLine("Writing", is_patient=True), FieldsTaken()
     with opened() as app:
         app.export.find_frame(word, format_name, asked, ProgressLine("Finding the frame", is_patient=True))

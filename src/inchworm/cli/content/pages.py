@@ -179,7 +179,7 @@ _BEGINS = 90
 @click.option("--blocks", "part", flag_value="blocks", help="Its blocks: which are text, and why others are not.")
 @frame_option
 @json_flag
-def show(word: str, url: str, number: int | None, part: str | None, frame: str, as_json: bool) -> None:
+def show(word: str, url: str, number: int | None, part: str | None, frame: str | None, as_json: bool) -> None:
     """What is known of one URL, or what its page says.
 
     \b
@@ -197,7 +197,7 @@ def show(word: str, url: str, number: int | None, part: str | None, frame: str, 
         return
     assert part is not None
     with opened() as app:
-        page = app.bodies.page(word, address, number, frame=frame)
+        page = app.bodies.page(word, address, number, frame=frame or "")
     _refuse_absent(page)
     if as_json:
         print_json(page_facts(page, [part]))

@@ -27,7 +27,7 @@ _SHOWN_ALTERNATES = 3
 @click.option("--limit", type=int, default=LIMIT, metavar="N", help=f"How many results to show. [default: {LIMIT}]")
 @frame_option
 @json_flag
-def search(word: str, text: tuple[str, ...], limit: int, frame: str, as_json: bool) -> None:
+def search(word: str, text: tuple[str, ...], limit: int, frame: str | None, as_json: bool) -> None:
     """Find the pages of a crawl that say something.
 
     \b
@@ -42,7 +42,7 @@ def search(word: str, text: tuple[str, ...], limit: int, frame: str, as_json: bo
     """
     with opened() as app:
         found = app.search.find(
-            word, " ".join(text), limit, progress=ProgressLine("Reading pages to search"), frame=frame
+            word, " ".join(text), limit, progress=ProgressLine("Reading pages to search"), frame=frame or ""
         )
     if as_json:
         print_json(found)

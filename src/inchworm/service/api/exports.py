@@ -64,7 +64,7 @@ class ExportQuery(BaseModel):
         0, ge=0, le=_MOST_CHARACTERS, description="of `chunks`: how much of the one before to begin with"
     )
 
-    frame: Frame = "drop"
+    frame: Frame = None
 
     def wanted(self) -> ExportOptions:
         return ExportOptions(
@@ -79,7 +79,7 @@ class ExportQuery(BaseModel):
             images=self.images,
             chunk_size=self.chunk_size or 0,
             chunk_overlap=self.chunk_overlap,
-            frame=self.frame,
+            frame=self.frame or "",
         )
 
 

@@ -164,7 +164,7 @@ def show_page(
     parts: Annotated[
         str, Query(alias="with", max_length=200, description=f"parts of the page itself, of {', '.join(PARTS)}")
     ] = "",
-    frame: Frame = "drop",
+    frame: Frame = None,
 ) -> Any:
     """All that a run knows of one URL, every visit to it included; and, `with` some, parts of the page as the archive
     has it: those of the newest version, or of the run that was named."""
@@ -176,7 +176,7 @@ def show_page(
     if not wanted:
         return KnownPage(known, rows)
     with at_length():
-        return KnownPage(known, rows, parts_of(app.bodies.page(crawl.crawl_id, url, run, frame=frame), wanted))
+        return KnownPage(known, rows, parts_of(app.bodies.page(crawl.crawl_id, url, run, frame=frame or ""), wanted))
 
 
 @routes.get("/why", response_model=WhyAnswer, responses=refusals(404, 409))
@@ -222,11 +222,11 @@ def search(
     crawl_id: CrawlId,
     q: Annotated[str, Query(min_length=1, max_length=1000, description="words, or phrases in quotation marks")],
     limit: Annotated[int, Query(ge=1, le=100)] = 10,
-    frame: Frame = "drop",
+    frame: Frame = None,
 ) -> Any:
     """Pages that say something, best first. The index is brought up to date first."""
     with at_length():
-        return app.search.find(crawl_of(app, crawl_id).crawl_id, q, limit, frame=frame)
+        return app.search.find(crawl_of(app, crawl_id).crawl_id, q, limit, frame=frame or "")
 
 
 @routes.get("/reports/{kind}", response_model=ReportAnswer, responses=refusals(404, 409))

@@ -223,7 +223,8 @@ def crawl_of(app: App, crawl_id: str) -> CrawlInfo:
 
 
 Frame = Annotated[
-    Literal["drop", "keep"], Query(description="what to do with blocks that stand on most pages of their host")
+    Literal["drop", "keep"] | None,
+    Query(description="what to do with blocks that stand on most pages of their host; as the crawl says, if left out"),
 ]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
-from inchworm.rules.text.recurring import Frame
+from inchworm.rules.text.recurring import NO_FRAME, Frame
 from inchworm.store.database import Database
 from inchworm.store.follow.follower import Progress
 from inchworm.store.follow.frames import RunEnd, packed, run_ends, unpacked
@@ -54,11 +54,12 @@ class Framed:
     def __init__(self, db: Database, held: HeldPages) -> None:
         self._db, self._held = db, held
 
-    def follow(self, log: CrawlLog, frame_at: FrameAt, progress: Progress) -> None:
-        """Note what is held by another frame than it should be."""
-        for run_id, end in run_ends(log).items():
+    def follow(self, log: CrawlLog, frame_at: FrameAt | None, progress: Progress) -> None:
+        """Note what is held by another frame than it should be. Without `frame_at` nothing is frame."""
+        ends = run_ends(log)
+        for run_id, end in (ends if frame_at else dict.fromkeys(ends)).items():
             if self._noted(run_id) != (end or _NO_END):
-                self._look_through(run_id, partial(_frame_of, frame_at, end, progress))
+                self._look_through(run_id, partial(frame_of, frame_at, end, progress))
                 with self._db.transaction():
                     self._db.execute("INSERT OR REPLACE INTO framed VALUES (?, ?, ?)", (run_id, *(end or _NO_END)))
 
@@ -81,8 +82,9 @@ class Framed:
             after = rows[-1][0]
 
 
-def _frame_of(frame_at: FrameAt, end: RunEnd | None, progress: Progress, url: str) -> Frame:
-    return frame_at(end, url, progress)
+def frame_of(frame_at: FrameAt | None, end: RunEnd | None, progress: Progress, url: str) -> Frame:
+    """The frame by which a page is held."""
+    return frame_at(end, url, progress) if frame_at else NO_FRAME
 
 
 def framed_name(source: bytes, blocks: Iterable[int], frame: Frame) -> bytes:

@@ -20,13 +20,13 @@ from inchworm.errors import NotNow
 from inchworm.model import JsonObject
 from inchworm.rules.formats.pdf import is_readable
 from inchworm.rules.text.content import READER
-from inchworm.rules.text.recurring import FRAMES, NO_FRAME, Frame
+from inchworm.rules.text.recurring import FRAMES, Frame
 from inchworm.store.crawl.commit import marks
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Database, DatabaseFailed
 from inchworm.store.follow import framed
 from inchworm.store.follow.follower import Follower, FollowerFile, Progress, make_anew, number, use, work_off
-from inchworm.store.follow.framed import FrameAt, Framed, HeldPages, ReadText, framed_name
+from inchworm.store.follow.framed import FrameAt, Framed, HeldPages, ReadText, frame_of, framed_name
 from inchworm.store.follow.frames import packed, run_ends
 from inchworm.store.follow.log import CrawlLog, LoggedPage
 from inchworm.store.sqlite import open_own
@@ -123,14 +123,14 @@ Deliver = Callable[[Iterable[DocumentOrder]], Sequence[ServerRefusal]]
 
 class IndexSource(NamedTuple):
     """What the server is told of: a crawl's log, a way to get the text of a page without the frame of its host (None:
-    it is lost), and the frames; and who tells it."""
+    it is lost), and the frames, unless nothing is to be left out; and who tells it."""
 
     store: CrawlStore
     deliver: Deliver
     now_ms: int
     text_of: Callable[[LoggedPage, Frame], ReadText | None]
     progress: Progress = lambda _done, _total: None
-    frame_at: FrameAt = lambda _end, _url, _progress: NO_FRAME
+    frame_at: FrameAt | None = None
 
 
 class IndexState(NamedTuple):
@@ -291,7 +291,8 @@ class IndexMirror:
         contents = self._contents(urls, log)
         ends = run_ends(log)
         frames = {
-            url: source.frame_at(ends[content.page.run_id], url, source.progress) for url, content in contents.items()
+            url: frame_of(source.frame_at, ends[content.page.run_id], source.progress, url)
+            for url, content in contents.items()
         }
         told: list[tuple[bytes, bytes, bytes, str]] = []
 

@@ -20,13 +20,13 @@ from typing import NamedTuple
 from inchworm.errors import WrongUse
 from inchworm.rules.formats.pdf import is_readable
 from inchworm.rules.text.content import READER
-from inchworm.rules.text.recurring import FRAMES, NO_FRAME, Frame
+from inchworm.rules.text.recurring import FRAMES, Frame
 from inchworm.store.crawl.commit import marks
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Database
 from inchworm.store.follow import framed
 from inchworm.store.follow.follower import Follower, FollowerFile, Progress, UnfitFile, use, work_off
-from inchworm.store.follow.framed import FrameAt, Framed, HeldPages, ReadText, framed_name
+from inchworm.store.follow.framed import FrameAt, Framed, HeldPages, ReadText, frame_of, framed_name
 from inchworm.store.follow.frames import RunEnds, packed, run_ends, unpacked
 from inchworm.store.follow.log import CrawlLog, LoggedPage
 
@@ -104,12 +104,12 @@ class FoundContents(NamedTuple):
 
 class SearchSource(NamedTuple):
     """What the index is made of: a crawl's log, a way to get the text of a page without the frame of its host (None: it
-    is lost), and the frames."""
+    is lost), and the frames, unless nothing is to be left out."""
 
     store: CrawlStore
     text_of: Callable[[LoggedPage, Frame], ReadText | None]
     progress: Progress = lambda _done, _total: None
-    frame_at: FrameAt = lambda _end, _url, _progress: NO_FRAME
+    frame_at: FrameAt | None = None
 
 
 class SearchQuestion(NamedTuple):
@@ -184,7 +184,7 @@ class SearchIndex:
         for page in pages:
             if room <= 0:
                 break
-            frame = source.frame_at(ends[page.run_id], page.request_url, source.progress)
+            frame = frame_of(source.frame_at, ends[page.run_id], source.progress, page.request_url)
             blocks = fresh.get(page.key, self._blocks(page.key))
             name = None if blocks is None else framed_name(page.key, blocks, frame)
             if name is not None and (name in names or self._content(name) is not None):

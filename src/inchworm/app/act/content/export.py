@@ -14,7 +14,7 @@ from inchworm.app.act.content import folders
 from inchworm.app.act.content.selection import Chosen, Progress, Selection, read_ahead
 from inchworm.app.act.content.selection import ExportOptions as ExportOptions
 from inchworm.app.fields import CrawlFields, FieldColumns, asked_rules, rows_on_the_spot, unmatched
-from inchworm.app.frames import KEEP, CrawlFrames, refuse_unknown_choice
+from inchworm.app.frames import KEEP, CrawlFrames, choice_of
 from inchworm.app.workspace import Workspace
 from inchworm.archive import reader as warc_reader
 from inchworm.engine.run import is_open, line_to
@@ -160,7 +160,7 @@ class Exporter:
         """Find the blocks that an export will leave out, if it has any text. An export does so by itself, and tells
         nobody."""
         crawl = self._workspace.find(word)
-        if wanted.frame == KEEP or not FORMATS[format_name].has_text:
+        if choice_of(self._workspace, crawl, wanted.frame) == KEEP or not FORMATS[format_name].has_text:
             return
         with self._workspace.reading(crawl) as store:
             selection = self._selection(crawl, store, wanted)
@@ -192,6 +192,7 @@ class Exporter:
         self, crawl: CrawlInfo, store: CrawlStore, wanted: ExportOptions, progress: Progress | None = None
     ) -> Selection:
         rules = asked_rules(self._workspace, crawl, wanted.fields)
+        wanted = wanted._replace(frame=choice_of(self._workspace, crawl, wanted.frame))
         fields = FieldColumns(
             CrawlFields(store, self._workspace.place(crawl), rules) if rules else None, wanted.fields.own
         )
@@ -273,7 +274,6 @@ def _refuse_unfit(format_name: str, wanted: ExportOptions) -> None:
     ):
         if is_given and format_name != of:
             raise WrongUse(f"{what} goes with the format {of!r}, and not with {format_name!r}.", "Leave that out.")
-    refuse_unknown_choice(wanted.frame)
     if wanted.frame == KEEP and not form.has_text:
         raise WrongUse(f"The format {format_name!r} has no text, so nothing is left out.", "Leave --frame out.")
     if not form.has_columns and (wanted.columns or wanted.more):

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from inchworm import settings
-from inchworm.app.frames import CrawlFrames
+from inchworm.app.frames import DROP, CrawlFrames, choice_of
 from inchworm.app.read.content.search import Texts
 from inchworm.app.workspace import Workspace, defaults_of
 from inchworm.errors import Broken, WrongUse
@@ -29,6 +29,7 @@ from inchworm.sink.servers.index import WAITS, Delivered, DocumentUpdate, Server
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.follow import index as stored
 from inchworm.store.follow.follower import Progress
+from inchworm.store.follow.framed import FrameAt
 from inchworm.store.follow.index import DocumentOrder, IndexMirror, ServerRefusal
 
 MADE_BY = "inchworm"
@@ -99,7 +100,8 @@ class Indexer:
             contextlib.closing(Server(address_of(self._workspace, crawl), self.waits)) as server,
         ):
             place = self._workspace.place(crawl)
-            ends = _Ends(store, Texts(store, place.archive), CrawlFrames(place), server)
+            frame_at = CrawlFrames(place).at if choice_of(self._workspace, crawl) == DROP else None
+            ends = _Ends(store, Texts(store, place.archive), frame_at, server)
             return _Teller(self._workspace, crawl, ends, progress).work(rebuild)
 
     def status(self, word: str) -> IndexStatus:
@@ -152,7 +154,7 @@ class _Ends:
 
     store: CrawlStore
     texts: Texts
-    frames: CrawlFrames
+    frame_at: FrameAt | None
     server: Server
 
 
@@ -210,7 +212,7 @@ class _Teller:
                 raise Vanished
             ends = self._ends
             source = stored.IndexSource(
-                ends.store, self._deliver, self._now_ms, ends.texts.of, self._progress, ends.frames.at
+                ends.store, self._deliver, self._now_ms, ends.texts.of, self._progress, ends.frame_at
             )
             mirror.catch_up(source)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from inchworm.app.fields import FieldColumns, FieldRequest
-from inchworm.app.frames import DROP, frames_for
+from inchworm.app.frames import frames_for
 from inchworm.engine.stored import StoredPages
 from inchworm.errors import WrongUse
 from inchworm.model import JsonObject, RunInfo
@@ -33,8 +33,8 @@ class ExportOptions(NamedTuple):
     """What an export is to hold. Without a run: the crawl as it is now. `since`: a run's number or a date, for what
     changed; `only`: these changes. `columns`: exactly these, and `more`: these too. `types`: media types or endings, of
     `files`. Of `chunks`: how large, how much of the one before, and the file of a tokenizer that counts. `frame`: what
-    is done with blocks that stand on most pages of their host. `fields`: how fields are to be taken, if not by the
-    rules of the crawl."""
+    is done with blocks that stand on most pages of their host, and `fields`: how fields are to be taken, if not as the
+    crawl says."""
 
     run: int | None = None
     since: str | None = None
@@ -48,7 +48,7 @@ class ExportOptions(NamedTuple):
     chunk_size: int = 0
     chunk_overlap: int = 0
     tokenizer: str = ""
-    frame: str = DROP
+    frame: str = ""
     fields: FieldRequest = FieldRequest()
 
     @property

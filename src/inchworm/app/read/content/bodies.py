@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from inchworm.app.fields import FieldRequest, rows_on_the_spot
-from inchworm.app.frames import DROP, frames_for, refuse_unknown_choice
+from inchworm.app.frames import choice_of, frames_for
 from inchworm.app.read.content.search import Texts
 from inchworm.app.read.content.visits import known_url
 from inchworm.app.workspace import Workspace, identity
@@ -78,12 +78,11 @@ class PageBodies:
         return None, None
 
     def page(
-        self, word: str, url: str, number: int | None = None, fields: FieldRequest = _AS_IT_IS, frame: str = DROP
+        self, word: str, url: str, number: int | None = None, fields: FieldRequest = _AS_IT_IS, frame: str = ""
     ) -> Page:
         """What a crawl has of a URL now, or what one of its runs has. A page that is gone says so. `fields`: how
         they are to be taken out of it, if not by the rules of the crawl; `frame`: what is done with blocks that stand
-        on most pages of its host."""
-        refuse_unknown_choice(frame)
+        on most pages of its host, if not what the crawl says."""
         crawl = self._workspace.find(word)
         with self._workspace.reading(crawl) as store:
             current, now = self._workspace.run_of(crawl, store, number), Now(store)
@@ -94,7 +93,7 @@ class PageBodies:
                 which = f"The crawl {crawl.name!r}" if number is None else f"Run {number} of {crawl.name!r}"
                 raise Unknown(f"{which} has no page {address}.", "`why` tells why it was not crawled.")
             place = self._workspace.place(crawl)
-            stored = StoredPages(store, place, frames_for(place, frame))
+            stored = StoredPages(store, place, frames_for(place, choice_of(self._workspace, crawl, frame)))
             page = stored.page_of(found)
             page.take_rows = rows_on_the_spot(self._workspace, crawl, fields)
             stored.release()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from inchworm.app.frames import DROP, CrawlFrames, refuse_unknown_choice
+from inchworm.app.frames import DROP, CrawlFrames, choice_of
 from inchworm.app.read.content.snippet import snippet
 from inchworm.app.workspace import Workspace
 from inchworm.engine.own.bodies import Bodies
@@ -70,25 +70,24 @@ class TextSearch:
         limit: int = LIMIT,
         seconds: float | None = None,
         progress: Progress = lambda _done, _total: None,
-        frame: str = DROP,
+        frame: str = "",
     ) -> SearchResults:
         """The pages that say something, best first, as the newest visits of any run have them.
 
         The index is brought up to date first, however long that takes, or for so many seconds; `progress` is told how
         many URLs were looked up for that, of how many. `frame`: whether blocks that stand on most pages of their host
-        are found; there is an index for each.
+        are found, if not as the crawl says; there is an index for each.
         """
-        refuse_unknown_choice(frame)
         if limit < 1:
             raise WrongUse(f"{limit} results cannot be shown.", "Give a number from 1 on.")
         question = index.SearchQuestion(index.parsed(text), limit, snippet)
         crawl = self._workspace.find(word)
         place = self._workspace.place(crawl)
-        path = place.folder / ("search.db" if frame == DROP else "search_whole.db")
+        has_frames = choice_of(self._workspace, crawl, frame) == DROP
+        path = place.folder / ("search.db" if has_frames else "search_whole.db")
         with self._workspace.reading(crawl) as store:
-            source = index.SearchSource(store, Texts(store, place.archive).of, progress=progress)
-            if frame == DROP:
-                source = source._replace(frame_at=CrawlFrames(place).at)
+            frame_at = CrawlFrames(place).at if has_frames else None
+            source = index.SearchSource(store, Texts(store, place.archive).of, progress, frame_at)
             if seconds is None:
                 found, unread = index.search(path, source, question), None
             else:
