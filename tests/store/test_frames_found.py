@@ -197,7 +197,25 @@ def test_what_is_known_takes_no_room(diary: Diary) -> None:
     fill(diary, 1, 60)
     diary.complete()
     find(diary)
+    assert chosen(diary) == [(1, 21)]
     with contextlib.closing(sqlite3.connect(diary.path.with_name("frames.db"))) as db:
         assert db.execute("SELECT COUNT(*) FROM page").fetchone() == (0,)
         assert db.execute("SELECT run_id, host FROM frame").fetchall() == [(1, HOST)]
-        assert db.execute("SELECT run_id, end_id FROM chosen").fetchall() == [(1, 21)]
+
+
+def test_another_log_is_another_file(tmp_path: Path) -> None:
+    """Somebody put an older crawl.db in the place of the one that was read."""
+    for count in (30, 20):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        with contextlib.closing(Diary(folder)) as diary:
+            diary.path = tmp_path / "search.db"
+            fill(diary, count)
+            diary.complete()
+            assert find(diary) == {1, 2}
+    assert chosen(diary) == [(1, 20)]
+
+
+def chosen(diary: Diary) -> list[tuple[int, int]]:
+    with contextlib.closing(sqlite3.connect(diary.path.with_name("frames.db"))) as db:
+        return db.execute("SELECT run_id, end_id FROM chosen").fetchall()

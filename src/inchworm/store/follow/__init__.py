@@ -1,7 +1,7 @@
 """What follows the log of a crawl, each in a file of its own that can be deleted and made again at any time.
 
 Start with `follower`; `log` is what all of them ask of the crawl, `search` is the full-text index, `fields` what was
-taken out of pages, `index` what a search server was told.
+taken out of pages, `index` what a search server was told, `frames` which blocks stand on most pages of a host.
 
 `log_id` numbers visits over all runs and is never given again; going back appends an entry that says what is undone.
 The search index remembers how far it has followed. Fields that are taken out of pages are kept for every visit, by

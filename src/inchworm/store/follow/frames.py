@@ -25,7 +25,7 @@ from inchworm.rules.text.recurring import FRAMES, LEAST_PAGES, MOST_PAGES, NO_FR
 from inchworm.rules.web import url as urls
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Database
-from inchworm.store.follow.follower import FollowerFile, Progress, use, work_off
+from inchworm.store.follow.follower import FollowerFile, Progress, UnfitFile, number, use, work_off
 from inchworm.store.follow.log import PAGES, STEP, CrawlLog, LoggedPage
 
 VERSION = f"{FRAMES} reader={READER}"
@@ -117,6 +117,7 @@ class FrameTable:
 
     def find(self, host: str, source: FrameSource) -> Frame:
         log = CrawlLog(source.store)
+        self._refuse_another(log)
         while True:
             with self._db.transaction():
                 if not self._is_chosen():
@@ -129,6 +130,11 @@ class FrameTable:
                 # Somebody else may have been faster, or have seen the run come to another end.
                 if self._is_chosen() and self._known(host) is None:
                     self._settle(host)
+
+    def _refuse_another(self, log: CrawlLog) -> None:
+        """Where an older crawl.db was put in the place of the one that was read, ends of runs may come again."""
+        if number(self._db, "SELECT log_id FROM followed") > log.end():
+            raise UnfitFile("this is not the log that was read, somebody put an older one in its place")
 
     def _is_chosen(self) -> bool:
         return (
@@ -161,6 +167,7 @@ class FrameTable:
         few = [(run_id, host) for host, count in counts.items() if count < LEAST_PAGES]
         self._db.executemany("DELETE FROM page WHERE run_id = ? AND host = ?", few)
         self._db.execute("INSERT OR REPLACE INTO chosen VALUES (?, ?)", self._end)
+        self._db.execute("UPDATE followed SET log_id = MAX(log_id, ?)", (self._end.log_id,))
 
     def _read_some(self, host: str, log: CrawlLog, source: FrameSource) -> None:
         run_id = self._end.run_id
