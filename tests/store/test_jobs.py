@@ -25,6 +25,7 @@ from inchworm.app.act.jobs.change import WantedJob
 from inchworm.app.root import App
 from inchworm.errors import Lost, NotNow, Unknown
 from inchworm.job import Execution, ExecutionState, Job, JobFilter, JobRepetition, JobState, Task
+from inchworm.model import CrawlInfo
 from inchworm.rules.schedule import occurrence, states
 from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.states import Action
@@ -675,6 +676,26 @@ def test_a_follower_that_is_running_runs_once_more(tables: JobTables) -> None:
     following = claimed(tables, NOON + 1)
     finish(tables, claimed(tables, NOON + DAY_MS), NOON + DAY_MS)
     assert finish(tables, following, NOON + DAY_MS + 5).due_ms is not None
+
+
+@pytest.mark.parametrize(
+    ("is_enabled", "ended", "expected"),
+    [(False, WELL, (JobState.PAUSED, None)), (True, Ended(enough="no_changes"), (JobState.COMPLETED, None))],
+    ids=["crawl disabled", "enough"],
+)
+def test_a_follower_that_runs_no_more_is_not_started_by_what_it_missed(
+    home: Home, tables: JobTables, is_enabled: bool, ended: Ended, expected: tuple[JobState, int | None]
+) -> None:
+    crawls = KnownCrawls(home)
+    crawls.find_or_add(CrawlInfo("y", "b", ("https://b.test/",), {}, NOON), "https://b.test/", is_named=False)
+    tables.jobs.add(daily("a"))
+    tables.jobs.add(job("b", "y", after_job_id="a"))
+    finish(tables, claimed(tables), NOON)
+    following = claimed(tables, NOON + 1)
+    finish(tables, claimed(tables, NOON + DAY_MS), NOON + DAY_MS)
+    crawls.change("y", enabled=is_enabled)
+    after = finish(tables, following, NOON + DAY_MS + 5, ended)
+    assert (after.state, after.due_ms) == expected
 
 
 # Slots

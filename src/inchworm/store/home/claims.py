@@ -108,7 +108,8 @@ class Claims:
                 after = decide(job)
             _end(db, execution, state, ended, now_ms)
             after = _paused_if_disabled(db, after)
-            if state is ExecutionState.COMPLETED and after.due_ms is None and _is_behind(db, after, execution):
+            goes_on = state is ExecutionState.COMPLETED and after.state is JobState.SCHEDULED
+            if goes_on and _is_behind(db, after, execution):
                 after = dataclasses.replace(after, due_ms=now_ms, occurrence_ms=now_ms)
             released = write_job(db, job, dataclasses.replace(after, lock_token=None), now_ms)
             if state is ExecutionState.COMPLETED:
@@ -232,5 +233,7 @@ def _paused_if_disabled(db: Database, job: Job) -> Job:
 
 def _is_behind(db: Database, job: Job, execution: Execution) -> bool:
     """Whether the job that this one follows has completed once more while it ran."""
+    if job.after_job_id is None:
+        return False
     query = "SELECT 1 FROM execution WHERE job_id = ? AND state = 'completed' AND ended_ms > ? LIMIT 1"
     return db.execute(query, (job.after_job_id, execution.started_ms)).fetchone() is not None
