@@ -48,8 +48,8 @@ class Fetcher(Protocol):
 
 class Read(NamedTuple):
     """What reading a document gave: its content, the hashes of its text and of its links, a note where something was
-    left out, whether it reads like an excuse for a page that is not there or like a bot wall, and how well it matches
-    the query, if at all."""
+    left out, whether it is a page that reads like an excuse for one that is not there or like a bot wall, and how well
+    it matches the query, if at all."""
 
     reading: Reading
     text_hash: bytes

@@ -458,6 +458,19 @@ def test_a_job_that_is_there_is_changed_and_keeps_what_it_was_told(alone: Api) -
     assert job.line.task.settings == {"workers": 2, "budget": 5}
 
 
+def test_a_job_that_follows_another_is_not_made_to_go_by_the_clock(alone: Api) -> None:
+    """It has no rhythm that could be changed: the crawl gets a job of its own for that."""
+    crawl_id, before = alone.make("http://example.com/followed"), alone.make("http://example.com/before")
+    first = alone.app.schedule.add(WantedJob(crawl=found_crawl(alone, before), interval_minutes=30))
+    follower = alone.app.schedule.add(WantedJob(crawl=found_crawl(alone, crawl_id), after_job_id=first.id))
+    scheduled(alone, crawl_id, every="2", unit="hours")
+    jobs = {job.line.id: job.line for job in alone.app.jobs.listed(JobFilter(crawl_id=crawl_id))}
+    left = jobs.pop(follower.id)
+    assert (left.after_job_id, left.interval_minutes) == (first.id, None)
+    (made,) = jobs.values()
+    assert (made.interval_minutes, made.interval_type) == (2, "hours")
+
+
 def test_hooks_are_kept_never_shown_and_forgotten_when_that_is_wanted(alone: Api) -> None:
     crawl_id = alone.make("http://example.com/hooks")
     at = f"/crawls/{crawl_id}/schedule"

@@ -53,6 +53,14 @@ def test_an_outage_counts_once_in_a_session_however_often_somebody_looks() -> No
         known = Outages([HOST], known.all(), 0.0)
 
 
+@pytest.mark.parametrize(("late_ms", "is_given_up"), [(-1, False), (0, True)])
+def test_a_host_is_waited_for_as_long_as_was_said_and_no_longer(late_ms: int, is_given_up: bool) -> None:
+    since_ms, patience = 1_000_000, 3_600.0
+    known = Outages([HOST], [DownHost(HOST, "connect", "refused", since_ms, SESSIONS - 1)], patience)
+    known.still_down(HOST, 0.0, since_ms + 3_600_000 + late_ms)
+    assert (known.given_up(HOST) is not None) is is_given_up
+
+
 def test_looks_at_a_host_that_is_down_come_after_growing_pauses() -> None:
     known, now, pauses = outages(patience=86_400.0), 0.0, []
     in_vain(known, DOWN_AFTER, now)

@@ -123,6 +123,44 @@ def test_a_url_is_tried_again_when_its_host_has_had_the_quiet_that_it_asked_for(
     assert made.retry_at_ms - with_tools.clock.now_ms() == 1000 * seconds
 
 
+# What is noted of every answer
+
+
+class SlowWeb(Web):
+    """It takes a minute to answer."""
+
+    def __init__(self, said: Reply, clock: ManualClock) -> None:
+        super().__init__({"*": said})
+        self._clock = clock
+
+    async def fetch(self, request: Request) -> Reply:
+        self._clock.advance(60)
+        return await super().fetch(request)
+
+
+@pytest.mark.parametrize("kind", [Kind.PAGE, Kind.SITEMAP, Kind.ROBOTS])
+@pytest.mark.parametrize("said", [answer(b"words"), answer(status=404), answer(status=503), BROKEN])
+def test_a_visit_has_the_time_at_which_it_asked(said: Reply, kind: Kind) -> None:
+    """What the page became while the answer was on its way nobody has seen."""
+    clock = ManualClock()
+    asked_ms = clock.now_ms()
+    made = visited(entry(kind=kind), dataclasses.replace(tools(SlowWeb(said, clock)), clock=clock))
+    assert made.at_ms == asked_ms
+
+
+def test_a_page_is_known_by_its_links_beside_its_text() -> None:
+    """Where only the target of a link is another one, its text is the same."""
+    texts, links = [], []
+    for target in (b"/loom", b"/weft"):
+        words = b"A worm measures a leaf with all of its body, one loop after the other, and goes"
+        body = b"<title>Worms</title><p>%s <a href=%s>home</a>." % (words, target)
+        made = visited(entry(), tools(Web({"*": answer(body)})))
+        texts.append(made.text_hash)
+        links.append(made.link_hash)
+    assert texts[0] == texts[1] != b""
+    assert links[0] != links[1]
+
+
 # Pages that say that they are not there
 
 

@@ -12,7 +12,7 @@ from tests.flow.crawling import Home, page
 
 from inchworm.app.read.checkpoints import Back
 from inchworm.errors import WrongUse
-from inchworm.testing import Site, linked_site
+from inchworm.testing import Served, Site, linked_site
 
 Record = list[tuple[str, str]]
 HomeMaker = Callable[[str], Home]
@@ -53,8 +53,9 @@ def test_what_promises_most_comes_first(homes: HomeMaker) -> None:
 
 
 def test_a_url_that_waits_rises_with_every_good_page_that_links_to_it(homes: HomeMaker) -> None:
-    """Of 120 pages that look alike from where they are found, those come first that the pages about gardens link to."""
-    wanted = [f"/p{number}" for number in range(130, 140)]
+    """Of 120 pages that look alike from where they are found, those come first that the pages about gardens link to,
+    though they were found last."""
+    wanted = [f"/p{number}" for number in range(210, 220)]
     alike = [f"/p{number}" for number in range(100, 220)]
     gardens = [f"/garden{number}" for number in range(40)]
     pages = {"/": page("start", *alike, *gardens)}
@@ -68,6 +69,23 @@ def test_a_url_that_waits_rises_with_every_good_page_that_links_to_it(homes: Hom
     order = [url.partition("/p")[2] for url in one.urls()]
     places = sorted(order.index(path.removeprefix("/p")) for path in wanted)
     assert places[-1] < len(gardens) + 64, "as soon as the votes of the first block of gardens are counted"
+
+
+@pytest.mark.parametrize("workers", [1, 16])
+@pytest.mark.parametrize("given", [{"query": "garden"}, {"order": "freshness"}], ids=["best", "freshness"])
+def test_limits_are_exact(homes: HomeMaker, given: dict[str, str], workers: int) -> None:
+    home = homes("home")
+    with Site(about(60)).serve() as served:
+        named = {"page_limit": 30, "workers": workers, "sitemap": False, **given}
+        summary = home.crawl(served.url("/"), budget=12, **named)
+        assert (summary.ended_by, summary.pages, asked(served)) == ("budget", 12, 12)
+        summary = home.crawl(served.url("/"), budget=0, **named)
+        assert (summary.run_state, summary.pages, asked(served)) == ("completed", 30, 30)
+
+
+def asked(served: Served) -> int:
+    """For how many pages the server was asked."""
+    return sum("robots" not in hit.path for hit in served.log)
 
 
 @pytest.mark.parametrize("given", [{"workers": 16}, {"budget": 37, "workers": 3}], ids=["16 workers", "sessions"])

@@ -975,8 +975,11 @@ def test_who_stood_still_and_was_ended_for_it_is_not_said_to_have_died(works: Wo
 
 def is_stopped(works: Works) -> bool:
     """Whether there is one process, and it stands still."""
-    states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in processes_of(works.folder)]
-    return states == ["T"]
+    return [state_of(pid) for pid in processes_of(works.folder)] == ["T"]
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_who_stands_still_in_the_middle_of_a_write_is_ended_before_anything_is_written(
@@ -1100,6 +1103,22 @@ def test_a_process_is_signalled_only_when_it_is_that_of_the_execution(
     assert execution.token not in [lock.token for lock in works.app.dispatch.claims.locks()], (
         "its job goes on, either way"
     )
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_a_process_that_stands_still_is_ended_whoever_has_started_it(
+    works: Works, end: Callable[[Works, Scheduler], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To be asked to end is of no use to one that does not run: its crawl would be worked on by nobody."""
+    monkeypatch.setattr("inchworm.service.scheduler._SPARE_SECONDS", 0.1)
+    scheduler = works.scheduler(dataclasses.replace(QUICK, grace=0.1))
+    execution = claimed_by(works, scheduler)
+    with somebody(execution, **{TOKEN_VARIABLE: execution.token}) as process:
+        works.app.dispatch.claims.begin(execution.execution_id, execution.token, this_machine(), process.pid)
+        process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: state_of(process.pid) == "T")
+        end(works, scheduler)
+        assert process.wait(60) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)

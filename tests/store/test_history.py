@@ -222,6 +222,21 @@ def test_the_state_at_a_position_is_not_touched_by_what_came_later(past: Past) -
     assert {url: (state, outcome) for url, state, outcome in past.history.state_at(point)} == wanted
 
 
+def test_going_back_to_before_a_robots_txt_was_asked_for_again_takes_that_back(tmp_path: Path) -> None:
+    """Asking again is a step of its own, though no visit."""
+    past = Past(tmp_path, (f"{A}/",), robots=True)
+    past.commit(past.visit(next(one for one in past.pending() if one.kind is Kind.ROBOTS), robots=b""))
+    past.commit(past.visit(f"{A}/", f"{A}/1"))
+    before, point = past.dump(), past.point()
+    past.ledger.refresh_robots([A])
+    assert [one.kind for one in past.pending()] == [Kind.ROBOTS, Kind.PAGE]
+    past.back(point)
+    assert [one.kind for one in past.pending()] == [Kind.PAGE]
+    assert past.store.hosts.robots(RUN_ID) == [(A, "allow", None)]
+    assert_same(past.dump(), before)
+    past.store.close()
+
+
 # Anything, in any order
 
 Shape = list[tuple[str, int, int, int]]

@@ -42,7 +42,7 @@ from inchworm.model import (
     State,
     Turn,
 )
-from inchworm.ports import Original, StoredRow
+from inchworm.ports import Original, StoredRow, Unreached
 from inchworm.rules.web.control import robots_file, sitemap_file
 from inchworm.rules.web.limits import REQUEST_FACTOR
 from inchworm.rules.web.url import canonicalize, origin_of
@@ -82,7 +82,9 @@ class Shelf:
 class Desk:
     """A run on a real store. `visit` makes a turn, `commit` puts turns on record and checks the books."""
 
-    def __init__(self, folder: Path, seeds: Sequence[str] = (A,), **given: object) -> None:
+    def __init__(
+        self, folder: Path, seeds: Sequence[str] = (A,), known: Sequence[Unreached] = (), **given: object
+    ) -> None:
         self.settings = settings.make({"robots": False, "sitemap": False, **given})
         self.store = CrawlStore(folder / "crawl.db")
         self.store.db.execute("PRAGMA synchronous = OFF")  # Power cuts are tested elsewhere.
@@ -92,7 +94,7 @@ class Desk:
         frozen = settings.to_json(self.settings, settings.RUN)
         new = run.with_seeds(run.next_run([], Mode.INCREMENTAL, frozen, 0), found)
         first = Ledger(self.store, self.shelf, new, Author(0, self.token), self.settings)
-        self.store.runs.create(self.token, new, first.seed(found))
+        self.store.runs.create(self.token, new, first.seed(found, known))
         self.sit()
 
     def sit(self) -> None:
@@ -592,6 +594,15 @@ def test_robots_files_come_ahead_of_the_pages_of_their_origins(desk):
             seen.add(origin_of(entry.request_url))
         assert origin_of(entry.request_url) in seen
     assert len(seen) == 5
+
+
+@pytest.mark.parametrize("count", [1, 2, 500, 501])
+def test_a_run_that_begins_with_known_pages_begins_with_all_of_them(desk, count):
+    """In their order, the first ahead of the others, right behind the seeds."""
+    known = [Unreached(9 + one, f"{A}/{one}", f"{A}/{one}", Source.SPIDER, 1, None, False, 0) for one in range(count)]
+    waiting = desk(f"{A}/", known=known, order="freshness").pending()
+    assert [entry.url for entry in waiting] == [f"{A}/", *(page.url for page in known)]
+    assert [entry.rank for entry in waiting[1:]] == list(range(count, 0, -1))
 
 
 def test_an_origin_has_one_robots_file_however_many_sessions(desk):

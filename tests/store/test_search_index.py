@@ -633,6 +633,18 @@ def test_an_index_of_no_use_is_made_anew(diary: Diary, how: str) -> None:
     diary.check()
 
 
+@pytest.mark.parametrize("kind", ["search", "fields", "index"])
+def test_what_another_reader_took_out_of_pages_is_not_kept(kind: str) -> None:
+    """Texts, links and fields of two readers cannot be held together: the file is of another version."""
+    ask = "import sys; from inchworm.rules.text import content; content.READER = sys.argv[1] or content.READER; "
+    ask += f"from inchworm.store.follow import {kind}; print({kind}.VERSION)"
+    ours, others = (
+        subprocess.run([sys.executable, "-c", ask, reader], capture_output=True, text=True, check=True).stdout
+        for reader in ("", "another")
+    )
+    assert ours != others
+
+
 def test_what_cannot_be_helped_is_said_in_our_words(diary: Diary) -> None:
     diary.visit("a", text=ONE)
     diary.path.mkdir()

@@ -176,9 +176,9 @@ async def _judge_document(
     read = await _read(given, entry, tools)
     if isinstance(read, Failure):
         return _retry_or_fail(made, read.kind, read.message, tools)
-    if entry.kind is Kind.PAGE and read.looks_blocked:
+    if read.looks_blocked:
         return _blocked(made, reply, tools)
-    if entry.kind is Kind.PAGE and read.looks_missing:
+    if read.looks_missing:
         probe = await _probe(given, tools)
         if isinstance(probe, Failure) and (held := _unanswered(entry, request, probe, tools)):
             return held

@@ -219,6 +219,15 @@ def test_an_open_text() -> None:
     assert "## Worms" in document.markdown
 
 
+def test_a_table_in_a_cell_of_an_open_text_is_a_part_of_it() -> None:
+    """What comes behind it in its table is still in cells."""
+    inner = "<table:table><table:table-row>{0}{0}</table:table-row></table:table>"
+    cell = "<table:table-cell>{}</table:table-cell>"
+    rows = cell.format(inner.format(cell.format("<text:p>x</text:p>"))) + cell.format("<text:p>b</text:p>")
+    table = f"<table:table><table:table-row>{rows}</table:table-row></table:table>"
+    assert text(odf(f"<office:text>{table}<text:p>after</text:p></office:text>")) == "x x\tb\n\nafter"
+
+
 def test_an_open_sheet_repeats_no_more_than_it_must() -> None:
     cell = "<table:table-cell{}><text:p>{}</text:p></table:table-cell>"
     many = ' table:number-columns-repeated="1000000"'

@@ -82,6 +82,12 @@ def test_a_section_with_the_name_of_its_heading_says_nothing_by_it() -> None:
     assert "KEPT" not in words(f"<div>{STORY}{section.replace('Updatable Views', 'How often')}</div>")
 
 
+def test_what_is_called_so_elsewhere_says_nothing_of_what_is_in_the_text() -> None:
+    elsewhere = "".join(f"<div class=author><a href=/{who}>{'They wrote much, too. ' * 9}</a></div>" for who in "abcd")
+    said = words(f"<div>{elsewhere}</div><main><h1>Whitby</h1>{P}<div class=author>GONE</div>{STORY}</main>")
+    assert (said.count("lighthouse"), "GONE" in said) == (6, False)
+
+
 def test_what_is_called_so_stays_where_it_holds_much_of_the_text() -> None:
     posts = "".join(f"<div class=comment><b>{who}</b>{P}</div>" for who in ("KEPT", "ebb", "brine", "neap"))
     assert words(f"<h1>Who saw it?</h1><div class=question>{P}</div>{posts}").count("lighthouse") == 5

@@ -339,6 +339,15 @@ def test_a_job_that_runs_once_has_one_occurrence_whatever_the_clock_was_set_to()
     assert (*places(forced), forced.aside_ms) == ("scheduled", NOON, NOON + HOUR, None)
 
 
+def test_a_new_plan_takes_the_place_of_a_time_that_was_put_aside() -> None:
+    """Or the job would be counted in a slot that it is not in, and go on from a plan that holds no more."""
+    forced = occurrence.forced(every_6_hours("scheduled", occurrence_ms=NOON + HOUR, due_ms=NOON + HOUR), NOON)
+    again = occurrence.placed(dataclasses.replace(forced, interval_count=1), EMPTY, NOON)
+    assert again.aside_ms is None
+    running = dataclasses.replace(again, state=JobState.RUNNING)
+    assert occurrence.after_success(running, WELL, NOON).due_ms == NOON + HOUR
+
+
 @pytest.mark.parametrize("kind", [chained, by_hand, switched_off])
 def test_running_a_job_that_waits_is_an_occurrence_of_its_own(kind: Any) -> None:
     """Also when it ran before: what comes next must not be taken for another try of that."""

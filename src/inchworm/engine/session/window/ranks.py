@@ -52,7 +52,6 @@ class RankLoader:
                 lane.slots.appendleft(slot)
                 lane.todo.appendleft(slot)
                 lane.barrier = True
-        self.fill(lane)
 
     def _choose(self, lane: Lane, turn: int, skip: set[int]) -> FrontierEntry | None:
         return self._queue.choose(self._run_id, lane.number, choice(self._order, turn), skip)
