@@ -242,6 +242,14 @@ def test_e7_what_is_not_modified_and_lost_is_asked_for_again() -> None:
     assert "lost" in made.message
 
 
+def test_what_is_not_modified_and_takes_too_long_to_read_again_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inchworm.reader.SECONDS", 0.0)
+    known = kept(content_type="application/pdf")
+    made = now(answer(status=304), Before(known, otherwise=True, stored=b"%PDF-1.7"))
+    assert (made.outcome, made.failure) == (Outcome.FAILED, "reader_crashed")
+    assert made.message == "reading it took longer than 0 s"
+
+
 def test_what_the_same_reader_read_is_not_read_again() -> None:
     made = now(answer(status=304), Before(kept(), stored=BODY))
     assert made.known_links is not None

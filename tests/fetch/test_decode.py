@@ -54,6 +54,13 @@ def test_every_coding_gives_back_what_went_in(name, encode, data):
     assert decode(encode(data), name, len(data)) == decoded
 
 
+@pytest.mark.parametrize("window", range(9, 16))
+@pytest.mark.parametrize("level", [1, 6, 9])
+def test_deflate_may_have_looked_back_less_far_than_usual(window: int, level: int) -> None:
+    packer = zlib.compressobj(level, wbits=window)
+    assert decode(packer.compress(TEXT) + packer.flush(), "deflate", 0).body == TEXT
+
+
 @pytest.mark.parametrize("codings", ["", "identity", " Identity , "])
 def test_identity_is_no_coding(codings):
     assert decode(TEXT, codings, 0).body == TEXT

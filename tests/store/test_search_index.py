@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import random
@@ -28,7 +29,7 @@ from inchworm.rules.text.recurring import NO_FRAME, Frame
 from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.history import History
 from inchworm.store.crawl.store import CrawlStore
-from inchworm.store.follow import log, search
+from inchworm.store.follow import log, search, timed
 from inchworm.store.follow.framed import FrameAt, ReadText
 from inchworm.store.follow.frames import RunEnd
 from inchworm.store.follow.log import LoggedPage
@@ -686,6 +687,34 @@ def test_several_at_once(diary: Diary, how: str) -> None:
         thread.join()
     assert answers == [60] * 4
     assert len(diary.rows()) == 60
+
+
+@pytest.mark.parametrize("has_time", [True, False], ids=["as long as it takes", "for some seconds"])
+def test_who_searches_waits_for_who_replaces_the_index(diary: Diary, has_time: bool) -> None:
+    """Or it would write to a file that nobody has any more."""
+    diary.visit("a", text=ONE)
+    diary.found()
+    answers: list[int] = []
+
+    def work() -> None:
+        question = SearchQuestion(parsed("Title"), 100)
+        with contextlib.closing(CrawlStore(diary.reading.path, read_only=True)) as store:
+            source = SearchSource(store, lambda _: "")
+            if has_time:
+                found = search.search(diary.path, source, question)
+            else:
+                found, _ = timed.search(diary.path, source, question, 60.0)
+        answers.append(found.total)
+
+    folder = os.open(diary.path.parent, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    searching = threading.Thread(target=work)
+    searching.start()
+    searching.join(0.5)
+    assert answers == []
+    os.close(folder)
+    searching.join()
+    assert answers == [1]
 
 
 KILLED = """
