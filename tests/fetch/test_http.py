@@ -649,6 +649,19 @@ def test_localhost_is_this_machine_whatever_the_name_server_says(monkeypatch):
     refused(lambda server: [server.url(host="localhost"), server.url(host="app.localhost")])
 
 
+def test_localhost_may_listen_at_its_ipv6_address_only():
+    async def scenario(fetcher: HttpFetcher, server: Server) -> None:
+        try:
+            listener = await asyncio.start_server(server.serve, "::1", 0)
+        except OSError:
+            pytest.skip("there is no IPv6 here")
+        async with listener:
+            port = listener.sockets[0].getsockname()[1]
+            assert good(await fetcher.fetch(Request(f"http://localhost:{port}/close"))).body == b"hello"
+
+    play({"/close": ok(b"hello", "Connection: close")}, scenario)
+
+
 def test_s6_one_private_record_rejects_the_name(monkeypatch):
     names({"mixed.test": ["8.8.8.8", "127.0.0.1"], "inside.test": ["10.1.2.3"]}, monkeypatch)
     refused(lambda server: [server.url(host="mixed.test"), server.url(host="inside.test")])
@@ -1003,6 +1016,25 @@ def test_z4_after_it_waited_for_room_an_answer_still_has_its_limit_of_time():
     head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % LARGE
     routes = {"/stuck": silence(head + b"x" * (LARGE // 2)), "/fine": ok(b"fine")}
     play(routes, scenario, replace(OPTIONS, room=Room(LARGE)))
+
+
+def test_z4_what_an_answer_took_before_it_waited_for_room_counts():
+    """Of a second and a half one is over when it begins to wait, and the rest of it comes a second after that."""
+
+    async def late(_: bytes, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(1.0)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % LARGE + b"x" * (LARGE // 2))
+        await asyncio.sleep(1.2)
+        writer.write(b"x" * (LARGE - LARGE // 2))
+
+    async def scenario(fetcher: HttpFetcher, server: Server) -> None:
+        first = asyncio.create_task(asyncio.sleep(1.2))
+        assert fetcher._options.room.take(first, LARGE, lambda: None)
+        reply = bad(await fetcher.fetch(Request(server.url("/"), (), LARGE, 1.5)))
+        assert (reply.kind, reply.message) == ("timeout", "no complete answer within 1.5 s in total")
+        assert first.done(), "it had room in the end"
+
+    play({"/": late}, scenario, replace(OPTIONS, room=Room(LARGE)))
 
 
 def test_z4_who_is_cancelled_while_waiting_for_room_leaves_no_trace():

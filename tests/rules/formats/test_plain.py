@@ -31,6 +31,7 @@ DECODED = {
     "no encoding at all": (b"abc", "text/plain; charset=unheard-of", "abc"),
     "not what it says": (b"\x81\xff", "text/plain; charset=utf-8", "\ufffdÿ"),
     "a little damage": ("Größe, Äpfel und é".encode() + b"\xff", "text/plain", "Größe, Äpfel und é\ufffd"),
+    "a little damage behind a mark": ("\ufeffhéllo".encode() + b"\xff", "text/plain", "héllo\ufffd"),
     "declared by XML": ('<?xml version="1.0" encoding="koi8-r"?>я'.encode("koi8-r"), "text/xml",
                         '<?xml version="1.0" encoding="koi8-r"?>я'),
     "declared by XML, but not by its server": ('<?xml version="1.0" encoding="koi8-r"?>я'.encode(),
@@ -48,6 +49,12 @@ def test_decoding_u17(body: bytes, content_type: str, expected: str) -> None:
 
 def said(body: bytes, content_type: str) -> DocumentContent:
     return OpenDocument(body, content_type, "http://h.test/x").said
+
+
+def test_only_web_pages_say_something_for_machines() -> None:
+    body = b'<script type="application/ld+json">{"@type": "Article", "name": "worms"}</script>'
+    assert OpenDocument(body, "text/html", "http://h.test/x").data
+    assert OpenDocument(body, "text/plain", "http://h.test/x").data == {}
 
 
 def test_a_text_is_what_it_says() -> None:

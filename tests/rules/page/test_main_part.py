@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.rules.page.test_reading_quality import html
 
+from inchworm.rules.page import frame, parse
+
 P = "<p>The lighthouse at Whitby was built of granite in 1842, and its keeper lit it every night but one.</p>"
 """One paragraph of a story. `KEPT` is in none."""
 STORY = P * 5
@@ -145,6 +147,32 @@ def test_what_is_not_shown_is_read_where_it_is_most_of_the_page(hidden: str) -> 
 def test_a_main_part_that_holds_little_of_the_text_is_not_believed() -> None:
     assert words(f"<main><p>Featured</p></main><div>{STORY}</div>").count("lighthouse") == 5
     assert words(f"<main>{STORY}</main><div>{P}</div>").count("lighthouse") == 5
+
+
+def test_a_main_part_that_is_called_so_by_its_role_is_believed() -> None:
+    assert "GONE" not in words(f"<div role=main>{P * 2}</div><div>{P * 2}GONE</div>")
+    assert "GONE" not in words(f"<div role=main><p>KEPT.</p>{P}</div><div><p>GONE {P}</p></div>")
+
+
+def test_rows_are_laid_out_with_their_table() -> None:
+    """Where they are all that there is."""
+    rows = "".join(f"<tr><td>Day {day}<td>High at {day}:30" for day in range(1, 9))
+    page = f"<title>Tides at Whitby</title><div><table>{rows}</table></div>".encode()
+    assert parse.text_of(page, "text/html").split("\n")[0] == "Day 1  High at 1:30"
+    assert parse.main_html(page, "text/html", "http://h.test/").startswith("<table>")
+
+
+FRAMES = (
+    *("nav", "navbar", "navheader", "menu", "menubar", "breadcrumbs", "sidebar", "footer", "colophon", "toolbar"),
+    *("pagination", "pager", "search", "comments", "share", "social", "related", "recommended", "recommendations"),
+    *("newsletter", "subscribe", "advert", "advertisement", "advertising", "sponsored", "cookies", "consent", "gdpr"),
+)
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_what_is_called_like_the_frame_of_a_page_is_no_text(name: str) -> None:
+    assert frame.names_of(name).is_frame and frame.names_of(f"site-{name}").is_frame
+    assert not frame.names_of(f"{name}ish").is_frame
 
 
 def test_text_without_paragraphs_counts_like_one() -> None:

@@ -138,6 +138,7 @@ def test_code(markup: str, expected: str) -> None:
         ("<img src='data:image/png;base64,AA' alt=a> <img alt=b>", "a b"),
         ("<img src='data:image/gif;base64,AA' data-src=i.png alt=a>", "![a](http://site.test/docs/i.png)"),
         ("x<img src=i.png alt=''><img src=i.png width=1 height=1>", "x"),
+        ("x<img src=i.png width=1 height=90><img src=i.png width=90 height=0>", "x"),
         ("<a href=/a><img src=/i.png alt=i></a>", "[![i](http://site.test/i.png)](http://site.test/a)"),
         ("<a href=/a><img src=/i.png alt=''></a>x", "x"),
         ("<b><img src=/i.png alt=i></b>", "![i](http://site.test/i.png)"),
