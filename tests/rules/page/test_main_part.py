@@ -298,7 +298,17 @@ def test_reviews_of_a_product_are_no_text_of_it() -> None:
     assert "GONE" not in words(f"{page}<div class=reviews><p>GONE</p></div></main>")
 
 
-def test_a_manual_keeps_paragraphs_that_are_links() -> None:
+def test_a_manual_keeps_its_links() -> None:
     manual = "<meta name=generator content=Sphinx>"
     code = "<pre>light --on --until=morning --at whitby --keeper ebb</pre>"
-    assert "KEPT" in words(f"{manual}<main><h1>Light</h1>{STORY}{code * 9}<p><a href=/k>KEPT by whom</a></p>{P}</main>")
+    links = "<p><a href=/k>KEPT by whom</a></p><h2>See Also</h2><ul><li><a href=/l>KEPT</a><li><a href=/m>KEPT</a></ul>"
+    assert words(f"{manual}<main><h1>Light</h1>{STORY}{code * 9}{P}{links}</main>").count("KEPT") == 3
+
+
+@pytest.mark.parametrize("length", [1, 4, 40])
+@pytest.mark.parametrize("heading", ["See also", "Topics"])
+def test_every_page_of_a_manual_keeps_where_to_read_on(length: int, heading: str) -> None:
+    box = (
+        f"<div id=quickview><h3>{heading}</h3><ul class=seealso><li><a href=/k>KEPT: the lamp of Whitby</a></ul></div>"
+    )
+    assert "KEPT" in words(f"<div id=page><h1>Light</h1>{box}<div class=section>{P * length}</div></div>")

@@ -24,7 +24,7 @@ from inchworm.rules.kinds.kind import PRODUCT, THREADS, Counted, buys_in, judge,
 from inchworm.rules.page import frame
 from inchworm.rules.page.frame import Marks, Title
 from inchworm.rules.page.prose import PARAGRAPHS, SHORTEST, Prose, gather, linked, solid
-from inchworm.rules.page.trim import Cuttings, WhyDropped, trim
+from inchworm.rules.page.trim import Cuttings, WhyDropped, says_where_to_read_on, trim
 from inchworm.rules.text.content import as_written
 
 NEXT_TO_NOTHING = 32
@@ -389,7 +389,9 @@ def _belongs(block: Element, is_before: bool, prose: Prose, title: Title) -> boo
         return False
     if not is_before:
         return block.tag in PARAGRAPHS and prose.of(block) >= _PROSE_BEHIND * size
-    return title.is_in(block) or prose.of(block) >= _LEAD_PROSE * size or _is_lead(block, size)
+    if title.is_in(block) or prose.of(block) >= _LEAD_PROSE * size or _is_lead(block, size):
+        return True
+    return says_where_to_read_on(block)
 
 
 def _is_lead(block: Element, size: int) -> bool:
@@ -417,6 +419,7 @@ _NO_TOPIC = "\n"
 
 def _article(body: Node, articles: list[Element]) -> Element | None:
     """The one article of a page, others inside it being comments; unless it is a card on a page of something else."""
+    articles = [one for one in articles[:_MOST_FRAMES] if any(around == body for around in one.ancestors)]
     if not articles or sum(1 for _ in articles[0].iter_elements("article")) != len(articles) - 1:
         return None
     return articles[0] if len(articles[0].text) > _FAIR_SHARE * len(body.text) else None

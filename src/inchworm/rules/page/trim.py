@@ -106,10 +106,11 @@ def trim(part: Node, prose: Prose, small: Small, title: frame.Title, cuttings: C
         cuttings.take(quote, WhyDropped.SAID_BEFORE)
     if is_prose:
         for block in _of_links(part, prose, len(text)):
-            if not title.is_in(block) and not (kind == DOCUMENTATION and block.tag == "p"):
+            if not title.is_in(block) and not (kind == DOCUMENTATION or says_where_to_read_on(block)):
                 cuttings.take(block, WhyDropped.LINKS)
         for node in _with_headings(part, prose, len(text)):
-            cuttings.take(node, WhyDropped.HEADING)
+            if not (isinstance(node, Element) and says_where_to_read_on(node)):
+                cuttings.take(node, WhyDropped.HEADING)
         for node in _said_like_headings(part, prose):
             cuttings.take(node, WhyDropped.HEADING)
         for heading in _at_the_end(part, {cutting.parent for cutting in cuttings.taken}):
@@ -181,6 +182,14 @@ def _of_links(part: Node, prose: Prose, most: int) -> list[Element]:
             if len(text) < _MOSTLY * most and size > _LINKS * solid(text):
                 found.append(block)
     return found
+
+
+def says_where_to_read_on(block: Element) -> bool:
+    """Whether it has a list of what to see also. All pages of a manual keep it, however much else they say."""
+    return block.matches(_SEE_ALSO) or block.select_one(_SEE_ALSO) is not None
+
+
+_SEE_ALSO = "[class*=seealso],[class*=see-also],[id=see-also],[id=seealso]"
 
 
 def _blocks_around(link: Element, part: Node, prose: Prose) -> Iterable[Element]:
