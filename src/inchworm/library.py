@@ -311,6 +311,11 @@ class Crawl:
         with self._app() as app:
             return _told(told.Diff, app.changes.diff(self._crawl(app).crawl_id, url, first, second))
 
+    def feed(self) -> bytes:
+        """The feed of what the last runs found changed, with what differs (Atom)."""
+        with self._app() as app:
+            return app.feeds.written(self._crawl(app))
+
     def search(self, text: str, limit: int = 10, frame: told.Frame | None = None) -> told.Results:
         """Pages that say this, in their newest version. `frame`: "keep" to find also what stands on most pages of a
         host."""

@@ -263,8 +263,27 @@ class Run(TypedDict):
     alarm: str
 
 
+class ChangedPassage(TypedDict):
+    """What stood in the `title`, the `text` or as a `link` of a page, and what stands there now."""
+
+    where: str
+    before: str
+    after: str
+
+
+class AlikeChanged(TypedDict):
+    """Modified pages that changed in the same way: how many, the first of them, and what differs."""
+
+    pages: int
+    urls: list[str]
+    difference: list[ChangedPassage]
+    difference_is_cut: bool
+    note: str
+
+
 class Comparison(TypedDict):
-    """Two runs side by side: the URLs of their pages by what became of them."""
+    """Two runs side by side: the URLs of their pages by what became of them, and modified pages by what differs, the
+    largest groups first."""
 
     baseline_iteration_id: str
     current_iteration_id: str
@@ -273,6 +292,7 @@ class Comparison(TypedDict):
     unchanged_documents: list[str]
     deleted_documents: list[str]
     unknown_documents: list[str]
+    modified_groups: list[AlikeChanged]
     unknown_reasons: dict[str, int]
     total_changes: int
     has_changes: bool

@@ -30,6 +30,7 @@ METHODS = {
     "runs": "runs statistics make_line",
     "compare": "compare",
     "diff": "diff",
+    "feed": "feed",
     "checkpoint": "checkpoint",
     "checkpoints": "checkpoints delete_checkpoint keep_checkpoints export_checkpoint",
     "continue": "go_back branch",
@@ -115,12 +116,16 @@ def made(home: Path, served: Served, **given: Any) -> Crawl:
     return Crawl(served.url("/c0"), home=home, **{"delay": 0, "scope": "host", "sitemap": False, **given})
 
 
-def test_answers_are_what_their_types_say(crawl: Crawl, tmp_path: Path, served: Served) -> None:
+def test_answers_are_what_their_types_say(crawl: Crawl, tmp_path: Path, served: Served, pages: dict[str, Any]) -> None:
     made(tmp_path, served, budget=2).run_sync()
     answers = [(crawl.status(), told.Status), (crawl.queue(), told.Queue)]
     crawl.run_sync()
     crawl.run_sync(mode="full")
     url = served.url("/c2")
+    pages["/c4"] = page("c4", "/c5", body="<p>Something else.</p>")
+    crawl.run_sync()
+    assert "Something else." in str(crawl.compare()["modified_groups"])
+    assert b"Something else." in crawl.feed()
     answers += [
         (crawl.status(), told.Status),
         (crawl.runs(), list[told.Run]),

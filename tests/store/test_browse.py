@@ -12,10 +12,12 @@ from inchworm.app.read.content.pages import MOST_ALTERNATES
 from inchworm.app.read.content.site import FolderCount, FolderSum, folder_of
 from inchworm.app.read.content.snippet import pieces
 from inchworm.model import Reason, State
+from inchworm.rules.text.recurring import Frame
 from inchworm.store.crawl.read import copies
 from inchworm.store.crawl.read.copies import Copies
 from inchworm.store.crawl.read.urls import TREE_STEP, LinkReader, UrlReader
 from inchworm.store.follow import search, timed
+from inchworm.store.follow.framed import ReadText
 from inchworm.store.follow.log import LoggedPage
 
 
@@ -158,8 +160,8 @@ def test_where_a_url_lies(url: str, folder: str) -> None:
 # Full text
 
 
-def page_text(page: LoggedPage) -> str:
-    return f"worm number {page.url_id}"
+def page_text(page: LoggedPage, _: Frame) -> ReadText:
+    return ReadText(f"worm number {page.url_id}")
 
 
 def asked(book: Book, folder: Path, seconds: float) -> tuple[search.FoundContents, int]:

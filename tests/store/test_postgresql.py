@@ -31,6 +31,8 @@ OWN = {
     "follow/search.py": "a local file, with SQLite's full-text search",
     "follow/fields.py": "a local file",
     "follow/index.py": "a local file",
+    "follow/frames.py": "a local file",
+    "follow/framed.py": "a part of local files",
 }
 """Modules whose statements only SQLite is asked, and why."""
 

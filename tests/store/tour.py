@@ -151,7 +151,8 @@ def _names(token: int) -> dict[str, Any]:
         "subject": URL, "seen": 0, "log_ids": [1, 2], "run": NEXT, "state": RunState.PAUSED, "now_ms": 1, "me": None,
         "settings": "{}", "session": _SESSION, "run_state": RunState.PAUSED, "file_id": 1, "name": "one",
         "numbers": [9], "changes": Commit(2, 1, seq=9), "run_ids": [1, 2], "resources": True, "rows": True,
-        "by_bytes": False, "reader": "5 turbohtml=1", "page": KeptText(2, HERE, 1, "", HASH, HASH, "4"),
+        "by_bytes": False, "are_copies": True, "reader": "5 turbohtml=1",
+        "page": KeptText(2, HERE, 1, "", HASH, HASH, "4"),
     }  # fmt: skip
 
 

@@ -70,7 +70,8 @@ def compare(word: str, first: int | None, second: int | None, show_all: bool, as
     could not be reached is unknown.
     """
     with opened() as app:
-        found = app.changes.compare(word, first, second)
+        shown = {} if as_json else {"most_groups": display.SHOWN_GROUPS}
+        found = app.changes.compare(word, first, second, **shown)
     print_json(found) if as_json else display.comparison(found, show_all)
 
 

@@ -47,6 +47,7 @@ DIFFERENCES: dict[str, tuple[str, str, list[tuple[str, str]]]] = {
     "a number": ("It costs 485 a day", "It costs 486 a day", [("485", "486")]),
     "a version": ("Manual 15.3 of it", "Manual 15.4 of it", [("15.3", "15.4")]),
     "put in before the same word": ("It is so. The end.", "It is so. The middle. The end.", [("", "The middle.")]),
+    "put in at the end": ("It /is so. So it is.", "It is so. So it is. Yes.", [("/", ""), ("", "Yes.")]),
     "a date beside it": (
         "Built on 3 May 2026. It costs 5 a day.",
         "Built on 8 June 2026. It costs 6 a day.",

@@ -8,8 +8,9 @@ import pytest
 
 from inchworm.errors import WrongUse
 from inchworm.model import Substance
-from inchworm.rules.text.content import fingerprint
+from inchworm.rules.text.content import fingerprint, reads_texts_alike, text_reader
 from inchworm.rules.text.ignored import IgnoredText
+from inchworm.settings import Settings
 
 URL = "http://a.test/blog/worms"
 
@@ -50,5 +51,14 @@ def test_no_pattern_makes_reading_slow() -> None:
 
 
 def test_readings_by_other_patterns_cannot_be_compared() -> None:
-    assert len({fingerprint(False, (), given) for given in ((), ("a",), ("b",), ("a", "b"))}) == 4
-    assert fingerprint(False, ("a",)) != fingerprint(False, (), ("a",))
+    assert len({fingerprint(Settings(ignore_text=given)) for given in ((), ("a",), ("b",), ("a", "b"))}) == 4
+    assert fingerprint(Settings(drop_params=("a",))) != fingerprint(Settings(ignore_text=("a",)))
+
+
+def test_texts_are_read_alike_whatever_is_done_with_links() -> None:
+    usual, ignoring, resources = (
+        fingerprint(Settings(**given)) for given in ({}, {"ignore_text": ("a",)}, {"resources": True})
+    )
+    assert reads_texts_alike(usual, resources)
+    assert not reads_texts_alike(usual, ignoring)
+    assert reads_texts_alike(f"{text_reader(Settings())} again", usual)

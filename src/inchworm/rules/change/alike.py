@@ -234,18 +234,27 @@ def _ascending(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _shifted(old: list[str], new: list[str], region: _Region) -> _Region:
-    """What was put in or taken out, as the sentence that it is: where the text goes on with the same words, it might as
-    well begin a few words later."""
+    """What was put in or taken out, as the sentence that it is: where the text beside it has the same words,
+    it might as well begin a few words earlier or later."""
     i, i_end, j, j_end = region
     if i < i_end and j < j_end:
         return region
-    words, start, end = (new, j, j_end) if i == i_end else (old, i, i_end)
-    by = 0
-    while words[end - 1 - by] not in _ENDS:
-        by += 1
-        if by > min(_MOST_SHIFTS, i, j) or words[start - by] != words[end - by]:
-            return region
-    return i - by, i_end - by, j - by, j_end - by
+    is_new = i == i_end
+    (words, start, end), (others, at) = ((new, j, j_end), (old, i)) if is_new else ((old, i, i_end), (new, j))
+    furthest = 0
+    while furthest < _MOST_SHIFTS and _is_same(words, start + furthest, end + furthest, others, at + furthest):
+        furthest += 1
+    steps = range(furthest, -min(_MOST_SHIFTS, start, at) - 1, -1)
+    for by in steps:
+        if by < 0 and words[start + by] != words[end + by]:
+            break
+        if words[end - 1 + by] in _ENDS:
+            return i + by, i_end + by, j + by, j_end + by
+    return i + furthest, i_end + furthest, j + furthest, j_end + furthest
+
+
+def _is_same(words: list[str], first: int, second: int, others: list[str], third: int) -> bool:
+    return second < len(words) and third < len(others) and words[first] == words[second] == others[third]
 
 
 # ---- many pages

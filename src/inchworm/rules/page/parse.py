@@ -344,7 +344,7 @@ def _note_names(page: _Page, element: Element) -> bool:
         is_frame = is_frame or of_id.is_frame
         # Chapters are often called by their headings: "real-time-monitoring" tells of what is in them.
         if element.tag != "section" and name.count("-") < _MOST_WORDS:
-            words |= of_id.words
+            words |= _beside_its_heading(of_id.words, element)
     if is_post:
         page.marks.posts.append(element)
     if words:
@@ -352,6 +352,13 @@ def _note_names(page: _Page, element: Element) -> bool:
     return is_frame
 
 
+def _beside_its_heading(words: frozenset[str], element: Element) -> frozenset[str]:
+    """What the id of an element tells that is not just its heading: sections of manuals are named by theirs."""
+    heading = next(element.iter_elements(_HEADINGS), None) if words else None
+    return words if heading is None else words.difference(heading.text.lower().split())
+
+
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _MOST_WORDS = 3
 _UNNAMED = frame.Names(False, frozenset())
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from inchworm.rules.web import url as urls
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Database
 from inchworm.store.follow.follower import FollowerFile, Progress, UnfitFile, number, use, work_off
-from inchworm.store.follow.log import PAGES, STEP, CrawlLog, LoggedPage
+from inchworm.store.follow.log import CrawlLog, LoggedPage
 
 VERSION = f"{FRAMES} reader={READER}"
 """Frames of another version are found anew."""
@@ -62,16 +62,6 @@ class RunEnd(NamedTuple):
     log_id: int
 
 
-# Each outcome has an index of its own, which is used only where the outcome stands in the question.
-_BY_TEXT = (
-    f"{PAGES} WHERE v.run_id = ? AND v.outcome = '{{}}' AND v.log_id <= ?"
-    " AND (v.text_hash, v.log_id) > (?, ?) ORDER BY v.text_hash, v.log_id LIMIT ?"
-)
-_RUNS = (
-    "SELECT r.run_id, r.follows, r.state = 'completed',"
-    " (SELECT v.log_id FROM visit v WHERE v.run_id = r.run_id ORDER BY v.seq DESC LIMIT 1) FROM run r ORDER BY r.run_id"
-)
-
 RunEnds = Mapping[int, RunEnd | None]
 """Of each run the state of a run by which its pages are read: its own, or, while it is not complete, that of the last one
 before it on its line that is. None: no run is complete."""
@@ -80,19 +70,9 @@ before it on its line that is. None: no run is complete."""
 def run_ends(log: CrawlLog) -> RunEnds:
     """As it is now."""
     ends: dict[int, RunEnd | None] = {}
-    for run_id, follows, is_complete, log_id in log.rows(_RUNS):
-        ends[run_id] = RunEnd(run_id, log_id or 0) if is_complete else ends.get(follows)
+    for run_id, follows, is_complete, log_id in log.run_ends():
+        ends[run_id] = RunEnd(run_id, log_id or 0) if is_complete else ends.get(follows or 0)
     return ends
-
-
-def _by_text(log: CrawlLog, end: RunEnd, are_copies: bool) -> Iterator[LoggedPage]:
-    """The pages of a run by the hashes of their texts: those that have theirs for their own, or the others."""
-    query = _BY_TEXT.format("duplicate" if are_copies else "page")
-    after = (b"", 0)
-    while rows := log.rows(query, end.run_id, end.log_id, *after, STEP):
-        pages = list(map(LoggedPage._make, rows))
-        yield from pages
-        after = pages[-1].text_hash or b"", pages[-1].log_id
 
 
 class FrameSource(NamedTuple):
@@ -160,7 +140,7 @@ class FrameTable:
         for name in ("page", "frame"):
             self._db.execute(f"DELETE FROM {name} WHERE run_id = ?", (run_id,))
         added = "INSERT OR IGNORE INTO page (run_id, host, key, log_id) VALUES (?, ?, ?, ?)"
-        for page in chain(_by_text(log, self._end, are_copies=False), _by_text(log, self._end, are_copies=True)):
+        for page in chain.from_iterable(log.by_text(*self._end, are_copies) for are_copies in (False, True)):
             host = urls.host_of(page.request_url)
             if counts[host] < MOST_PAGES:
                 counts[host] += self._db.execute(added, (run_id, host, page.key, page.log_id)).rowcount

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -58,6 +58,11 @@ PAGE = (
 PAGES = f"SELECT v.url_id, u.url, v.log_id, {PAGE} FROM visit v JOIN url u USING (url_id) JOIN run r USING (run_id)"
 
 
+# Each outcome has an index of its own, which is used only where the outcome stands in the question.
+_BY_TEXT = (
+    f"{PAGES} WHERE v.run_id = ? AND v.outcome = '{{}}' AND v.log_id <= ?"
+    " AND (v.text_hash, v.log_id) > (?, ?) ORDER BY v.text_hash, v.log_id LIMIT ?"
+)
 _FIELDS = (
     *("status", "size", "language", "canonical", "etag", "last_modified", "change", "meta", "source", "depth"),
     *("seed", "first_ms"),
@@ -109,6 +114,20 @@ class CrawlLog:
 
     def runs(self) -> list[tuple[int, int]]:
         return self.rows("SELECT run_id, seq FROM run")
+
+    def run_ends(self) -> list[tuple[int, int | None, bool, int | None]]:
+        """Of each run its number, the one that it follows, whether it is complete, and its last entry."""
+        last = "SELECT v.log_id FROM visit v WHERE v.run_id = r.run_id ORDER BY v.seq DESC LIMIT 1"
+        return self.rows(f"SELECT r.run_id, r.follows, r.state = 'completed', ({last}) FROM run r ORDER BY r.run_id")
+
+    def by_text(self, run_id: int, until: int, are_copies: bool) -> Iterator[LoggedPage]:
+        """The pages of a run by the hashes of their texts: those that have theirs for their own, or the others."""
+        query = _BY_TEXT.format("duplicate" if are_copies else "page")
+        after = (b"", 0)
+        while rows := self.rows(query, run_id, until, *after, STEP):
+            pages = list(map(LoggedPage._make, rows))
+            yield from pages
+            after = pages[-1].text_hash or b"", pages[-1].log_id
 
     def judged(self, subject: str, run_id: int, after: int) -> list[tuple[int, int, int]]:
         """Visits that later steps judged anew in a way that matters here: run, step and subject. Every such step has left

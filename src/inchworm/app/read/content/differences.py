@@ -11,7 +11,6 @@ from inchworm.model import RunInfo, Substance
 from inchworm.rules.change import alike
 from inchworm.rules.change.alike import Passage
 from inchworm.rules.formats import media
-from inchworm.rules.page import document
 from inchworm.rules.text.ignored import IgnoredText
 from inchworm.store.crawl.place import CrawlPlace
 from inchworm.store.crawl.store import CrawlStore
@@ -70,6 +69,8 @@ class Differences:
         kind = visit.content_type or ""
         if response is None or media.is_risky(response.body, kind):
             return None
+        from inchworm.rules.page import document  # takes long to load, and who looks at numbers reads no page
+
         address = visit.request_url or url
         return self._ignored.substance(document.substance(response.body, kind, address), address)
 
