@@ -29,7 +29,8 @@ ROUNDS = 5
 STAGES = {
     ("rules/page/parse.py", "_document"): "read: parse the HTML",
     ("rules/page/main_text.py", ""): "read: find the main text",
-    ("rules/page/parse.py", "add"): "read: resolve the links",
+    ("rules/page/shown.py", ""): "read: find the main text",
+    ("rules/page/links.py", ""): "read: resolve the links",
     ("rules/page/parse.py", ""): "read: the rest",
     ("rules/text/content.py", ""): "hash the text",
     ("engine/visit.py", "_answered_visit"): "hash the payload",

@@ -28,6 +28,7 @@ from inchworm.rules.change import change
 from inchworm.rules.formats.media import Media, media_of
 from inchworm.rules.order.focus import FocusQuery
 from inchworm.rules.page import disguise, document, parse, wall
+from inchworm.rules.page.links import Resolver
 from inchworm.rules.text import content
 from inchworm.rules.text.ignored import IgnoredText
 from inchworm.rules.text.recurring import Frame
@@ -61,7 +62,7 @@ class DocumentReader:
         self._told = {**told, "ignore_text": list(ignore_text)}
         self.ignored = IgnoredText(ignore_text)
         self._canonicalizer = urls.canonicalizer(drop_params)
-        self.how = parse.How(resources, parse.Resolver(self._canonicalizer), text, anchors=bool(query))
+        self.how = parse.How(resources, Resolver(self._canonicalizer), text, anchors=bool(query))
         self._query = FocusQuery(query) if query else None
         self._child: asyncio.subprocess.Process | None = None
         self._read_bytes = 0

@@ -13,7 +13,8 @@ from inchworm.model import Kind, Reading, Source, Substance
 from inchworm.rules.formats.media import Media, media_of
 from inchworm.rules.metadata import describe
 from inchworm.rules.page import parse
-from inchworm.rules.page.parse import How, Resolver, read, substance
+from inchworm.rules.page.links import MAX_LINK_CHARS, Resolver
+from inchworm.rules.page.parse import How, read, substance
 from inchworm.rules.web.url import Canonicalizer
 
 URL = "http://site.test/docs/page.html?v=1"
@@ -404,7 +405,7 @@ def test_long_attributes_m5() -> None:
 
 
 def test_links_are_capped_m2(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parse, "MAX_LINKS", 10)
+    monkeypatch.setattr("inchworm.rules.page.links.MAX_LINKS", 10)
     many = "".join(f"<a href={number}>" for number in range(11))
     assert len(html(many).links) == 10
     assert html(many).meta == {"links_capped": True}
@@ -415,7 +416,7 @@ def test_links_are_capped_m2(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_huge_base_is_not_multiplied() -> None:
     hrefs = "".join(f"<a href={number}>" for number in range(1_000))
     reading = html(f"<base href=/{'x' * 1_000_000}/>{hrefs}")
-    assert sum(len(link.url) for link in reading.links) < parse.MAX_LINK_CHARS
+    assert sum(len(link.url) for link in reading.links) < MAX_LINK_CHARS
     assert reading.meta == {"links_capped": True}
 
 
@@ -657,7 +658,7 @@ def test_only_html_has_substance(content_type: str) -> None:
 def test_substance_is_cut_like_a_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse, "MAX_TEXT", 50)
     monkeypatch.setattr(parse, "MAX_TITLE", 5)
-    monkeypatch.setattr(parse, "MAX_LINKS", 2)
+    monkeypatch.setattr("inchworm.rules.page.links.MAX_LINKS", 2)
     markup = "<title>long title</title><main>" + "<a href=/a>word</a> " * 100
     found, reading = substance(markup.encode(), HTML, URL), html(markup)
     assert (found.title, found.text) == (reading.title, reading.words)

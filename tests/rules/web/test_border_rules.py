@@ -12,6 +12,7 @@ import pytest
 from inchworm.model import Cookie, FoundUrl, FrontierEntry, Kind, Reason, Seed, Source
 from inchworm.rules.metadata import describe
 from inchworm.rules.page import parse
+from inchworm.rules.page.links import MAX_ANCHOR
 from inchworm.rules.web import cookies, robots, scope, sitemap
 
 AROUND = (-1, 0, 1)
@@ -195,7 +196,7 @@ def html(markup: str, resources: bool = False, anchors: bool = False):
 
 @pytest.mark.parametrize("more", AROUND)
 def test_the_number_of_links_of_a_page_m2(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parse, "MAX_LINKS", 10)
+    monkeypatch.setattr("inchworm.rules.page.links.MAX_LINKS", 10)
     many = "".join(f"<a href={number}>" for number in range(10 + more))
     reading = html(many)
     assert (len(reading.links), reading.meta) == (min(10 + more, 10), {"links_capped": True} if more > 0 else {})
@@ -225,9 +226,9 @@ def test_the_longest_text_m5(more: int, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("more", AROUND)
 def test_the_longest_anchor(more: int) -> None:
-    text = "t" * (parse.MAX_ANCHOR + more)
+    text = "t" * (MAX_ANCHOR + more)
     (link,) = html(f"<a href=/a>{text}</a>", anchors=True).links
-    assert link.anchor == text[: parse.MAX_ANCHOR]
+    assert link.anchor == text[:MAX_ANCHOR]
 
 
 @pytest.mark.parametrize("more", AROUND)

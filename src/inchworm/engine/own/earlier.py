@@ -11,6 +11,7 @@ from inchworm.model import FrontierEntry, Mode, Note, RunInfo, Source, Version
 from inchworm.rules.change import validators
 from inchworm.rules.formats import media
 from inchworm.rules.page import document, parse
+from inchworm.rules.page.links import Resolver
 from inchworm.rules.text import content
 from inchworm.rules.text.ignored import IgnoredText
 from inchworm.rules.web import url as urls
@@ -26,7 +27,7 @@ class EarlierRuns:
         self._run = run
         self._bodies = Bodies(store, archive)
         self._fingerprint = content.fingerprint(values)
-        self._how = parse.How(values.resources, parse.Resolver(urls.canonicalizer(values.drop_params)))
+        self._how = parse.How(values.resources, Resolver(urls.canonicalizer(values.drop_params)))
         self._ignored = IgnoredText(values.ignore_text)
         self._distrusted = store.evidence.distrusted(run.run_id, run.horizon)
         self._asks_in_full = run.mode != Mode.INCREMENTAL or values.skip_cache

@@ -17,6 +17,7 @@ from inchworm.rules.formats.media import OFFICE, TEXTS, Media, media_of
 from inchworm.rules.metadata.data import Data
 from inchworm.rules.metadata.describe import squeeze
 from inchworm.rules.page import parse
+from inchworm.rules.page.links import named_links
 from inchworm.rules.page.parse import FramedText
 from inchworm.rules.text import markdown
 from inchworm.rules.text.content import as_written
@@ -36,7 +37,7 @@ def read(body: bytes, content_type: str, url: str, how: parse.How) -> Reading:
 
 
 def _reading(held: Contents, media: Media, url: str, how: parse.How) -> Reading:
-    links, is_capped = parse.named_links(((run.href, run.text) for run in held.links), url, how)
+    links, is_capped = named_links(((run.href, run.text) for run in held.links), url, how.resolver, how.anchors)
     title, text = squeeze(held.title), held.text[:MAX_TEXT]
     flags = {
         "links_capped": is_capped,

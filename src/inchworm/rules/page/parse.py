@@ -1,8 +1,7 @@
 """Reading an HTML page: one parse gives its links, title, text and what it says about itself.
 
-This is the hottest path there is, so the tree is walked once for everything that lies in tags, and an href
-is resolved once per directory and not once per page: most links of a site are the same few thousand. Where the text
-is, and what is only frame around it, is the business of `main_text`.
+This is the hottest path there is, so the tree is walked once for everything that lies in tags. Where links lead is the
+business of `links`; where the text is, and what is only frame around it, that of `main_text`.
 Nothing is judged here. Links come out all of them, in document order, those of pages before those of
 resources, so that asking for resources does not change the order of the pages.
 """
@@ -11,17 +10,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import NamedTuple
 
 import turbohtml
 from turbohtml import Document, Element, Namespace, Node
 
-from inchworm.model import FoundUrl, Kind, Reading, Source, Substance
-from inchworm.rules.formats.contents import MAX_LINKS, MAX_TEXT, MAX_TITLE
+from inchworm.model import FoundUrl, Reading, Substance
+from inchworm.rules.formats.contents import MAX_TEXT, MAX_TITLE
 from inchworm.rules.formats.media import Media, media_of
 from inchworm.rules.kinds.kind import types_said
 from inchworm.rules.metadata import byline, data
@@ -39,12 +37,11 @@ from inchworm.rules.metadata.title import MAX_HEADINGS, seen
 from inchworm.rules.page import frame, main_text
 from inchworm.rules.page.disguise import has_password_field as has_password_field
 from inchworm.rules.page.disguise import looks_missing as looks_missing
+from inchworm.rules.page.links import Base, Resolver, base_of, resources_of, short, tokens, type_of
+from inchworm.rules.page.shown import laid_out, shown
 from inchworm.rules.text import blocks
 from inchworm.rules.text.recurring import NO_FRAME, Block, Frame
-from inchworm.rules.web import url as urls
 
-MAX_LINK_CHARS = 64_000_000
-MAX_ANCHOR = 200
 MAX_PARTS = 100
 
 _CHARSET = re.compile(r';\s*charset\s*=\s*"?([a-z0-9_.:()+-]+)', re.ASCII | re.IGNORECASE)
@@ -67,16 +64,16 @@ def substance(body: bytes, content_type: str, url: str, how: How | None = None) 
     if media_of(body, content_type) is not Media.HTML:
         return Substance("", "")
     resolver, page = (how or _USUAL).resolver, _gather(_document(body, content_type))
-    base, title = _base(url, page.base), squeeze(page.title or "")
+    base, title = base_of(url, page.base), squeeze(page.title or "")
     main = main_text.find(page.document, page.marks, title).node
     targets = (resolver.target(href, base) for href in _hrefs(main)[: base.max_links])
     found = tuple(target for target in targets if target)
-    return Substance(title[:MAX_TITLE], main_text.shown(main)[:MAX_TEXT], found)
+    return Substance(title[:MAX_TITLE], shown(main)[:MAX_TEXT], found)
 
 
 def substance_of(reading: Reading, url: str, how: How | None = None) -> Substance:
     """The same of a page that was read just now."""
-    resolver, base = (how or _USUAL).resolver, _base(url, reading.base)
+    resolver, base = (how or _USUAL).resolver, base_of(url, reading.base)
     hrefs = reading.hrefs.split("\n")[: base.max_links] if reading.hrefs else ()
     targets = (resolver.target(href, base) for href in hrefs)
     return Substance(reading.title, reading.words, tuple(target for target in targets if target))
@@ -88,7 +85,7 @@ def text_of(body: bytes, content_type: str) -> str:
         return ""
     page = _gather(_document(body, content_type))
     main = main_text.find(page.document, page.marks, squeeze(page.title or ""))
-    return main_text.laid_out(main.node)[:MAX_TEXT]
+    return laid_out(main.node)[:MAX_TEXT]
 
 
 def comments_of(body: bytes, content_type: str) -> str:
@@ -118,29 +115,7 @@ def framed_text(body: bytes, content_type: str, frame: Frame) -> FramedText:
         return FramedText()
     main, _ = main_of(body, content_type, "")
     cut = blocks.leave_out(main, frame)
-    return FramedText(main_text.laid_out(main)[:MAX_TEXT], *cut)
-
-
-def named_links(named: Iterable[tuple[str, str]], url: str, how: How) -> tuple[tuple[FoundUrl, ...], bool]:
-    """Links that a document without markup names, as whole addresses, each with what it says; and whether there were
-    more than may be kept. What is relative is left out: nobody can tell to what."""
-    links: dict[str, FoundUrl] = {}
-    base = _base(url, None)
-    is_capped = False
-    for address_, text in named:
-        if not _WHOLE.match(address_):
-            continue
-        count = len(links)
-        if how.resolver.add(links, (address_,), base, False):
-            is_capped = True
-            break
-        if how.anchors and len(links) > count:
-            last = next(reversed(links))
-            links[last] = links[last]._replace(anchor=_short(text))
-    return tuple(links.values()), is_capped
-
-
-_WHOLE = re.compile(r"[\x00-\x20]*https?://", re.IGNORECASE)
+    return FramedText(laid_out(main)[:MAX_TEXT], *cut)
 
 
 def main_of(body: bytes, content_type: str, url: str, frame: Frame = NO_FRAME) -> tuple[Node, str]:
@@ -149,7 +124,7 @@ def main_of(body: bytes, content_type: str, url: str, frame: Frame = NO_FRAME) -
     main = main_text.find(page.document, page.marks, squeeze(page.title or ""))
     if frame:
         blocks.leave_out(main.node, frame)
-    return main.node, _base(url, page.base).url
+    return main.node, base_of(url, page.base).url
 
 
 def tree(body: bytes, content_type: str, url: str) -> tuple[Document, str] | None:
@@ -157,7 +132,7 @@ def tree(body: bytes, content_type: str, url: str) -> tuple[Document, str] | Non
     if media_of(body, content_type) is not Media.HTML:
         return None
     page = _gather(_document(body, content_type))
-    return page.document, _base(url, page.base).url
+    return page.document, base_of(url, page.base).url
 
 
 def main_html(body: bytes, content_type: str, url: str, frame: Frame = NO_FRAME) -> str:
@@ -267,12 +242,12 @@ def _on_link(page: _Page, element: Element) -> None:
     href = element.attr("href")
     if not href:
         return
-    rel = _tokens(element, "rel")
+    rel = tokens(element, "rel")
     if "canonical" in rel:
         page.canonical = page.canonical or href
     if not rel.isdisjoint(_PAGE_RELS):
         page.hrefs.append(href)
-    if "alternate" in rel and len(page.said.feeds) < MAX_ITEMS and _type(element) in _FEED_TYPES:
+    if "alternate" in rel and len(page.said.feeds) < MAX_ITEMS and type_of(element) in _FEED_TYPES:
         page.said.feeds.append(href)
 
 
@@ -295,7 +270,7 @@ def _on_meta(page: _Page, element: Element) -> None:
 
 def _on_script(page: _Page, element: Element) -> None:
     page.marks.unseen.append(element)
-    if _type(element) == "application/ld+json" and len(page.said.json_ld) < MAX_ITEMS:
+    if type_of(element) == "application/ld+json" and len(page.said.json_ld) < MAX_ITEMS:
         page.said.json_ld.append(element.text)
 
 
@@ -363,14 +338,6 @@ _MOST_WORDS = 3
 _UNNAMED = frame.Names(False, frozenset())
 
 
-def _type(element: Element) -> str:
-    return (element.attr("type") or "").strip().lower()
-
-
-def _tokens(element: Element, attribute: str) -> set[str]:
-    return set((element.attr(attribute) or "").lower().split())
-
-
 _HANDLERS: dict[str, Callable[[_Page, Element], None]] = {
     "area": _on_area,
     "article": _on_article,
@@ -399,11 +366,11 @@ _ROBOTS = frozenset({"robots", "inchworm"})
 
 def _read_html(document: Document, url: str, how: How) -> Reading:
     page, resources, resolver = _gather(document), how.resources, how.resolver
-    base = _base(url, page.base)
+    base = base_of(url, page.base)
     links: dict[str, FoundUrl] = {}
     capped = resolver.add(links, page.hrefs, base, False)
     if resources and not capped:
-        capped = resolver.add(links, _resources(document), base, True)
+        capped = resolver.add(links, resources_of(document), base, True)
     if how.anchors:
         _add_anchors(links, document, base, resolver)
     title = squeeze(page.title or "")
@@ -416,8 +383,8 @@ def _read_html(document: Document, url: str, how: How) -> Reading:
     found = main_text.find(document, page.marks, title)
     main = found.node
     hrefs = "\n".join(href.replace("\n", "") for href in _hrefs(main))
-    text = main_text.laid_out(main) if how.text else ""
-    words = main_text.shown(main)
+    text = laid_out(main) if how.text else ""
+    words = shown(main)
     flags = {
         "nofollow": not page.robots.isdisjoint(("nofollow", "none")),
         "noindex": not page.robots.isdisjoint(("noindex", "none")),
@@ -460,7 +427,7 @@ def _hrefs(part: Node) -> list[str]:
     return [href for href in found if href and href[0] != "#"]
 
 
-def _add_anchors(links: dict[str, FoundUrl], document: Document, base: _Base, resolver: Resolver) -> None:
+def _add_anchors(links: dict[str, FoundUrl], document: Document, base: Base, resolver: Resolver) -> None:
     """Give each link the first text that leads to it, and the number of places in the page that links lead to."""
     # Links can lie in links, and each look at one costs all that is in it.
     room, places = MAX_TEXT, defaultdict[str, set[str]](set)
@@ -474,19 +441,15 @@ def _add_anchors(links: dict[str, FoundUrl], document: Document, base: _Base, re
         if room >= 0 and not links[url].anchor:
             text = element.text
             room -= len(text)
-            links[url] = links[url]._replace(anchor=_short(text) or _alt(element))
+            links[url] = links[url]._replace(anchor=short(text) or _alt(element))
     for url, found in places.items():
         if len(found) > 1:
             links[url] = links[url]._replace(parts=len(found))
 
 
 def _alt(link: Element) -> str:
-    alts = (_short(element.attr("alt") or "") for element in link.iter_elements(("area", "img"), include_self=True))
+    alts = (short(element.attr("alt") or "") for element in link.iter_elements(("area", "img"), include_self=True))
     return next(filter(None, alts), "")
-
-
-def _short(text: str) -> str:
-    return squeeze(text)[:MAX_ANCHOR].rstrip()
 
 
 _LINKS = ("a", "area")
@@ -497,7 +460,7 @@ def _read_css(body: bytes, content_type: str, url: str, resolver: Resolver) -> R
     document = _document(b"<style>" + body.removeprefix(b"\xef\xbb\xbf"), content_type)
     links: dict[str, FoundUrl] = {}
     hrefs = (link.url for link in document.links() if link.attribute is None)
-    capped = resolver.add(links, hrefs, _base(url, None), True)
+    capped = resolver.add(links, hrefs, base_of(url, None), True)
     return Reading(links=tuple(links.values()), meta={"links_capped": True} if capped else {})
 
 
@@ -507,90 +470,7 @@ def _language(root: Element | None) -> str:
     return squeeze(root.attr("lang") or root.attr("xml:lang") or "")[:35]
 
 
-# ---- links
-
-_SHARED_CHARS = 256
-_SCHEME = re.compile(r"[\x00-\x20]*([a-z][a-z0-9+.-]*):", re.IGNORECASE)
-_EXTENDS_PAGE = re.compile(r"(?:https?:)?(?:[?#]|\Z)", re.IGNORECASE)
-_C0_AND_SPACE = "".join(map(chr, range(33)))
-_WITHOUT_BREAKS = str.maketrans("", "", "\t\n\r")
-_ASK_WITH_PAGE = FoundUrl("", "")
-
-
-class _Base(NamedTuple):
-    """What the links of a page are relative to. Without a URL only absolute links lead anywhere."""
-
-    url: str
-    directory: str
-    is_page: bool
-
-    @property
-    def max_links(self) -> int:
-        # A short href becomes as long as its base: a huge base must not be multiplied by 100,000.
-        return min(MAX_LINKS, MAX_LINK_CHARS // (len(self.url) + 1))
-
-
-def _base(url: str, declared: str | None) -> _Base:
-    """The document's base URL as browsers find it: a declared one, unless it is invalid or runs code."""
-    own = urls.parse(url) or ""
-    base = own
-    if declared is not None and not (base := urls.parse(declared, own or None) or ""):
-        scheme = _SCHEME.match(declared)
-        leaves_the_web = scheme and scheme[1].lower() not in {"http", "https", "data", "javascript"}
-        base = "" if leaves_the_web else own
-    path = base.partition("#")[0].partition("?")[0]
-    return _Base(base, path[: path.rfind("/") + 1], base == own)
-
-
-class Resolver:
-    """Finds where hrefs lead, and remembers those that lead to the same place from a whole directory.
-
-    One per way of telling URLs apart. What it remembers saves time and never changes an answer.
-    """
-
-    def __init__(self, canonicalizer: urls.Canonicalizer | None = None) -> None:
-        self._identity = (canonicalizer or urls.Canonicalizer()).identity
-        self._shared = lru_cache(maxsize=65_536)(self._from_directory)
-
-    def add(self, links: dict[str, FoundUrl], hrefs: Iterable[str], base: _Base, resource: bool) -> bool:
-        """Add what the hrefs lead to, the first of equals only. True when there was more than may be kept."""
-        url, directory, is_page, most = base.url, base.directory, base.is_page, base.max_links
-        room = _SHARED_CHARS - len(directory)
-        shared = self._shared
-        for href in hrefs:
-            if is_page and (not href or href[0] == "#"):
-                continue
-            found = shared(directory, href, resource) if len(href) <= room else _ASK_WITH_PAGE
-            if found is _ASK_WITH_PAGE:
-                found = self._resolve(url, href, resource)
-            if found is None or found.url in links:
-                continue
-            if len(links) == most:
-                return True
-            links[found.url] = found
-        return False
-
-    def target(self, href: str, base: _Base) -> str:
-        """The URL that one href of a page leads to; empty when it leads nowhere else."""
-        if base.is_page and (not href or href[0] == "#"):
-            return ""
-        is_short = len(base.directory) + len(href) <= _SHARED_CHARS
-        found = self._shared(base.directory, href, False) if is_short else _ASK_WITH_PAGE
-        if found is _ASK_WITH_PAGE:
-            found = self._resolve(base.url, href, False)
-        return found.url if found else ""
-
-    def _from_directory(self, directory: str, href: str, resource: bool) -> FoundUrl | None:
-        # The few that extend the page's own address ("?page=2") are told apart here, where it is paid once.
-        if _EXTENDS_PAGE.match(href.strip(_C0_AND_SPACE).translate(_WITHOUT_BREAKS)):
-            return _ASK_WITH_PAGE
-        return self._resolve(directory, href, resource)
-
-    def _resolve(self, base: str, href: str, resource: bool) -> FoundUrl | None:
-        if (target := urls.parse(href, base or None)) is None:
-            return None
-        url, request = self._identity(target), urls.request_form(target)
-        return FoundUrl(url, request, Kind.RESOURCE, Source.RESOURCE) if resource else FoundUrl(url, request)
+# ---- how it is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -605,53 +485,3 @@ class How:
 
 
 _USUAL = How(text=True)
-
-_RESOURCES = frozenset(
-    {
-        ("audio", "src"),
-        ("embed", "src"),
-        ("image", "href"),
-        ("image", "xlink:href"),
-        ("img", "src"),
-        ("img", "srcset"),
-        ("object", "data"),
-        ("script", "href"),
-        ("script", "src"),
-        ("source", "src"),
-        ("source", "srcset"),
-        ("track", "src"),
-        ("use", "href"),
-        ("use", "xlink:href"),
-        ("video", "poster"),
-        ("video", "src"),
-    }
-)
-_RESOURCE_RELS = frozenset(
-    {
-        "apple-touch-icon",
-        "apple-touch-icon-precomposed",
-        "icon",
-        "manifest",
-        "mask-icon",
-        "modulepreload",
-        "preload",
-        "stylesheet",
-    }
-)
-
-
-def _resources(document: Document) -> Iterator[str]:
-    for element, attribute, href in document.links():
-        if href and _is_resource(element, attribute):
-            yield href
-
-
-def _is_resource(element: Element, attribute: str | None) -> bool:
-    if attribute in (None, "background", "imagesrcset", "style"):
-        return True
-    tag = element.tag
-    if tag == "link":
-        return not _tokens(element, "rel").isdisjoint(_RESOURCE_RELS)
-    if tag == "input":
-        return _type(element) == "image"
-    return (tag, attribute) in _RESOURCES
