@@ -17,6 +17,8 @@ def page(*above: str, behind: str = "") -> bytes:
     ("shown", "author"),
     [
         ('<p class="byline">By Ada Worm</p>', "Ada Worm"),
+        ('<p class="byline">By Ada Worm, May 6, 2024</p>', "Ada Worm"),
+        ('<p class="author">6 May 2024 by Ada</p>', None),
         ('<div class="entry-meta">by <a rel="author" href="/ada">Ada Worm</a> on Monday</div>', "Ada Worm"),
         ('<span itemprop="author"><span itemprop="name">Ada Worm</span>, gardener</span>', "Ada Worm"),
         ('<meta itemprop="author" content="Ada Worm">', "Ada Worm"),

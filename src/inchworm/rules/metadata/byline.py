@@ -118,9 +118,15 @@ def _names(document: Document, signs: str) -> Iterator[str]:
 
 def _name(element: Element) -> str:
     """The name in a byline, without what stands around it; empty where it does not look like one."""
-    text = _BEHIND_NAME.sub("", _BEFORE_NAME.sub("", clean(_naming(element)), count=1)).strip(_MARKS)
+    text = _BEHIND_NAME.sub("", _BEFORE_NAME.sub("", clean(_naming(element)), count=1))
+    text = _before_date(text).strip(_MARKS)
     is_name = 2 <= len(text) <= MAX_AUTHOR and len(text.split()) <= _MOST_WORDS
     return text if is_name and not _NO_NAME.search(text) else ""
+
+
+def _before_date(text: str) -> str:
+    dates = (match.start() for pattern in _IN_WORDS if (match := pattern.search(text)))
+    return text[: min(dates, default=len(text))]
 
 
 def _naming(element: Element) -> str:
