@@ -17,6 +17,8 @@ KINDS = (ARTICLE, COLLECTION, DOCUMENTATION, FORUM, LISTING, PRODUCT, SERVICE)
 
 _TYPE = re.compile(r'"@type"\s*:\s*(?:\[\s*)?"(?:https?://schema\.org/)?(\w{1,40})"')
 _MONEY = ("$", "€", "£", "¥", "₹", "zł", "Kč", "₽", " kr", "EUR", "USD")
+# One character is found thirty times faster than two, if it is one that few texts have.
+_MONEY_WITH_RAREST = tuple((sign, next(filter("łč".__contains__, sign), sign)) for sign in _MONEY)
 _MOST_PRICES = 100
 _OFFERS = """
 add to cart; add to bag; add to basket; buy now; buy it now; in den warenkorb; ajouter au panier; añadir al carrito;
@@ -69,7 +71,11 @@ def types_said(metas: Mapping[str, str], json_ld: Iterable[str]) -> frozenset[st
 def prices_in(text: str) -> int:
     """How many amounts of money there are, about: a sign for it with a digit before or behind it."""
     # Most pages have none, and an expression that looks for one at every place takes longer than all else here.
-    return sum(_amounts(text, sign) for sign in _MONEY if sign in text)
+    count = 0
+    for sign, rarest in _MONEY_WITH_RAREST:
+        if rarest in text and sign in text:
+            count += _amounts(text, sign)
+    return count
 
 
 def _amounts(text: str, sign: str) -> int:

@@ -182,7 +182,9 @@ _SHOWN = re.compile(
     r"d-\w+-(?!none)|(?:sm|md|lg|xl|2xl):(?!hidden)|(?:js-)?tab|(?:js-)?panel|accordion|collaps", re.IGNORECASE
 )
 _VEILED_SPANS = "span.sr-only,span.visually-hidden,span.visuallyhidden,span.screen-reader-text,span.hidden"
-_MARKED = "[role],[hidden],[itemtype],p[class],em[class],figcaption[class]"
+_MARKED = "[role],[hidden],[itemtype]"
+# Elements of one tag are found ten times faster than those of several.
+_SMALL_NAMED = tuple(f"{tag}[class]" for tag in SMALL_TAGS)
 
 
 def mark_roles(document: Document, marks: Marks) -> None:
@@ -190,9 +192,10 @@ def mark_roles(document: Document, marks: Marks) -> None:
     by_role = []
     marks.controls = [element for element in document.iter_elements(_CONTROLS) if _is_control(element)]
     marks.veiled += document.select(_VEILED_SPANS)
-    for element in document.select(_MARKED):
-        if element.tag in SMALL_TAGS and (words := names_of(element.attr("class") or "").words & SMALL_LINES):
+    for element in _small_named(document):
+        if words := names_of(element.attr("class") or "").words & SMALL_LINES:
             marks.small.append((element, words))
+    for element in document.select(_MARKED):
         if item := element.attr("itemtype"):
             marks.item_types.add(item.rstrip("/").rpartition("/")[2].lower())
         role = _role(element)
@@ -204,6 +207,12 @@ def mark_roles(document: Document, marks: Marks) -> None:
         elif role in _ROLES:
             by_role.append(element)
     marks.frames += by_role
+
+
+def _small_named(document: Document) -> list[Element]:
+    """Lines that have a class, in the order of the page."""
+    found = [named for selector in _SMALL_NAMED if (named := document.select(selector))]
+    return found[0] if len(found) == 1 else document.select(",".join(_SMALL_NAMED)) if found else []
 
 
 def _is_veiled(names: list[str]) -> bool:

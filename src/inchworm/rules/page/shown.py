@@ -49,11 +49,14 @@ def shown(part: Node) -> str:
             _keep_lines(element)
             has_lines = True
     # The parser folds white space ten times faster than we could, and lays out plain blocks by lines and no more.
+    seen: Node | None = part
     for block in list(part.iter_elements(_BLOCK_TAGS, include_self=True)):
         if block.tag in _LAID_OUT_TAGS:
             block.tag = "div"
-        if block != part:
-            _spread(block.parent, part)
+        # Neighbors have the same around them.
+        if (around := block.parent) is not seen and block != part:
+            _spread(around, part)
+            seen = around
     text = part.to_text().replace("\n\n", " ").replace("\n", " ").replace("\xa0", " ")
     for character, mark in _KEPT if has_lines else ():
         text = text.replace(mark, character)
