@@ -59,6 +59,7 @@ _KEYWORDS = ("keywords", "news_keywords")
 _KEYWORD_CHARS = 10 * MAX_FIELD
 WANTED = frozenset(name for _, names in _FIELDS.values() for name in names)
 WANTED |= {*_AUTHORS.split(), *_KEYWORDS, "og:title", "generator"}.union(*_CARDS)
+_TELLING = WANTED - {"og:title", "generator"}
 _WRITTEN_BY = re.compile(
     r"written|author|verfasst|geschr|écrit|aut[eo]u?r|escrit|scritt|skrevet|skriv|napisan|написан", re.IGNORECASE
 )
@@ -69,6 +70,8 @@ _ASIDE = frozenset({"BreadcrumbList", "ImageObject", "Organization", "Person", "
 
 def describe(said: PageMetadata, base: str) -> dict[str, object]:
     """The fields that are there. Addresses are made absolute, texts are made fit to be stored."""
+    if not said.json_ld and not said.feeds and _TELLING.isdisjoint(said.metas):
+        return {}
     nodes = [node for text in said.json_ld for node in _nodes(text)]
     by_id = {name: node for node in nodes if isinstance(name := node.get("@id"), str)}
     works = [node for node in nodes if not _ASIDE.intersection(_strings(node.get("@type"), by_id, ""))]

@@ -267,10 +267,15 @@ def is_called_frame(element: Element, heading: Element | None) -> bool:
     if is_title(element, heading):
         return False
     names = f"{element.attr('class') or ''} {element.attr('id') or ''}"
-    said = [_NAME.fullmatch(name) for name in names[:_LONGEST_NAMES].split()]
     # Sections and articles have headers of their own, and those are text.
-    is_banner = all(match is None or match["banner"] for match in said) and any(said)
-    return not (is_banner and element.closest("article,main,section"))
+    return not (_is_banner(names[:_LONGEST_NAMES]) and element.closest("article,main,section"))
+
+
+@lru_cache(maxsize=4_096)
+def _is_banner(names: str) -> bool:
+    """Whether these are names of headers, and of no other frame."""
+    said = [_NAME.fullmatch(name) for name in names.split()]
+    return all(match is None or match["banner"] for match in said) and any(said)
 
 
 def is_called_comments(element: Element) -> bool:
@@ -351,6 +356,7 @@ _BEGINNINGS = tuple(
         """
     )
 )
+_FIRST_WORDS = frozenset(beginning.partition(" ")[0] for beginning in _BEGINNINGS)
 
 
 def is_beside(heading: str) -> bool:
@@ -360,4 +366,10 @@ def is_beside(heading: str) -> bool:
     said = " ".join(heading.split()).lower().strip(_EDGES)
     if not 1 < len(said) <= _LONGEST_HEADING:
         return False
-    return said in _HEADINGS or f"{said} ".startswith(_BEGINNINGS) or _COUNT.sub("", said) in _HEADINGS
+    if said in _HEADINGS:
+        return True
+    # Few headings get beyond the first look, and those take longer.
+    if said.partition(" ")[0] in _FIRST_WORDS and f"{said} ".startswith(_BEGINNINGS):
+        return True
+    may_have_count = said[0] == "(" or said[-1] in "),." or said[0].isdigit() or said[-1].isdigit()
+    return may_have_count and _COUNT.sub("", said) in _HEADINGS

@@ -6,7 +6,6 @@ stands right in a block is taken for one.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -70,7 +69,7 @@ def gather(part: Node, text: str) -> Prose:
         room -= 2 * length
         if room < 0:
             break
-        in_links = linked(paragraph, length)
+        in_links = linked(paragraph, length) if paragraph.find("a") is not None else 0
         if in_links < _MOST_LINKED * length and not _is_made_of_paragraphs(paragraph):
             found.append((paragraph, length - in_links))
             total += length - in_links
@@ -99,16 +98,23 @@ def _own_texts(part: Node) -> Iterator[tuple[Element, int]]:
 def _added_up(part: Node, found: list[tuple[Element, int]]) -> dict[Node, int]:
     """What is in a paragraph is in all that is around it. What is in a link is no prose."""
     mass: dict[Node, int] = {}
-    level: dict[Node, int] = defaultdict(int)
+    level: dict[Node, int] = {}
     for element, size in found:
-        level[element] += size
+        level[element] = level.get(element, 0) + size
     for _ in range(_DEEPEST):
-        above: dict[Node, int] = defaultdict(int)
+        above: dict[Node, int] = {}
+        around: Node | None = None
         for node, size in level.items():
             mass[node] = mass.get(node, 0) + size
-            parent = node.parent if node != part else None
-            if parent is not None and not (type(parent) is Element and parent.tag == "a"):
-                above[parent] += size
+            if node == part:
+                continue
+            # Most have the same around them as the one before.
+            if (parent := node.parent) is around:
+                if around is not None:
+                    above[around] += size
+            elif parent is not None and not (type(parent) is Element and parent.tag == "a"):
+                around = parent
+                above[around] = above.get(around, 0) + size
         if not above:
             break
         level = above

@@ -172,6 +172,9 @@ def _of_links(part: Node, prose: Prose, most: int) -> list[Element]:
     """Blocks that are mostly links. Those in paragraphs are part of the text."""
     inked: dict[Element, int] = {}
     for link in part.iter_elements("a"):
+        parent = link.parent
+        if isinstance(parent, Element) and parent.tag in PARAGRAPHS and prose.of(parent):
+            continue
         if size := len(link.text.strip()):
             for around in _blocks_around(link, part, prose):
                 inked[around] = inked.get(around, 0) + size
