@@ -23,7 +23,7 @@ from turbohtml import Document, Element, Node, Text
 from inchworm.rules.kinds.kind import PRODUCT, THREADS, Counted, buys_in, judge, prices_in
 from inchworm.rules.page import frame
 from inchworm.rules.page.frame import Marks, Title
-from inchworm.rules.page.prose import PARAGRAPHS, SHORTEST, Prose, gather, linked, solid
+from inchworm.rules.page.prose import PARAGRAPHS, SHORTEST, Prose, Words, gather, linked, solid
 from inchworm.rules.page.trim import Cuttings, WhyDropped, says_where_to_read_on, trim
 
 NEXT_TO_NOTHING = 32
@@ -64,25 +64,30 @@ def find(document: Document, marks: Marks, title: str = "") -> MainPart:
     frame.mark_roles(document, marks)
     body = document.find("body") or document
     cuttings = Cuttings()
-    text = _cut_frames(body, marks, cuttings)
-    prose = gather(body, text)
-    kind = judge(marks.types | marks.item_types, _counted(body, text, marks, prose))
+    words = _cut_frames(body, marks, cuttings)
+    prose = gather(body, words)
+    kind = judge(marks.types | marks.item_types, _counted(body, words, marks, prose))
     called = Title(marks.heading, _topic(title))
     said = _said_main(body, marks, prose)
     part: Node = said or body
-    if _carries(prose, part, text if part == body else part.text):
+    if part != body:
+        words = Words.of(part, words)
+    if _carries(prose, part, words):
         part = _narrowed_to_prose(part, prose, called, cuttings)
     elif part == body:
         part = _article(body, marks.articles) or _narrowed(body, title)
-    trim(part, prose, marks.small, called, cuttings, kind)
+    words = Words.of(part, words)
+    count = len(cuttings.taken)
+    trim(part, words, prose, marks.small, called, cuttings, kind)
     if kind == PRODUCT:
         _describe(part, marks.described)
-    if is_lost := _is_next_to_nothing(words := part.text):
+    if kind == PRODUCT or len(cuttings.taken) > count:
+        words = Words.of(part)
+    if _is_next_to_nothing(words.text):
         cuttings.put_back()
         part = said or body
-        words = part.text
-    sure = 0.0 if is_lost else _confidence(part, words, prose, body)
-    return MainPart(part, words, kind, sure, body, cuttings)
+        return MainPart(part, part.text, kind, 0.0, body, cuttings)
+    return MainPart(part, words.text, kind, _confidence(part, words, prose, body), body, cuttings)
 
 
 def _describe(part: Node, said: str) -> None:
@@ -93,9 +98,9 @@ def _describe(part: Node, said: str) -> None:
             part.append(Element("p", {}, [Text(said)]))
 
 
-def _confidence(part: Node, words: str, prose: Prose, body: Node) -> float:
+def _confidence(part: Node, words: Words, prose: Prose, body: Node) -> float:
     """How clear it is that this is the text: whether the paragraphs of the page are there, and little but text."""
-    size, all_ = solid(words), prose.of(body)
+    size, all_ = words.size, prose.of(body)
     here = min(prose.of(part), size)
     kept = min(1.0, here / all_) if all_ else 0.5
     unlinked = 1 - linked(part, size) / max(1, size)
@@ -113,8 +118,8 @@ def _is_next_to_nothing(words: str) -> bool:
     return solid(words.strip()[:1_000]) < NEXT_TO_NOTHING
 
 
-def _counted(body: Node, text: str, marks: Marks, prose: Prose) -> Counted:
-    size = solid(text)
+def _counted(body: Node, words: Words, marks: Marks, prose: Prose) -> Counted:
+    text, size = words
     in_links = cards = 0
     for link in body.iter_elements("a"):
         in_links += len(link.text)
@@ -141,17 +146,17 @@ _VEILED = 0.04
 _VEILED_TOGETHER = 0.1
 
 
-def _cut_frames(body: Node, marks: Marks, cuttings: Cuttings) -> str:
+def _cut_frames(body: Node, marks: Marks, cuttings: Cuttings) -> Words:
     """Take the frame out, and say what text is left. What is not shown stays if it is several times what else there
     is."""
     for control in marks.controls:
         cuttings.take(control, WhyDropped.CONTROL)
     frames = _frames(body, marks)
     _cut(frames, marks, cuttings)
-    text = _without_veiled(body, marks, cuttings)
+    words = _without_veiled(body, marks, cuttings)
     hidden = [(element, solid(element.text)) for element in frames if frame.is_unseen(element)]
     most = max((size for _, size in hidden), default=0)
-    if most > _AT_LEAST_HIDDEN and most > _MUCH_MORE * solid(text):
+    if most > _AT_LEAST_HIDDEN and most > _MUCH_MORE * words.size:
         cuttings.put_back()
         shown = [element for element, size in hidden if size >= _PART_OF_IT * most]
         for element in shown:
@@ -160,25 +165,24 @@ def _cut_frames(body: Node, marks: Marks, cuttings: Cuttings) -> str:
                 del element.attrs["hidden"]
         marks.frames = [element for element in marks.frames if element not in shown]
         _cut([element for element in frames if element not in shown], marks, cuttings)
-        return body.text
-    if _is_next_to_nothing(text):
+        return Words.of(body)
+    if _is_next_to_nothing(words.text):
         cuttings.put_back()
-        return body.text
-    return text
+        return Words.of(body)
+    return words
 
 
-def _without_veiled(body: Node, marks: Marks, cuttings: Cuttings) -> str:
+def _without_veiled(body: Node, marks: Marks, cuttings: Cuttings) -> Words:
     """Take out what its class hides, unless it is text that some script shows: a style sheet is not read."""
-    text = body.text
+    words = Words.of(body)
     veiled = [(one, solid(one.text)) for one in marks.veiled[:_MOST_FRAMES] if not one.closest("h1")]
     together = Counter[str]()
     for one, size in veiled:
         together[one.attr("class") or ""] += size
-    most = solid(text) if veiled else 0
     for one, size in veiled:
-        if size < _VEILED * most and together[one.attr("class") or ""] < _VEILED_TOGETHER * most:
+        if size < _VEILED * words.size and together[one.attr("class") or ""] < _VEILED_TOGETHER * words.size:
             cuttings.take(one, WhyDropped.HIDDEN)
-    return body.text if veiled else text
+    return Words.of(body, words) if veiled else words
 
 
 def _why_frame(element: Element) -> WhyDropped:
@@ -221,7 +225,7 @@ def _outermost(elements: Iterable[Element]) -> set[Node]:
 
 def _hold_the_prose(blocks: set[Node], part: Node) -> bool:
     """Whether most of what there is to read is in these blocks, as in a forum, whose posts may be called comments."""
-    prose = gather(part, part.text)
+    prose = gather(part, Words.of(part))
     return sum(prose.of(block) for block in blocks) > _MOST_COMMENTS * prose.of(part)
 
 
@@ -254,8 +258,8 @@ def _said_main(body: Node, marks: Marks, prose: Prose) -> Element | None:
     return mains[0] if here and here >= _BELIEVED * all_ else None
 
 
-def _carries(prose: Prose, part: Node, text: str) -> bool:
-    return prose.of(part) >= _LEAST_PROSE and prose.is_share(_CARRYING, part, text)
+def _carries(prose: Prose, part: Node, words: Words) -> bool:
+    return prose.of(part) >= _LEAST_PROSE and prose.is_share(_CARRYING, part, words)
 
 
 def _narrowed_to_prose(part: Node, prose: Prose, title: Title, cuttings: Cuttings) -> Node:

@@ -24,6 +24,25 @@ _DEEPEST = 100
 _LOOKS = 30
 
 
+class Words(NamedTuple):
+    """The text of a part as it stands in the source, and how many characters of it are not white space."""
+
+    text: str
+    size: int
+
+    @classmethod
+    def of(cls, part: Node, before: Words | None = None) -> Words:
+        """`before`: those of the same page before it was narrowed down. Often only white space is gone since then, and
+        counting takes longer than all else that is done with a text."""
+        text = part.text
+        if before is not None and text.strip(_WHITE) == before.text.strip(_WHITE):
+            return cls(text, before.size)
+        return cls(text, solid(text))
+
+
+_WHITE = " \n\t"
+
+
 class Prose(NamedTuple):
     """How many characters of prose each element holds, every one that holds any; and the paragraphs that are too short
     for any."""
@@ -34,10 +53,9 @@ class Prose(NamedTuple):
     def of(self, element: Node) -> int:
         return self.mass.get(element, 0)
 
-    def is_share(self, share: float, part: Node, text: str) -> bool:
-        """Whether so much of the text of a part is prose, white space aside."""
-        size = self.of(part)
-        return size > share * len(text) or size > share * solid(text)
+    def is_share(self, share: float, part: Node, words: Words) -> bool:
+        """Whether so much of the words of a part is prose."""
+        return self.of(part) > share * words.size
 
 
 def solid(text: str) -> int:
@@ -56,9 +74,9 @@ def linked(block: Node, room: int) -> int:
     return size
 
 
-def gather(part: Node, text: str) -> Prose:
-    """The prose of a part, by the elements that hold it. `text`: all that is in it."""
-    total, room = 0, _LOOKS * len(text)
+def gather(part: Node, words: Words) -> Prose:
+    """The prose of a part, by the elements that hold it. `words`: all that is in it."""
+    total, room = 0, _LOOKS * len(words.text)
     found: list[tuple[Element, int]] = []
     short: list[Element] = []
     for paragraph in part.iter_elements(PARAGRAPHS):
@@ -73,7 +91,7 @@ def gather(part: Node, text: str) -> Prose:
         if in_links < _MOST_LINKED * length and not _is_made_of_paragraphs(paragraph):
             found.append((paragraph, length - in_links))
             total += length - in_links
-    if total < _FEW * len(text) and total < _FEW * solid(text):
+    if total < _FEW * words.size:
         found += _own_texts(part)
     return Prose(_added_up(part, found), short)
 

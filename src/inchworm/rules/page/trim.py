@@ -15,7 +15,7 @@ from turbohtml import Element, Node, Text
 
 from inchworm.rules.kinds.kind import DOCUMENTATION, FORUM
 from inchworm.rules.page import frame
-from inchworm.rules.page.prose import PARAGRAPHS, Prose, solid
+from inchworm.rules.page.prose import PARAGRAPHS, Prose, Words, solid
 
 _SMALL = 0.4
 _SMALL_TOGETHER = 0.3
@@ -95,20 +95,22 @@ class Cuttings:
         return taken
 
 
-def trim(part: Node, prose: Prose, small: Small, title: frame.Title, cuttings: Cuttings, kind: str) -> None:
+def trim(
+    part: Node, words: Words, prose: Prose, small: Small, title: frame.Title, cuttings: Cuttings, kind: str
+) -> None:
     """Take what is no text out of the main part; never its title. `small`: what is called as small blocks are."""
-    text = part.text
-    is_prose = prose.is_share(_MOSTLY, part, text)
-    for block in _called_small(part, len(text), is_prose, small, kind):
+    length = len(words.text)
+    is_prose = prose.is_share(_MOSTLY, part, words)
+    for block in _called_small(part, length, is_prose, small, kind):
         if not frame.is_title(block, title.heading):
             cuttings.take(block, WhyDropped.COMMENTS if frame.is_called_comments(block) else WhyDropped.SMALL_NAME)
     for quote in _said_before(part):
         cuttings.take(quote, WhyDropped.SAID_BEFORE)
     if is_prose:
-        for block in _of_links(part, prose, len(text)):
+        for block in _of_links(part, prose, length):
             if not title.is_in(block) and not (kind == DOCUMENTATION or says_where_to_read_on(block)):
                 cuttings.take(block, WhyDropped.LINKS)
-        for node in _with_headings(part, prose, len(text)):
+        for node in _with_headings(part, prose, length):
             if not (isinstance(node, Element) and says_where_to_read_on(node)):
                 cuttings.take(node, WhyDropped.HEADING)
         for node in _said_like_headings(part, prose):
