@@ -64,8 +64,9 @@ def test_what_the_reader_cannot_tell_is_none() -> None:
     page = read(b"<p>hello</p>")
     assert page.text == "hello"
     said = (page.author, page.published, page.modified, page.language, page.description)
-    seen = (page.comments, page.change, page.status, page.fetched_at)
+    seen = (page.change, page.status, page.fetched_at)
     assert {*said, *seen} == {None}
+    assert page.comments == ""
     assert (read(b"plain words").kind, read(b"plain words").confidence) == (None, None)
 
 

@@ -249,9 +249,9 @@ class Page:
         return value if isinstance(value, float) else None
 
     @property
-    def comments(self) -> str | None:
+    def comments(self) -> str:
         """What readers wrote below it, which is no part of its text; the posts of a forum are."""
-        return self._read(lambda parts: parts.comments, "") or None
+        return self._read(lambda parts: parts.comments, "")
 
     def _meta_text(self, name: str) -> str | None:
         value = self.meta.get(name)

@@ -503,4 +503,4 @@ def test_rhythms() -> None:
     assert told(None) == "once"
     assert told(None, after_job_id="x") == "after another job"
     assert told(None, repetition=None) == "once"
-    assert told(None, repetition=RepetitionLine(None, False, 0, "", False)) == "whenever somebody starts it"
+    assert told(None, repetition=RepetitionLine(None, False, 0, "", (), False)) == "whenever somebody starts it"

@@ -22,6 +22,13 @@ def html(body: bytes) -> Page:
     return Page(body, headers={"Content-Type": "text/html"})
 
 
+def told(heavy: dict[str, object]) -> dict[str, object]:
+    """What is told of a page, but for what every page has."""
+    meta = heavy["meta"]
+    assert isinstance(meta, dict)
+    return {name: value for name, value in meta.items() if name not in ("kind", "confidence")}
+
+
 def read(home: Home, heavy: Page, **given: object) -> dict[str, object]:
     """The record of /heavy, and proof that the rest of the site did not suffer."""
     with Site({"/": HOME, "/heavy": heavy, "/after": page("after")}).serve() as served:
@@ -37,7 +44,7 @@ def test_m2_a_million_links(home: Home) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     heavy = read(home, html(body))
     assert (heavy["outcome"], heavy["link_count"]) == ("page", 100_000)
-    assert heavy["meta"] == {"links_capped": True}
+    assert told(heavy) == {"links_capped": True}
     assert home.reasons() == {"max_depth": 100_000}
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 5 * 20 + 64 + 100
 
@@ -60,7 +67,7 @@ def test_what_is_hard_to_read_is_read(home: Home, body: bytes, title: str, flags
     heavy = read(home, html(body))
     assert heavy["outcome"] == "page"
     assert str(heavy["title"]).strip() == title.strip()
-    assert heavy["meta"] == flags
+    assert told(heavy) == flags
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,8 @@ def looks(home: Home, tmp_path: Path) -> dict[str, list[tuple[str, ...]]]:
         "status": [(NAME,), ("second",)],
         "runs": [(NAME,), (NAME, "--stats")],
         "compare": [(NAME,), (NAME, "0", "1", "--all")],
-        "diff": [(NAME, url, "0", "1")],
+        "diff": [(NAME, url, "0", "1"), (NAME, url, "0", "1", "--words")],
+        "feed": [(NAME, "-o", str(tmp_path / "feed"))],
         "checkpoint": [(NAME,)],
         "checkpoints": [(NAME,), (NAME, "--stats")],
         "show": [(NAME, seed), (NAME, url), (NAME, f"{seed}gone/{LONG}"), (NAME, f"{seed}robots.txt")],
@@ -164,7 +165,7 @@ def test_every_command_fits_its_terminal(home: Home, tmp_path: Path, width: int)
         for more in arguments:
             command = [*name.split(), *more]
             said = shown(home, command, width)
-            assert (said.strip() or name == "jobs logs") and "Traceback" not in said
+            assert (said.strip() or name in ("feed", "jobs logs")) and "Traceback" not in said
             lines = [line for line in said.splitlines() if len(line) > width and not _is_address(line)]
             too_long += [(name, line) for line in lines]
     assert not too_long

@@ -110,6 +110,7 @@ def test_every_option(home: Home) -> None:
         "stop_if_no_changes": True,
         "notify": 0,
         "notify_on": "changes",
+        "notify_if": [],
         "guarded": False,
     }
 

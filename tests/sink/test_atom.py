@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from inchworm.rules.change.alike import ModifiedGroup, Passage
+from inchworm.rules.change.groups import ModifiedGroup, Passage
 from inchworm.sink.atom import ChangeFeed, FeedEntry, written
 
 ATOM = "{http://www.w3.org/2005/Atom}"

@@ -62,7 +62,7 @@ def test_a_visit_is_one_json_object_with_names_for_people():
         "fetched_at": "2026-01-01T00:00:00.123Z", "seconds": 0.25, "bytes": 12,
         "content_type": "text/html", "etag": '"1"', "last_modified": None, "content_hash": "ab", "payload_hash": "cd",
         "title": "Grün", "full_title": "Grün\u2028\n", "language": "de",
-        "author": "A", "published": None, "modified": None,
+        "author": "A", "published": None, "modified": None, "kind": None, "confidence": None,
         "description": None, "canonical": None, "meta": {"author": "A"}, "redirect": None,
         "source": "spider", "depth": 2, "hops": 0, "found_on": "http://a.test/", "link_count": 3, "alternate_of": None,
         "alternate_urls": ["http://a.test/x"], "text": "The text of a page.",
@@ -75,7 +75,8 @@ def test_a_visit_tells_the_columns_that_its_line_has_fields_for():
     assert (line.canonical_url, line.seconds, line.hops, line.archive.offset) == ("http://a.test/x", None, 4, 10)
     columns = {column.name.partition(".")[0] for column in KNOWN}
     assert columns - set(VisitLine._fields) >= {"run", "alternate_of", "alternate_urls"}
-    assert set(VisitLine._fields) - columns == {"session", "kind", "missing"}
+    # Of a visit `kind` is what it asked for, of a page what the page is.
+    assert set(VisitLine._fields) - columns == {"session", "missing"}
 
 
 def test_the_change_since_the_last_run_is_told():

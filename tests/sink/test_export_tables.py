@@ -90,6 +90,7 @@ def test_a_line_of_names_and_a_line_for_each_visit():
         "content_hash": "ab", "payload_hash": "cd", "title": "Grün, \"rot\"\r\nund blau",
         "full_title": "Grün, \"rot\"\r\nund blau", "language": "de",
         "author": "A", "published": "", "modified": "", "description": "", "canonical": "",
+        "kind": "", "confidence": "",
         "meta": '{"author": "A", "n": [1, null]}', "redirect": "", "source": "spider", "depth": "2",
         "hops": "0", "found_on": "http://a.test/", "link_count": "3", "alternate_of": "",
         "alternate_urls": '["http://a.test/ab", "http://a.test/ü"]', "text": "The text of a page.",
@@ -170,11 +171,11 @@ def test_columns_have_real_types():
     types = dict(zip(NAMES, as_parquet([VISIT]).schema.types, strict=True))
     assert types["fetched_at"] == pyarrow.timestamp("ms", "UTC")
     assert types["alternate_urls"] == pyarrow.list_(pyarrow.string())
-    assert types["seconds"] == pyarrow.float64()
+    assert types["seconds"] == types["confidence"] == pyarrow.float64()
     assert {name for name, one in types.items() if one == pyarrow.int64()} == {
         "run", "seq", "status", "bytes", "depth", "hops", "link_count", "archive_offset", "archive_length",
     }  # fmt: skip
-    others = set(types) - {"fetched_at", "alternate_urls", "seconds"}
+    others = set(types) - {"fetched_at", "alternate_urls", "seconds", "confidence"}
     assert {types[name] for name in others} == {pyarrow.string(), pyarrow.int64()}
 
 

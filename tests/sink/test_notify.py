@@ -24,7 +24,7 @@ import pytest
 from tests.fetch.test_http import KEY_AND_CERTIFICATE
 
 from inchworm.errors import WrongUse
-from inchworm.rules.change.alike import ModifiedGroup, Passage
+from inchworm.rules.change.groups import ModifiedGroup, Passage
 from inchworm.sink.servers.notify import (
     USUAL,
     DeliveryResult,

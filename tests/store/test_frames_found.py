@@ -15,7 +15,7 @@ from tests.store.test_search_index import Diary
 
 from inchworm.rules.text.recurring import Block, Frame
 from inchworm.store.crawl.store import CrawlStore
-from inchworm.store.follow import frames
+from inchworm.store.follow import frames, log
 from inchworm.store.follow.frames import FrameSource, RunEnd, frame_of, run_ends
 from inchworm.store.follow.log import CrawlLog, LoggedPage
 
@@ -77,7 +77,7 @@ def test_a_frame_is_found_once(diary: Diary) -> None:
 
 def test_a_host_costs_the_same_however_many_pages_it_has(diary: Diary, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "MOST_PAGES", 10)
-    monkeypatch.setattr(frames, "STEP", 7)
+    monkeypatch.setattr(log, "STEP", 7)
     for number in reversed(range(1, 31)):
         diary.visit(f"p{number}", text=text(number))
         diary.visit(f"copy{number}", "duplicate", text(number))
@@ -139,7 +139,7 @@ import os, signal, sys
 from pathlib import Path
 from tests.store.test_frames_found import blocks
 from inchworm.store.crawl.store import CrawlStore
-from inchworm.store.follow import frames
+from inchworm.store.follow import frames, log
 from inchworm.store.follow.log import CrawlLog
 
 folder, after = Path(sys.argv[1]), int(sys.argv[2])

@@ -30,7 +30,7 @@ from inchworm.model import (
     SessionState,
 )
 from inchworm.ports import Commit
-from inchworm.rules.change.alike import GroupPlace
+from inchworm.rules.change.groups import GroupPlace
 from inchworm.rules.schedule.occurrence import Ended
 from inchworm.rules.schedule.redelivery import DeliveryTry
 from inchworm.rules.schedule.timetable import Shift
@@ -50,7 +50,7 @@ from inchworm.store.crawl.read.urls import LinkReader, UrlReader
 from inchworm.store.crawl.read.visits import VisitReader, WantedVisits
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.crawl.visits import KeptText
-from inchworm.store.follow.log import URL, VISIT, CrawlLog
+from inchworm.store.follow.log import URL, VISIT, CrawlLog, pages_by_text, run_ends
 from inchworm.store.home.access import Access
 from inchworm.store.home.claims import Claims
 from inchworm.store.home.crawls import KnownCrawls
@@ -126,6 +126,8 @@ def _crawl(path: Path) -> None:
     ):
         _call_all(reader, names)
     list(ComparisonReader(store, RUN, NEXT))
+    list(pages_by_text(CrawlLog(store), 1, 9, are_copies=True))
+    run_ends(CrawlLog(store))
     _more(store, token)
     _ask(lambda: history.branch(point, replace(NEXT, run_id=3, number=2, origin=0, origin_seq=5)))
     _ask(lambda: store.runs.newest_branch(0))
@@ -151,7 +153,7 @@ def _names(token: int) -> dict[str, Any]:
         "subject": URL, "seen": 0, "log_ids": [1, 2], "run": NEXT, "state": RunState.PAUSED, "now_ms": 1, "me": None,
         "settings": "{}", "session": _SESSION, "run_state": RunState.PAUSED, "file_id": 1, "name": "one",
         "numbers": [9], "changes": Commit(2, 1, seq=9), "run_ids": [1, 2], "resources": True, "rows": True,
-        "by_bytes": False, "are_copies": True, "reader": "5 turbohtml=1",
+        "by_bytes": False, "reader": "5 turbohtml=1",
         "page": KeptText(2, HERE, 1, "", HASH, HASH, "4"),
     }  # fmt: skip
 
@@ -319,7 +321,8 @@ def _jobs(home: Home) -> None:
         lambda: slots.shift([Shift("j1", jobs.get("j1").due_ms, 5)], 1),
     ):
         _ask(question)
-    for execution in claims.claim("s", 10**14, 5):
+    # The second one follows the first.
+    for execution in (one for _ in range(2) for one in claims.claim("s", 10**14, 5)):
         claims.begin(execution.execution_id, execution.token, "here", 1)
         claims.beat(execution.execution_id, execution.token)
         claims.report(execution.execution_id, execution.token, run=1, session=1, pages=1, progress={})

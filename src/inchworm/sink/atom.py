@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-from inchworm.rules.change.alike import ModifiedGroup, Passage
+from inchworm.rules.change.groups import ModifiedGroup, Passage
 from inchworm.rules.words.times import iso
 
 TYPE = "application/atom+xml; charset=utf-8"

@@ -107,7 +107,7 @@ KNOWN = (
     _said("published", "As the page says."),
     _said("modified", "As the page says."),
     _said("description", "As the page says."),
-    Column("kind", Type.TEXT, lambda page: page.kind, "What kind of page it is, by its structure: article, forum, …"),
+    Column("kind", Type.TEXT, lambda page: page.kind, "What kind of page it is: article, forum, …"),
     Column("confidence", Type.NUMBER, lambda page: page.confidence, "How sure the reader is of its text, from 0 to 1."),
     _known("canonical", "The address that the page itself calls the canonical one."),
     _known("meta", "All that the page says of itself.", Type.JSON),

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inchworm.model import Substance
-from inchworm.rules.change import alike
-from inchworm.rules.change.alike import AlikePages, GroupPlace, Passage
+from inchworm.rules.change import alike, groups
+from inchworm.rules.change.groups import AlikePages, GroupPlace, Passage
 
 NOTICE = "This manual is for an old version. You may want to see the same page of the current one, which has more."
 URL = "http://a.test/docs/9/sql-select.html"
@@ -116,7 +116,7 @@ def test_the_largest_group_comes_first_and_what_is_alone_last() -> None:
         AlikePages(1, 7, 3),
         AlikePages(1, 8, None),
     ]
-    assert list(alike.grouped(pages, numbers)) == wanted
+    assert list(groups.grouped(pages, numbers)) == wanted
     for index, one in enumerate(wanted):
-        assert alike.behind(alike.grouped(pages, numbers), one.place, 2) == wanted[index + 1 : index + 3]
+        assert groups.behind(groups.grouped(pages, numbers), one.place, 2) == wanted[index + 1 : index + 3]
     assert wanted[0].place == GroupPlace(3, 3)

@@ -23,8 +23,8 @@ from inchworm.engine.caller import Hooks
 from inchworm.errors import InchwormError, WrongUse
 from inchworm.fetch.guard import is_public
 from inchworm.model import CrawlInfo, RunInfo, RunState
-from inchworm.rules.change.alike import ModifiedGroup
 from inchworm.rules.change.conditions import Conditions
+from inchworm.rules.change.groups import ModifiedGroup
 from inchworm.rules.schedule import redelivery, repetition
 from inchworm.rules.schedule.redelivery import DeliveryTry
 from inchworm.rules.schedule.repetition import Occasion

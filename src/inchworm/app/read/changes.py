@@ -21,8 +21,8 @@ from inchworm.errors import NotNow, Unknown
 from inchworm.model import Change, CrawlInfo, Json, RunInfo
 from inchworm.page import opened
 from inchworm.ports import VisitRow
-from inchworm.rules.change import alike
-from inchworm.rules.change.alike import AlikePages, ModifiedGroup
+from inchworm.rules.change import groups
+from inchworm.rules.change.groups import AlikePages, ModifiedGroup
 from inchworm.rules.words.json_form import FLAT, json_form, json_object
 from inchworm.store.crawl.read.compare import Compared, ComparisonReader, turned
 from inchworm.store.crawl.read.progress import Whole
@@ -257,7 +257,7 @@ class _Modified:
 
     def groups(self, store: CrawlStore, differences: Differences, most: int) -> list[ModifiedGroup]:
         """The largest groups, each with its first pages and what differs on them."""
-        found = alike.behind(alike.grouped(self._pages, self._alike), None, most)
+        found = groups.behind(groups.grouped(self._pages, self._alike), None, most)
         members: dict[int, list[int]] = {one.alike: [] for one in found if one.alike is not None}
         for page, number in zip(self._pages, self._alike, strict=True):
             if number in members and len(members[number]) < GROUP_URLS:

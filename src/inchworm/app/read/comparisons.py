@@ -13,7 +13,7 @@ from inchworm.app.read.content.differences import Difference, Differences
 from inchworm.app.workspace import Workspace
 from inchworm.errors import NotNow, WrongUse
 from inchworm.model import Change, CrawlInfo, RunInfo, RunState
-from inchworm.rules.change.alike import GroupPlace
+from inchworm.rules.change.groups import GroupPlace
 from inchworm.rules.words import explain, failures
 from inchworm.store.crawl.read.compare import ComparisonReader, Tally
 from inchworm.store.crawl.read.progress import AlikeReader, ChangedPage, ProgressReader, Whole

@@ -18,8 +18,7 @@ from inchworm.cli.screen.table import table
 from inchworm.cli.screen.words import MOST_DOWN, closing, counted, line, opening, quoted, taking
 from inchworm.errors import InchwormError
 from inchworm.model import CrawlInfo, Json, LiveProgress, Mode, RunInfo, RunState
-from inchworm.rules.change import words
-from inchworm.rules.change.alike import ModifiedGroup, Passage
+from inchworm.rules.change.groups import ModifiedGroup, Passage
 from inchworm.rules.order.order import EXACT
 from inchworm.rules.web.url import host_of, shorten
 from inchworm.rules.words import failures
@@ -350,6 +349,8 @@ def _diff_line(text: str) -> None:
 
 def _replaced(lines: Sequence[str], inline: bool) -> None:
     """Lines that are gone, and those that came in their place."""
+    from inchworm.rules.change import words  # whoever shows something else does not wait for it
+
     marked = words.replaced(*([line[1:] for line in lines if line[0] == sign] for sign in "-+"))
     for one in marked if inline else ():
         say(" ", *(_woven(piece) for piece in words.woven(one)))

@@ -15,7 +15,7 @@ from inchworm.app.read.iterations import CrawlCosts, IterationLine
 from inchworm.app.read.runs import iteration_id
 from inchworm.job import JobState
 from inchworm.model import Change, RunState
-from inchworm.rules.change.alike import GroupPlace
+from inchworm.rules.change.groups import GroupPlace
 from inchworm.rules.schedule.repetition import Occasion
 from inchworm.service.api.web import (
     Answer,

@@ -15,7 +15,7 @@ from inchworm.app.read.comparisons import ComparisonPart, PageGroup, PagesWanted
 from inchworm.app.root import App
 from inchworm.errors import Unknown
 from inchworm.model import Change, CrawlInfo
-from inchworm.rules.change.alike import GroupPlace, Passage
+from inchworm.rules.change.groups import GroupPlace, Passage
 from inchworm.rules.change.words import Piece, beside, cost, whole, words
 from inchworm.service.api.iterations import CrawlId
 from inchworm.service.api.web import Home, ListSlice, Paged, crawl_of, cursor_of, listed

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import pycurl
 
 from inchworm.errors import WrongUse
-from inchworm.rules.change.alike import ModifiedGroup
+from inchworm.rules.change.groups import ModifiedGroup
 from inchworm.rules.schedule import redelivery as rules
 from inchworm.rules.schedule.redelivery import DeliveryTry
 from inchworm.rules.web import politeness

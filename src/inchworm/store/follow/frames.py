@@ -26,7 +26,8 @@ from inchworm.rules.web import url as urls
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.database import Database
 from inchworm.store.follow.follower import FollowerFile, Progress, UnfitFile, number, use, work_off
-from inchworm.store.follow.log import CrawlLog, LoggedPage
+from inchworm.store.follow.log import CrawlLog, LoggedPage, pages_by_text
+from inchworm.store.follow.log import run_ends as log_run_ends
 
 VERSION = f"{FRAMES} reader={READER}"
 """Frames of another version are found anew."""
@@ -70,7 +71,7 @@ before it on its line that is. None: no run is complete."""
 def run_ends(log: CrawlLog) -> RunEnds:
     """As it is now."""
     ends: dict[int, RunEnd | None] = {}
-    for run_id, follows, is_complete, log_id in log.run_ends():
+    for run_id, follows, is_complete, log_id in log_run_ends(log):
         ends[run_id] = RunEnd(run_id, log_id or 0) if is_complete else ends.get(follows or 0)
     return ends
 
@@ -140,7 +141,7 @@ class FrameTable:
         for name in ("page", "frame"):
             self._db.execute(f"DELETE FROM {name} WHERE run_id = ?", (run_id,))
         added = "INSERT OR IGNORE INTO page (run_id, host, key, log_id) VALUES (?, ?, ?, ?)"
-        for page in chain.from_iterable(log.by_text(*self._end, are_copies) for are_copies in (False, True)):
+        for page in chain.from_iterable(pages_by_text(log, *self._end, are_copies) for are_copies in (False, True)):
             host = urls.host_of(page.request_url)
             if counts[host] < MOST_PAGES:
                 counts[host] += self._db.execute(added, (run_id, host, page.key, page.log_id)).rowcount

@@ -115,20 +115,6 @@ class CrawlLog:
     def runs(self) -> list[tuple[int, int]]:
         return self.rows("SELECT run_id, seq FROM run")
 
-    def run_ends(self) -> list[tuple[int, int | None, bool, int | None]]:
-        """Of each run its number, the one that it follows, whether it is complete, and its last entry."""
-        last = "SELECT v.log_id FROM visit v WHERE v.run_id = r.run_id ORDER BY v.seq DESC LIMIT 1"
-        return self.rows(f"SELECT r.run_id, r.follows, r.state = 'completed', ({last}) FROM run r ORDER BY r.run_id")
-
-    def by_text(self, run_id: int, until: int, are_copies: bool) -> Iterator[LoggedPage]:
-        """The pages of a run by the hashes of their texts: those that have theirs for their own, or the others."""
-        query = _BY_TEXT.format("duplicate" if are_copies else "page")
-        after = (b"", 0)
-        while rows := self.rows(query, run_id, until, *after, STEP):
-            pages = list(map(LoggedPage._make, rows))
-            yield from pages
-            after = pages[-1].text_hash or b"", pages[-1].log_id
-
     def judged(self, subject: str, run_id: int, after: int) -> list[tuple[int, int, int]]:
         """Visits that later steps judged anew in a way that matters here: run, step and subject. Every such step has left
         what it changed in `undo`."""
@@ -160,3 +146,22 @@ class CrawlLog:
             meta = json.loads(fields["meta"]) if fields["meta"] else {}
             found[row[2]] = (LoggedPage._make(row[:width]), {**fields, "meta": meta})
         return found
+
+
+# ---- runs and their texts
+
+
+def run_ends(log: CrawlLog) -> list[tuple[int, int | None, bool, int | None]]:
+    """Of each run its number, the one that it follows, whether it is complete, and its last entry."""
+    last = "SELECT v.log_id FROM visit v WHERE v.run_id = r.run_id ORDER BY v.seq DESC LIMIT 1"
+    return log.rows(f"SELECT r.run_id, r.follows, r.state = 'completed', ({last}) FROM run r ORDER BY r.run_id")
+
+
+def pages_by_text(log: CrawlLog, run_id: int, until: int, are_copies: bool) -> Iterator[LoggedPage]:
+    """The pages of a run by the hashes of their texts: those that have theirs for their own, or the others."""
+    query = _BY_TEXT.format("duplicate" if are_copies else "page")
+    after = (b"", 0)
+    while rows := log.rows(query, run_id, until, *after, STEP):
+        pages = list(map(LoggedPage._make, rows))
+        yield from pages
+        after = pages[-1].text_hash or b"", pages[-1].log_id

@@ -9,7 +9,7 @@ from inchworm import settings
 from inchworm.engine.own.bodies import Bodies
 from inchworm.model import RunInfo, Substance
 from inchworm.rules.change import alike
-from inchworm.rules.change.alike import Passage
+from inchworm.rules.change.groups import Passage
 from inchworm.rules.formats import media
 from inchworm.rules.text.ignored import IgnoredText
 from inchworm.store.crawl.place import CrawlPlace

@@ -8,7 +8,7 @@ from inchworm.app.workspace import Workspace
 from inchworm.engine import run
 from inchworm.errors import NotNow
 from inchworm.model import Change, CrawlInfo, RunInfo, RunState
-from inchworm.rules.change.alike import ModifiedGroup
+from inchworm.rules.change.groups import ModifiedGroup
 from inchworm.sink import atom
 from inchworm.sink.atom import ChangeFeed, FeedEntry
 from inchworm.sink.servers import notify

@@ -11,8 +11,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from inchworm.model import Change, Note, RunInfo
-from inchworm.rules.change import alike
 from inchworm.rules.change import change as rules
+from inchworm.rules.change import groups
 from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.joins import IS_GONE, ITSELF, SETTLED, SETTLING, TELLING, line_from
 from inchworm.store.crawl.store import CrawlStore
@@ -238,9 +238,9 @@ class Tally:
         start = bisect_right(seen, after)
         return list(seen[start : start + limit])
 
-    def groups(self, after: alike.GroupPlace | None, limit: int) -> list[alike.AlikePages]:
+    def groups(self, after: groups.GroupPlace | None, limit: int) -> list[groups.AlikePages]:
         """Modified pages by what they have in common, from behind one group on; the numbers are those of their URLs."""
-        return alike.behind(alike.grouped(self._seen[Change.MODIFIED], self._alike), after, limit)
+        return groups.behind(groups.grouped(self._seen[Change.MODIFIED], self._alike), after, limit)
 
     def alike(self, number: int, after: int, limit: int) -> list[int]:
         """The numbers of the URLs that changed in this way, from behind one on."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from inchworm.model import Change
-from inchworm.rules.change.alike import AlikePages, GroupPlace
+from inchworm.rules.change.groups import AlikePages, GroupPlace
 from inchworm.store.crawl.joins import ADDRESS, ROW
 from inchworm.store.crawl.store import CrawlStore
 
