@@ -23,7 +23,7 @@ from turbohtml import Document, Element, Node, Text
 from inchworm.rules.kinds.kind import PRODUCT, THREADS, Counted, buys_in, judge, prices_in
 from inchworm.rules.page import frame
 from inchworm.rules.page.frame import Marks, Title
-from inchworm.rules.page.prose import PARAGRAPHS, SHORTEST, Prose, SourceText, gather, linked, solid
+from inchworm.rules.page.prose import PARAGRAPHS, SHORTEST, Prose, Sized, gather, linked, solid
 from inchworm.rules.page.trim import Cuttings, WhyDropped, says_where_to_read_on, trim
 
 NEXT_TO_NOTHING = 32
@@ -71,18 +71,18 @@ def find(document: Document, marks: Marks, title: str = "") -> MainPart:
     said = _said_main(body, marks, prose)
     part: Node = said or body
     if part != body:
-        words = SourceText.of(part, words)
+        words = Sized.of(part, words)
     if _carries(prose, part, words):
         part = _narrowed_to_prose(part, prose, called, cuttings)
     elif part == body:
         part = _article(body, marks.articles) or _narrowed(body, title)
-    words = SourceText.of(part, words)
+    words = Sized.of(part, words)
     count = len(cuttings.taken)
     trim(part, words, prose, marks.small, called, cuttings, kind)
     if kind == PRODUCT:
         _describe(part, marks.described)
     if kind == PRODUCT or len(cuttings.taken) > count:
-        words = SourceText.of(part)
+        words = Sized.of(part)
     if _is_next_to_nothing(words.text):
         cuttings.put_back()
         part = said or body
@@ -98,7 +98,7 @@ def _describe(part: Node, said: str) -> None:
             part.append(Element("p", {}, [Text(said)]))
 
 
-def _confidence(part: Node, words: SourceText, prose: Prose, body: Node) -> float:
+def _confidence(part: Node, words: Sized, prose: Prose, body: Node) -> float:
     """How clear it is that this is the text: whether the paragraphs of the page are there, and little but text."""
     size, all_ = words.size, prose.of(body)
     here = min(prose.of(part), size)
@@ -118,7 +118,7 @@ def _is_next_to_nothing(words: str) -> bool:
     return solid(words.strip()[:1_000]) < NEXT_TO_NOTHING
 
 
-def _counted(body: Node, words: SourceText, marks: Marks, prose: Prose) -> Counted:
+def _counted(body: Node, words: Sized, marks: Marks, prose: Prose) -> Counted:
     text, size = words
     in_links = cards = 0
     for link in body.iter_elements("a"):
@@ -146,7 +146,7 @@ _VEILED = 0.04
 _VEILED_TOGETHER = 0.1
 
 
-def _cut_frames(body: Node, marks: Marks, cuttings: Cuttings) -> SourceText:
+def _cut_frames(body: Node, marks: Marks, cuttings: Cuttings) -> Sized:
     """Take the frame out, and say what text is left. What is not shown stays if it is several times what else there
     is."""
     for control in marks.controls:
@@ -165,16 +165,16 @@ def _cut_frames(body: Node, marks: Marks, cuttings: Cuttings) -> SourceText:
                 del element.attrs["hidden"]
         marks.frames = [element for element in marks.frames if element not in shown]
         _cut([element for element in frames if element not in shown], marks, cuttings)
-        return SourceText.of(body)
+        return Sized.of(body)
     if _is_next_to_nothing(words.text):
         cuttings.put_back()
-        return SourceText.of(body)
+        return Sized.of(body)
     return words
 
 
-def _without_veiled(body: Node, marks: Marks, cuttings: Cuttings) -> SourceText:
+def _without_veiled(body: Node, marks: Marks, cuttings: Cuttings) -> Sized:
     """Take out what its class hides, unless it is text that some script shows: a style sheet is not read."""
-    words = SourceText.of(body)
+    words = Sized.of(body)
     veiled = [(one, solid(one.text)) for one in marks.veiled[:_MOST_FRAMES] if not one.closest("h1")]
     together = Counter[str]()
     for one, size in veiled:
@@ -182,7 +182,7 @@ def _without_veiled(body: Node, marks: Marks, cuttings: Cuttings) -> SourceText:
     for one, size in veiled:
         if size < _VEILED * words.size and together[one.attr("class") or ""] < _VEILED_TOGETHER * words.size:
             cuttings.take(one, WhyDropped.HIDDEN)
-    return SourceText.of(body, words) if veiled else words
+    return Sized.of(body, words) if veiled else words
 
 
 def _why_frame(element: Element) -> WhyDropped:
@@ -225,7 +225,7 @@ def _outermost(elements: Iterable[Element]) -> set[Node]:
 
 def _hold_the_prose(blocks: set[Node], part: Node) -> bool:
     """Whether most of what there is to read is in these blocks, as in a forum, whose posts may be called comments."""
-    prose = gather(part, SourceText.of(part))
+    prose = gather(part, Sized.of(part))
     return sum(prose.of(block) for block in blocks) > _MOST_COMMENTS * prose.of(part)
 
 
@@ -258,7 +258,7 @@ def _said_main(body: Node, marks: Marks, prose: Prose) -> Element | None:
     return mains[0] if here and here >= _BELIEVED * all_ else None
 
 
-def _carries(prose: Prose, part: Node, words: SourceText) -> bool:
+def _carries(prose: Prose, part: Node, words: Sized) -> bool:
     return prose.of(part) >= _LEAST_PROSE and prose.is_share(_CARRYING, part, words)
 
 

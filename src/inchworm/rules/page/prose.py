@@ -24,14 +24,14 @@ _DEEPEST = 100
 _LOOKS = 30
 
 
-class SourceText(NamedTuple):
+class Sized(NamedTuple):
     """The text of a part as it stands in the source, and how many characters of it are not white space."""
 
     text: str
     size: int
 
     @classmethod
-    def of(cls, part: Node, before: SourceText | None = None) -> SourceText:
+    def of(cls, part: Node, before: Sized | None = None) -> Sized:
         """`before`: those of the same page before it was narrowed down. Often only white space is gone since then, and
         counting takes longer than all else that is done with a text."""
         text = part.text
@@ -53,7 +53,7 @@ class Prose(NamedTuple):
     def of(self, element: Node) -> int:
         return self.mass.get(element, 0)
 
-    def is_share(self, share: float, part: Node, words: SourceText) -> bool:
+    def is_share(self, share: float, part: Node, words: Sized) -> bool:
         """Whether so much of the words of a part is prose."""
         return self.of(part) > share * words.size
 
@@ -74,7 +74,7 @@ def linked(block: Node, room: int) -> int:
     return size
 
 
-def gather(part: Node, words: SourceText) -> Prose:
+def gather(part: Node, words: Sized) -> Prose:
     """The prose of a part, by the elements that hold it. `words`: all that is in it."""
     total, room = 0, _LOOKS * len(words.text)
     found: list[tuple[Element, int]] = []

@@ -15,7 +15,7 @@ from turbohtml import Element, Node, Text
 
 from inchworm.rules.kinds.kind import DOCUMENTATION, FORUM
 from inchworm.rules.page import frame
-from inchworm.rules.page.prose import PARAGRAPHS, Prose, SourceText, solid
+from inchworm.rules.page.prose import PARAGRAPHS, Prose, Sized, solid
 
 _SMALL = 0.4
 _SMALL_TOGETHER = 0.3
@@ -96,7 +96,7 @@ class Cuttings:
 
 
 def trim(
-    part: Node, words: SourceText, prose: Prose, small: Small, title: frame.Title, cuttings: Cuttings, kind: str
+    part: Node, words: Sized, prose: Prose, small: Small, title: frame.Title, cuttings: Cuttings, kind: str
 ) -> None:
     """Take what is no text out of the main part; never its title. `small`: what is called as small blocks are."""
     length = len(words.text)
