@@ -27,10 +27,14 @@ _FEW = 2
 _TELLING = frozenset(
     "author authorbox byline date datetime meta posted postmeta published time timestamp".split()  # noqa: SIM905
 )
+# What is quickest comes first: one tag, then one attribute of any tag, then what is in many attributes.
 _TOLD_ELSEWHERE = (
-    "time,[itemprop~=author],[itemprop~=datePublished],[rel~=author],a[href*='/author'],"
-    "[class*=author i],[class*=byline i],[class*=date i],[class*=publish i]"
+    "time",
+    "a[href*='/author']",
+    "[rel~=author]",
+    ":is([class*=author i],[class*=byline i],[class*=date i],[class*=publish i])",
 )
+_TOLD_IN_ITEMS = "[itemprop~=author],[itemprop~=datePublished]"
 _THREAD = "[itemtype*=Posting],[itemtype*=Question],[itemtype*=QAPage]"
 _FRAMES = frozenset({"aside", "footer", "nav"})
 _NAMES_OF_OTHERS = re.compile(
@@ -41,7 +45,11 @@ _NAMES_OF_OTHERS = re.compile(
 
 def may_show(document: Document, words: Iterable[frozenset[str]]) -> bool:
     """Whether it is worth looking, which costs more than this. `words`: what the blocks of the page are called."""
-    return not all(map(_TELLING.isdisjoint, words)) or bool(document.select(_TOLD_ELSEWHERE))
+    if not all(map(_TELLING.isdisjoint, words)):
+        return True
+    if document.select("[itemprop]") and document.select(_TOLD_IN_ITEMS):
+        return True
+    return any(document.select(signs) for signs in _TOLD_ELSEWHERE)
 
 
 def author(document: Document) -> str:

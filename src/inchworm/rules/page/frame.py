@@ -35,6 +35,10 @@ class Names(NamedTuple):
     is_veiled: bool = False
 
 
+TELLS_NOTHING = Names(False, frozenset())
+"""What most names say."""
+
+
 @dataclass(slots=True)
 class Marks:
     """What the pass over the elements of a page met that says what it is."""
@@ -159,7 +163,8 @@ def names_of(names: str) -> Names:
     if "hentry" in names or "type-post" in names:
         humps = _ABOUT.sub(" ", humps)
     words = _WORD.findall((humps if humps.islower() else _HUMP.sub(" ", humps)).lower())
-    return Names(is_frame, _SMALL.intersection(words), _POST.search(names) is not None, _is_veiled(names.split()))
+    found = Names(is_frame, _SMALL.intersection(words), _POST.search(names) is not None, _is_veiled(names.split()))
+    return TELLS_NOTHING if found == TELLS_NOTHING else found
 
 
 def is_search(form: Element) -> bool:
@@ -192,9 +197,7 @@ def mark_roles(document: Document, marks: Marks) -> None:
     by_role = []
     marks.controls = [element for element in document.iter_elements(_CONTROLS) if _is_control(element)]
     marks.veiled += document.select(_VEILED_SPANS)
-    for element in _small_named(document):
-        if words := names_of(element.attr("class") or "").words & SMALL_LINES:
-            marks.small.append((element, words))
+    marks.small += _small_lines(document)
     for element in document.select(_MARKED):
         if item := element.attr("itemtype"):
             marks.item_types.add(item.rstrip("/").rpartition("/")[2].lower())
@@ -209,10 +212,15 @@ def mark_roles(document: Document, marks: Marks) -> None:
     marks.frames += by_role
 
 
-def _small_named(document: Document) -> list[Element]:
-    """Lines that have a class, in the order of the page."""
-    found = [named for selector in _SMALL_NAMED if (named := document.select(selector))]
-    return found[0] if len(found) == 1 else document.select(",".join(_SMALL_NAMED)) if found else []
+def _small_lines(document: Document) -> list[tuple[Element, frozenset[str]]]:
+    """Lines whose names tell that they are no text, in the order of the page."""
+    found = [lines for selector in _SMALL_NAMED if (lines := _lines(document, selector))]
+    return found[0] if len(found) == 1 else _lines(document, ",".join(_SMALL_NAMED)) if found else []
+
+
+def _lines(document: Document, selector: str) -> list[tuple[Element, frozenset[str]]]:
+    named = ((line, names_of(line.attr("class") or "").words) for line in document.select(selector))
+    return [(line, words & SMALL_LINES) for line, words in named if words and not words.isdisjoint(SMALL_LINES)]
 
 
 def _is_veiled(names: list[str]) -> bool:

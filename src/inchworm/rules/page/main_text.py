@@ -71,18 +71,20 @@ def find(document: Document, marks: Marks, title: str = "") -> MainPart:
     said = _said_main(body, marks, prose)
     part: Node = said or body
     if part != body:
-        words = Sized.of(part, words)
+        words = Sized.of(part)
+    count = len(cuttings.taken)
     if _carries(prose, part, words):
         part = _narrowed_to_prose(part, prose, called, cuttings)
     elif part == body:
         part = _article(body, marks.articles) or _narrowed(body, title)
-    words = Sized.of(part, words)
+    words = words.left(part, cuttings.since(count))
     count = len(cuttings.taken)
     trim(part, words, prose, marks.small, called, cuttings, kind)
     if kind == PRODUCT:
         _describe(part, marks.described)
-    if kind == PRODUCT or len(cuttings.taken) > count:
         words = Sized.of(part)
+    elif cut := cuttings.since(count):
+        words = words.left(part, cut)
     if _is_next_to_nothing(words.text):
         cuttings.put_back()
         part = said or body
@@ -115,7 +117,8 @@ def comments(found: MainPart) -> str:
 
 
 def _is_next_to_nothing(words: str) -> bool:
-    return solid(words.strip()[:1_000]) < NEXT_TO_NOTHING
+    # What is at the beginning is enough for most, and is there in the whole, too.
+    return solid(words[:1_000].strip()) < NEXT_TO_NOTHING and solid(words.strip()[:1_000]) < NEXT_TO_NOTHING
 
 
 def _counted(body: Node, words: Sized, marks: Marks, prose: Prose) -> Counted:
@@ -174,7 +177,7 @@ def _cut_frames(body: Node, marks: Marks, cuttings: Cuttings) -> Sized:
 
 def _without_veiled(body: Node, marks: Marks, cuttings: Cuttings) -> Sized:
     """Take out what its class hides, unless it is text that some script shows: a style sheet is not read."""
-    words = Sized.of(body)
+    words, count = Sized.of(body), len(cuttings.taken)
     veiled = [(one, solid(one.text)) for one in marks.veiled[:_MOST_FRAMES] if not one.closest("h1")]
     together = Counter[str]()
     for one, size in veiled:
@@ -182,7 +185,7 @@ def _without_veiled(body: Node, marks: Marks, cuttings: Cuttings) -> Sized:
     for one, size in veiled:
         if size < _VEILED * words.size and together[one.attr("class") or ""] < _VEILED_TOGETHER * words.size:
             cuttings.take(one, WhyDropped.HIDDEN)
-    return Sized.of(body, words) if veiled else words
+    return words.left(body, cuttings.since(count)) if veiled else words
 
 
 def _why_frame(element: Element) -> WhyDropped:

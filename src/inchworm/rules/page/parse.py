@@ -311,10 +311,14 @@ def _on_block(page: _Page, element: Element) -> None:
 
 def _note_names(page: _Page, element: Element) -> bool:
     """Note what an element is called, if that tells something; whether it is called as frames are."""
-    is_frame, words, is_post, is_veiled = frame.names_of(names) if (names := element.attr("class")) else _UNNAMED
+    name = element.attr("id")
+    found = frame.names_of(names) if (names := element.attr("class")) else frame.TELLS_NOTHING
+    if found is frame.TELLS_NOTHING and not name:
+        return False
+    is_frame, words, is_post, is_veiled = found
     if is_veiled:
         page.marks.veiled.append(element)
-    if name := element.attr("id"):
+    if name:
         of_id = frame.names_of(name)
         is_frame = is_frame or of_id.is_frame
         # Chapters are often called by their headings: "real-time-monitoring" tells of what is in them.
@@ -335,7 +339,6 @@ def _beside_its_heading(words: frozenset[str], element: Element) -> frozenset[st
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _MOST_WORDS = 3
-_UNNAMED = frame.Names(False, frozenset())
 
 
 _HANDLERS: dict[str, Callable[[_Page, Element], None]] = {

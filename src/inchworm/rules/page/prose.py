@@ -6,7 +6,7 @@ stands right in a block is taken for one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from turbohtml import Element, Node, Text
@@ -31,16 +31,19 @@ class Sized(NamedTuple):
     size: int
 
     @classmethod
-    def of(cls, part: Node, before: Sized | None = None) -> Sized:
-        """`before`: those of the same page before it was narrowed down. Often only white space is gone since then, and
-        counting takes longer than all else that is done with a text."""
+    def of(cls, part: Node) -> Sized:
+        return cls(text := part.text, solid(text))
+
+    def left(self, part: Node, cut: Iterable[Node]) -> Sized:
+        """Those of a part that is left of the one with these words. `cut`: what was taken out of that.
+
+        Counting takes longer than all else that is done with a text: if that is all that is missing, it is what is
+        counted."""
         text = part.text
-        if before is not None and text.strip(_WHITE) == before.text.strip(_WHITE):
-            return cls(text, before.size)
-        return cls(text, solid(text))
-
-
-_WHITE = " \n\t"
+        gone = [node.data if isinstance(node, Text) else node.text for node in cut]
+        if len(text) == len(self.text) - sum(map(len, gone)):
+            return Sized(text, self.size - sum(map(solid, gone)))
+        return Sized(text, solid(text))
 
 
 class Prose(NamedTuple):

@@ -55,7 +55,8 @@ def shown(part: Node) -> str:
             block.tag = "div"
         # Neighbors have the same around them.
         if (around := block.parent) is not seen and block != part:
-            _spread(around, part)
+            if type(around) is Element and around.tag not in _BLOCKS:
+                _spread(around, part)
             seen = around
     text = part.to_text().replace("\n\n", " ").replace("\n", " ").replace("\xa0", " ")
     for character, mark in _KEPT if has_lines else ():

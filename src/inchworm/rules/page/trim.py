@@ -83,6 +83,10 @@ class Cuttings:
             self.taken.append(Cutting(node, parent, node.next_sibling, why))
             node.extract()
 
+    def since(self, count: int) -> list[Node]:
+        """What was taken after so many."""
+        return [cutting.node for cutting in self.taken[count:]]
+
     def put_back(self) -> list[Cutting]:
         """Everything where it was; and what that is."""
         taken = self.taken
@@ -145,7 +149,7 @@ def _called_small(part: Node, size: int, is_prose: bool, small: Small, kind: str
 
 
 def _is_in(block: Element, part: Node) -> bool:
-    return any(around == part for around in block.ancestors)
+    return part in list(block.ancestors)
 
 
 # ---- quotes
