@@ -34,6 +34,7 @@ _SAYS_MANUAL = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_TYPES = 200_000
+_LONGEST_GENERATOR = 1_000
 _ARTICLES = frozenset({"article", "newsarticle", "blogposting", "reportagenewsarticle", "blog"})
 THREADS = frozenset({"discussionforumposting", "qapage", "forum"})
 _GOODS = frozenset({"product", "productgroup", "product.item", "ebay-objects:item", "og:product"})
@@ -60,12 +61,16 @@ def types_said(metas: Mapping[str, str], json_ld: Iterable[str]) -> frozenset[st
     said = {metas["og:type"].strip().lower()} if "og:type" in metas else set()
     for text in json_ld:
         said.update(name.lower() for name in _TYPE.findall(text[:_LONGEST_TYPES]))
-    generator = metas.get("generator", "")
-    if _SAYS_FORUM.search(generator):
-        said.add("forum")
-    if _SAYS_MANUAL.search(generator):
-        said.add("manual")
-    return frozenset(said)
+    return (
+        _types_made_by(metas["generator"][:_LONGEST_GENERATOR]).union(said) if "generator" in metas else frozenset(said)
+    )
+
+
+@lru_cache(maxsize=256)
+def _types_made_by(generator: str) -> frozenset[str]:
+    """What the software that made a page makes: the pages of a site name the same."""
+    looks = (("forum", _SAYS_FORUM), ("manual", _SAYS_MANUAL))
+    return frozenset(name for name, look in looks if look.search(generator))
 
 
 def prices_in(text: str) -> int:

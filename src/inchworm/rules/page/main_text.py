@@ -285,8 +285,8 @@ def _holder(level: Node, prose: Prose, total: int) -> Element | None:
     main = max(blocks, key=prose.of, default=None)
     if main is None or main.tag in _NO_BLOCKS or (main.tag == "table" and _is_data(main)):
         return None
-    share = _NEARLY_ALL_NAMED if _is_named_body(main) else _NEARLY_ALL
-    if prose.of(main) < share * total:
+    here = prose.of(main)
+    if here < _NEARLY_ALL * total and (here < _NEARLY_ALL_NAMED * total or not _is_named_body(main)):
         return None
     others = (one for one in level.children if isinstance(one, Element) and one != main)
     return None if any(_is_peer(one, main) and one.text.strip() for one in others) else main

@@ -91,7 +91,8 @@ def gather(part: Node, words: Sized) -> Prose:
         if room < 0:
             break
         in_links = linked(paragraph, length) if paragraph.find("a") is not None else 0
-        if in_links < _MOST_LINKED * length and not _is_made_of_paragraphs(paragraph):
+        is_quote = paragraph.tag == "blockquote"
+        if in_links < _MOST_LINKED * length and not (is_quote and _is_made_of_paragraphs(paragraph)):
             found.append((paragraph, length - in_links))
             total += length - in_links
     if total < _FEW * words.size:
@@ -100,7 +101,7 @@ def gather(part: Node, words: Sized) -> Prose:
 
 
 def _is_made_of_paragraphs(paragraph: Element) -> bool:
-    return paragraph.tag == "blockquote" and next(paragraph.iter_elements("p"), None) is not None
+    return next(paragraph.iter_elements("p"), None) is not None
 
 
 def _own_texts(part: Node) -> Iterator[tuple[Element, int]]:

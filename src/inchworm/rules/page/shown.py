@@ -58,7 +58,7 @@ def shown(part: Node) -> str:
             if type(around) is Element and around.tag not in _BLOCKS:
                 _spread(around, part)
             seen = around
-    text = part.to_text().replace("\n\n", " ").replace("\n", " ").replace("\xa0", " ")
+    text = " ".join(part.to_text().split("\n\n")).replace("\n", " ").replace("\xa0", " ")
     for character, mark in _KEPT if has_lines else ():
         text = text.replace(mark, character)
     return text
