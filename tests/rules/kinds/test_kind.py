@@ -45,7 +45,7 @@ def test_what_software_says_it_makes() -> None:
 
 
 def test_a_page_without_anything_has_a_kind() -> None:
-    assert judge(frozenset(), Counted(*[0] * 9)) in KINDS
+    assert judge(frozenset(), lambda: Counted(*[0] * 9)) in KINDS
 
 
 def test_how_sure_a_text_is() -> None:

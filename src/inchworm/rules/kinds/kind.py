@@ -1,13 +1,13 @@
 """What kind of page this is: an article, a product, a forum, …, by its structure and by what it says of itself.
 
-Every sign speaks for some kinds and against others, by so much; the kind with the highest sum is the one. No sign
-decides alone, for what pages say of themselves is often what their software says of all pages.
+Every sign speaks for some kinds and against others, by so much; the kind with the highest sum is the one. What pages
+say of themselves is often what their software says of all pages, so it decides alone only where that is right as often.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -40,6 +40,8 @@ THREADS = frozenset({"discussionforumposting", "qapage", "forum"})
 _GOODS = frozenset({"product", "productgroup", "product.item", "ebay-objects:item", "og:product"})
 _LISTS = frozenset({"itemlist", "collectionpage", "product.group"})
 _FIRMS = frozenset({"service", "localbusiness", "professionalservice", "faqpage"})
+_MANUALS = frozenset({"manual", "techarticle"})
+_SPEAK_AGAINST = _GOODS | _LISTS | _FIRMS
 
 
 class Counted(NamedTuple):
@@ -108,7 +110,7 @@ def signs(types: frozenset[str], counted: Counted) -> list[str]:
         "says product": not _GOODS.isdisjoint(types),
         "says list": not _LISTS.isdisjoint(types),
         "says firm": not _FIRMS.isdisjoint(types),
-        "says manual": "manual" in types or "techarticle" in types,
+        "says manual": not _MANUALS.isdisjoint(types),
         "says website": "website" in types,
         "posts": counted.posts >= 3,
         "many posts": counted.posts >= 12,
@@ -134,9 +136,19 @@ def signs(types: frozenset[str], counted: Counted) -> list[str]:
     return [name for name, has in found.items() if has]
 
 
-def judge(types: frozenset[str], counted: Counted) -> str:
-    """The kind of a page."""
-    return _kind_with(tuple(signs(types, counted)))
+def judge(types: frozenset[str], count: Callable[[], Counted]) -> str:
+    """The kind of a page. Counting takes long, and what most manuals, threads and articles say of themselves decides
+    as well without."""
+    return _said(types) or _kind_with(tuple(signs(types, count())))
+
+
+@lru_cache(maxsize=4_096)
+def _said(types: frozenset[str]) -> str:
+    if not _MANUALS.isdisjoint(types):
+        return DOCUMENTATION
+    if not THREADS.isdisjoint(types):
+        return FORUM
+    return ARTICLE if not _ARTICLES.isdisjoint(types) and _SPEAK_AGAINST.isdisjoint(types) else ""
 
 
 @lru_cache(maxsize=4_096)

@@ -33,7 +33,7 @@ _LAID_OUT = (
 _LAID_OUT += " tbody td tfoot th thead tr ul"
 _LAID_OUT_TAGS = frozenset(_LAID_OUT.split())
 """Blocks that the parser lays out with bullets, indented or in columns, or that it does not take for blocks."""
-_OTHERWISE = ("caption", "listing", "plaintext", "pre", "textarea", "xmp")
+_OTHERWISE = frozenset({"caption", "listing", "plaintext", "pre", "textarea", "xmp"})
 # White space that has to survive until all other is folded. These characters have no meaning in a text.
 _KEPT = ((" ", "\x01"), ("\n", "\x02"), ("\t", "\x03"))
 
@@ -42,16 +42,16 @@ def shown(part: Node) -> str:
     """The text of a part with its white space as it shows: one space between words and between blocks, and lines as
     they are in what is set as it was written. The tree is changed for it: nothing can be read from it after."""
     has_lines = False
-    for element in list(part.iter_elements(_OTHERWISE, include_self=True)):
-        if element.tag == "caption":
-            _put_first(element, part)
-        else:
-            _keep_lines(element)
-            has_lines = True
     # The parser folds white space ten times faster than we could, and lays out plain blocks by lines and no more.
     seen: Node | None = part
     for block in list(part.iter_elements(_BLOCK_TAGS, include_self=True)):
-        if block.tag in _LAID_OUT_TAGS:
+        if (tag := block.tag) in _OTHERWISE:
+            if tag == "caption":
+                _put_first(block, part)
+            else:
+                _keep_lines(block)
+                has_lines = True
+        elif tag in _LAID_OUT_TAGS:
             block.tag = "div"
         # Neighbors have the same around them.
         if (around := block.parent) is not seen and block != part:
