@@ -588,6 +588,16 @@ def test_jobs_of_a_disabled_crawl_are_paused(alone: Api) -> None:
     assert told["enabled"] is True and alone.app.jobs.one(job.id).line.status == "scheduled"
 
 
+def test_what_ended_is_not_resumed_whether_its_crawl_is_disabled_or_not(alone: Api) -> None:
+    """To enable the crawl would not help."""
+    crawl_id = alone.make("https://example.com")
+    job = alone.app.schedule.add(WantedJob(crawl_id, interval_minutes=60))
+    alone.post(f"/jobs/{job.id}/cancel")
+    said = alone.post(f"/jobs/{job.id}/resume", 409)
+    alone.ask("PATCH", f"/crawl/{crawl_id}", 200, json={"enabled": False})
+    assert alone.post(f"/jobs/{job.id}/resume", 409) == said
+
+
 WRONG_CHANGES: list[dict[str, Any]] = [
     {"name": None},
     {"name": ""},

@@ -339,6 +339,8 @@ def test_from_the_clock_to_another_job_and_back(home: Home) -> None:
         None,
         None,
     )
+    third = added(home, "--every", "6h", url="https://c.test/")
+    assert changed(home, second, "--after", third["id"])["after_job_id"] == third["id"]
     by_clock = changed(home, second, "--every", "3h")
     assert (by_clock["after_job_id"], by_clock["interval_minutes"]) == (None, 3)
     once = changed(home, second, "--once")
