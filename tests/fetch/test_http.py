@@ -894,6 +894,26 @@ def test_no_more_connections_than_allowed():
     play({"/": send(message(b"x"), pause=0.02)}, scenario, replace(OPTIONS, max_connections=4))
 
 
+def test_waiting_for_a_turn_is_no_time_of_the_server():
+    """It would look slow, and be asked less."""
+    released = asyncio.Event()
+
+    async def hold(_request: bytes, writer: asyncio.StreamWriter) -> None:
+        await released.wait()
+        writer.write(message(b"at last"))
+
+    async def scenario(fetcher: HttpFetcher, server: Server) -> None:
+        held = asyncio.create_task(fetcher.fetch(Request(server.url("/held"))))
+        await until(partial(server.has_seen, "/held"))
+        waiting = asyncio.create_task(fetcher.fetch(Request(server.url("/fine"))))
+        await asyncio.sleep(1)
+        released.set()
+        assert good(await held).seconds >= 1
+        assert good(await waiting).seconds < 1
+
+    play({"/held": hold, "/fine": ok()}, scenario, replace(OPTIONS, max_connections=1))
+
+
 def test_many_at_once_do_not_mix_up():
     routes = {f"/{number}": ok(b"%d" % number * (number + 1)) for number in range(200)}
 

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from tests.store.test_search_index import _EVENTS, ONE, TEXTS, THREE, TWO, Diary, _happen
 
 from inchworm.errors import NotNow
-from inchworm.store.follow import index, log
+from inchworm.store.database import Database
+from inchworm.store.follow import follower, index, log
+from inchworm.store.follow.follower import FollowerFile, use
 from inchworm.store.follow.index import DocumentOrder, IndexMirror, IndexSource, ServerRefusal
 
 
@@ -334,3 +336,22 @@ def test_whatever_happens_the_server_has_what_the_log_says(events: list[tuple[ob
             else:
                 _happen(kept.diary, event)
         kept.check()
+
+
+def test_what_was_told_is_on_the_disk_before_more_is_told(kept: Kept) -> None:
+    """Or a power cut made it forgotten, and a document stayed that nobody takes away. Of what can be read again it is
+    enough that the file stays whole."""
+    kept.diary.visit("a", text=ONE)
+
+    def told(db: Database) -> list[int]:
+        mirror, found = IndexMirror(db), [follower.number(db, "PRAGMA synchronous")]
+
+        def take(orders: Iterable[DocumentOrder]) -> Sequence[ServerRefusal]:
+            found.append(follower.number(db, "PRAGMA synchronous"))
+            return kept.remote.take(orders)
+
+        mirror.catch_up(IndexSource(kept.diary.reading, take, 77, lambda _page, _frame: None))
+        return found
+
+    file = FollowerFile(kept.folder / "index.db", index.VERSION, "")
+    assert use(file, told) == [1, 2], "normal, then full"

@@ -29,7 +29,9 @@ from inchworm.rules.text.recurring import NO_FRAME, Frame
 from inchworm.rules.web.url import hash64
 from inchworm.store.crawl.history import History
 from inchworm.store.crawl.store import CrawlStore
+from inchworm.store.database import Database, DatabaseFailed
 from inchworm.store.follow import log, search, timed
+from inchworm.store.follow.follower import FollowerFile, use
 from inchworm.store.follow.framed import FrameAt, ReadText
 from inchworm.store.follow.frames import RunEnd
 from inchworm.store.follow.log import LoggedPage
@@ -660,6 +662,20 @@ def test_a_damaged_crawl_is_no_reason_to_throw_the_index_away(diary: Diary, tmp_
     diary.store.db.execute("DROP TABLE undone")
     with pytest.raises(Broken, match=r"crawl\.db"):
         diary.found()
+    assert diary.path.stat().st_ino == before
+
+
+def test_a_trouble_that_may_pass_is_no_reason_to_throw_the_index_away(diary: Diary) -> None:
+    diary.visit("a", text=ONE)
+    diary.found()
+    file = FollowerFile(diary.path, search.VERSION, search.SCHEMA, diary.path.parent)
+
+    def fail(db: Database) -> None:
+        db.execute("INSERT INTO followed SELECT * FROM followed")
+
+    before = diary.path.stat().st_ino
+    with pytest.raises(DatabaseFailed):
+        use(file, fail)
     assert diary.path.stat().st_ino == before
 
 

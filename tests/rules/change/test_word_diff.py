@@ -22,6 +22,12 @@ def test_what_came_and_what_is_gone_stand_alone() -> None:
     assert ["".join(words.woven(one)) for one in words.replaced([], ["", "new"])] == ["", "{+new+}"]
 
 
+def test_lines_that_are_alike_stand_beside_each_other_to_the_last() -> None:
+    old, last = "It costs 485 euros a day.", "It costs 490 euros a day."
+    assert words.beside([old], ["Something else entirely", last]) == [(None, 0), (0, 1)]
+    assert words.beside(["Title", old], ["Title", "Something else", last]) == [(0, 0), (None, 1), (1, 2)]
+
+
 @given(LINES, LINES)
 def test_nothing_is_lost_and_nothing_is_said_twice(old: list[str], new: list[str]) -> None:
     found = words.replaced(old, new)
