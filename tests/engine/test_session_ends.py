@@ -122,6 +122,23 @@ def test_hosts_that_are_down_are_not_asked_any_more_once_somebody_wants_the_end(
     assert works.asked.count("/robots.txt") == 1
 
 
+def test_nobody_waits_for_a_host_that_is_asked_whether_it_is_up(begin: Begin) -> None:
+    """It may not answer for as long as a request may take."""
+
+    async def insist() -> Reply:
+        works.session.stop(EndedBy.PAUSED)
+        return await never()
+
+    def answer(path: str) -> Reply | Awaitable[Reply]:
+        if len(works.asked) <= 2:
+            return page("home", *ALL[1:]) if path == "/" else NOTHING
+        return insist() if path == "/robots.txt" else DEAD
+
+    works = begin(answer, workers=3)
+    assert works.work().by is EndedBy.PAUSED
+    assert [path for path, _ in works.broken_off] == ["/robots.txt"]
+
+
 def test_a_cancelled_session_ends_though_nothing_is_left(begin: Begin) -> None:
     """Whoever cancels says that the run is not wanted, and not that it is complete."""
     works = begin(lambda path: NOTHING if path == "/robots.txt" else asyncio.sleep(0.5, page("alone")), workers=1)

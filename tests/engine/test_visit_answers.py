@@ -99,6 +99,13 @@ def test_an_answer_is_on_record_with_what_it_said() -> None:
     assert made.requested and not made.unreachable
 
 
+def test_what_an_answer_does_not_say_is_not_on_record() -> None:
+    """What it is can be seen from its bytes; nobody may read later that the server said so."""
+    made = seen(answer(b"<title>Hello</title>")._replace(headers={}))
+    assert (made.outcome, made.reading.title) == (Outcome.PAGE, "Hello")
+    assert (made.content_type, made.etag, made.last_modified) == ("", "", "")
+
+
 def test_what_came_of_an_answer_that_was_too_large_is_on_record() -> None:
     cut = answer(b"the beginning")
     made = seen(Failure("too_large", "the body is larger than 9 bytes", 0.2, cut))

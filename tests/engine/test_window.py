@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -13,8 +13,20 @@ from inchworm.engine.ledger.commit import Author, Ledger
 from inchworm.engine.own.owner import NoArchive
 from inchworm.engine.session.window.lane import Slot
 from inchworm.engine.session.window.window import Window
-from inchworm.model import FinishedVisit, FrontierEntry, Kind, Mode, Outcome, RunInfo, Turn
-from inchworm.rules.order.order import LAG
+from inchworm.model import (
+    FinishedVisit,
+    FoundUrl,
+    FrontierEntry,
+    Kind,
+    Mode,
+    Outcome,
+    Reading,
+    RunInfo,
+    Source,
+    Turn,
+)
+from inchworm.ports import Unreached
+from inchworm.rules.order.order import LAG, NEWS
 from inchworm.settings import RUN, make, to_json
 from inchworm.store.crawl.store import CrawlStore
 from inchworm.store.lock import Life
@@ -28,12 +40,12 @@ def store(tmp_path: Path) -> Iterator[CrawlStore]:
         yield made
 
 
-def begin(store: CrawlStore, seeds: int, **given: object) -> tuple[RunInfo, Ledger]:
+def begin(store: CrawlStore, seeds: int, known: Sequence[Unreached] = (), **given: object) -> tuple[RunInfo, Ledger]:
     """A run with so many pages of one host that wait, and who commits what comes of them."""
     values, token = make({"sitemap": False, **given}), store.take(Life.of_this_process())
     typed = run.seeds_of(tuple(f"http://h.test/{number}" for number in range(seeds)))
     new = run.with_seeds(run.next_run([], Mode.BASELINE, to_json(values, RUN), 0), typed)
-    store.runs.create(token, new, Ledger(store, NoArchive(), new, Author(0, token), values).seed(typed))
+    store.runs.create(token, new, Ledger(store, NoArchive(), new, Author(0, token), values).seed(typed, known))
     made = store.runs.get(0)
     assert made is not None
     store.sessions.start(token, made, "{}", 0)
@@ -200,3 +212,35 @@ def test_nothing_is_chosen_behind_a_robots_txt_that_is_asked_for_again(store: Cr
     assert (slots[0].entry.kind, len(slots)) == (Kind.ROBOTS, LAG - 10 + 1)
     commit(window, ledger, leave(window, slots[:1]))
     assert len(fill(window)) == LAG
+
+
+def test_a_robots_txt_that_is_in_the_window_is_not_put_there_again(store: CrawlStore) -> None:
+    """However often its lane is read again while it is under way."""
+    current, ledger = begin(store, 100, order="freshness")
+    window = Window(store.queue, current.run_id, current.seq, "freshness")
+    commit(window, ledger, leave(window, fill(window)))
+    fill(window)
+    refreshed = ledger.refresh_robots(["http://h.test"])
+    assert refreshed is not None
+    for _ in range(2):
+        window.read_again(refreshed.lanes)
+    kinds = [slot.entry.kind for slot in fill(window)]
+    assert (kinds[0], kinds.count(Kind.ROBOTS)) == (Kind.ROBOTS, 1)
+
+
+def test_news_have_turns_of_their_own_among_pages_that_may_have_changed(store: CrawlStore) -> None:
+    """Every fifth one, from when what was on record so many turns before it tells of them."""
+    old = [f"http://h.test/old{number}" for number in range(100)]
+    known = [Unreached(number, url, url, Source.SPIDER, 1, None, False, 0) for number, url in enumerate(old, 1000)]
+    current, ledger = begin(store, 1, known, order="freshness", robots=False, scope="any")
+    window = Window(store.queue, current.run_id, current.seq, "freshness")
+    new = [f"http://h.test/new{number}" for number in range(3)]
+    news = Reading(links=tuple(FoundUrl(url, url, Kind.PAGE, Source.SPIDER) for url in new))
+    taken: list[str] = []
+    for turn in range(1, 3 * LAG):
+        slot = fill(window)[0]
+        taken.append(slot.entry.url)
+        slot.turn = FinishedVisit(slot.entry, 0, Outcome.PAGE, reading=news if turn == 1 else Reading())
+        commit(window, ledger, list(window.retire()))
+    told = range(LAG + 2, 3 * LAG)
+    assert [taken.index(url) + 1 for url in new] == [turn for turn in told if turn % NEWS == 0][:3]

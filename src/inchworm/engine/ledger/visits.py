@@ -91,8 +91,8 @@ class VisitRecords:
         if visit.probe:
             self._bodies.add_probe(visit.probe)
         stored = self._bodies.add(visit)
-        reader = visit.known_links.reader if visit.known_links else self._reader
-        row = rows.of_visit(draft.steps.seq, visit, outcome, stored, links, redirect, reader)
+        # Also of what was not read again: what another reader has read is.
+        row = rows.of_visit(draft.steps.seq, visit, outcome, stored, links, redirect, self._reader)
         if self._ranking is not None:
             row = self._ranking.vote(visit, row)
         draft.add_visit(row)
