@@ -353,13 +353,31 @@ def _replaced(lines: Sequence[str], inline: bool) -> None:
 
     marked = words.replaced(*([line[1:] for line in lines if line[0] == sign] for sign in "-+"))
     for one in marked if inline else ():
-        say(" ", *(_woven(piece) for piece in words.woven(one)))
+        _say_folded(" ", [_woven(piece) for piece in words.woven(one)])
     for sign, colour, side in (("-", "red", 0), ("+", "green", 1)) if not inline else ():
         for one in marked:
             if pieces := one[side]:
                 is_mixed = any(not piece.is_marked for piece in pieces)
-                said = (styled(plain(piece.text), fg=colour, bold=is_mixed and piece.is_marked) for piece in pieces)
-                say(styled(sign, fg=colour), *said)
+                said = [styled(plain(piece.text), fg=colour, bold=is_mixed and piece.is_marked) for piece in pieces]
+                _say_folded(styled(sign, fg=colour), said)
+
+
+def _say_folded(sign: str | Styled, pieces: Sequence[Styled]) -> None:
+    """Pieces on as many lines as they take, a sign before each."""
+    text, at = "".join(piece.text for piece in pieces), 0
+    for row in folded(text, 1):
+        at = max(at, text.find(row, at))
+        say(sign, *_between(pieces, at, at + len(row)))
+        at += len(row)
+
+
+def _between(pieces: Sequence[Styled], start: int, end: int) -> Iterator[Styled]:
+    """What lies there of pieces that come one after the other."""
+    begins = 0
+    for piece in pieces:
+        if part := piece.text[max(0, start - begins) : max(0, end - begins)]:
+            yield piece._replace(text=part)
+        begins += len(piece.text)
 
 
 def _woven(piece: str) -> Styled:
